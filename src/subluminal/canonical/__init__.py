@@ -1,0 +1,20 @@
+"""Canonical JSON: one value, one sequence of bytes, one hash (Interface Pack 1.9; decision D1).
+
+`parse` reads JSON text strictly, `encode` writes a value in a named profile, `digest` hashes it.
+Pure: no I/O, no clock. There are profiles, never flags.
+"""
+
+from subluminal.canonical.encoding import Profile, args_hash, digest, encode
+from subluminal.canonical.parsing import MAX_DEPTH, Document, parse
+from subluminal.errors import AmbiguousJSON
+
+__all__ = [
+    "MAX_DEPTH",
+    "AmbiguousJSON",
+    "Document",
+    "Profile",
+    "args_hash",
+    "digest",
+    "encode",
+    "parse",
+]

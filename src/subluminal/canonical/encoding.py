@@ -1,0 +1,186 @@
+"""A value to canonical bytes, in one of three profiles (D1), and their SHA-256."""
+
+import hashlib
+import unicodedata
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from subluminal.canonical.numbers import write_fraction, write_int
+from subluminal.canonical.parsing import MAX_DEPTH
+from subluminal.errors import AmbiguousJSON
+
+
+class Profile(StrEnum):
+    """How a value is written. The three differ in key order, strings and very large numbers."""
+
+    PACK = "pack"
+    """Interface Pack 1.9: keys by code point; every number keeps its exact value"""
+    JCS = "jcs"
+    """RFC 8785: keys by UTF-16 code unit; numbers are doubles"""
+    JCS_NFC = "jcs_nfc"
+    """`jcs` over NFC-normalised strings"""
+
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_encode_string = msgspec.json.Encoder().encode
+_PLAIN_INTEGER = 10**21
+_DOUBLE_INTEGER = 2**53
+_ALWAYS_PLAIN = frozenset({str, bool, type(None)})
+_STRINGS = frozenset({str})
+
+
+def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> bytes:
+    """Writes `value` canonically. `plain` is the promise of a Document that was parsed as such."""
+    if profile is Profile.PACK:
+        # UTF-8's byte order is code point order, so msgspec's sorted keys are already right.
+        if plain or _is_plain(value, _PLAIN_INTEGER):
+            return _encode_plain(value)
+    elif profile is Profile.JCS and _is_plain(value, _DOUBLE_INTEGER):
+        text = _encode_plain(value)
+        if text.isascii():  # and so is every key: the two orders agree
+            return text
+    return _Writer(profile).write(value)
+
+
+def digest(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> str:
+    """SHA-256 of the canonical bytes, in lowercase hex."""
+    return hashlib.sha256(encode(value, profile, plain=plain)).hexdigest()
+
+
+def args_hash(args: dict[str, Any] | None, *, plain: bool = False) -> str:
+    """The Pack's args_hash. A call without `arguments` has the hash of `{}` (D1)."""
+    return digest({} if args is None else args, Profile.PACK, plain=plain)
+
+
+def _encode_plain(value: Any) -> bytes:
+    try:
+        return _encode_sorted(value)
+    except UnicodeEncodeError:
+        raise AmbiguousJSON("a string has a lone surrogate") from None
+
+
+def _is_plain(root: Any, limit: int) -> bool:
+    """Whether msgspec writes `root` exactly as the profile would: a bounded walk, no recursion."""
+    stack = [root]
+    depth_left = MAX_DEPTH
+    while stack:
+        # Breadth first, so that the number of rounds is the depth.
+        if not depth_left:
+            return False
+        depth_left -= 1
+        below: list[Any] = []
+        for value in stack:
+            kind = type(value)
+            if kind in _ALWAYS_PLAIN or (kind is int and -limit < value < limit):
+                continue
+            if kind is dict and _STRINGS.issuperset(map(type, value)):
+                below += value.values()
+            elif kind is list:
+                below += value
+            else:
+                return False
+        stack = below
+    return True
+
+
+class _Writer:
+    """The exact path: one profile, explicit stack, so depth is ours to bound."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._exact = profile is Profile.PACK
+        self._nfc = profile is Profile.JCS_NFC
+        self._key_order: Callable[[str], Any] = _code_points if self._exact else _utf16_units
+
+    def write(self, root: Any) -> bytes:
+        out: list[bytes] = []
+        stack: list[Any] = [iter((root,))]
+        closers: list[bytes] = []
+        while stack:
+            item = next(stack[-1], _END)
+            if item is _END:
+                stack.pop()
+                if closers:
+                    out.append(closers.pop())
+                continue
+            if type(item) is bytes:  # punctuation and keys, already written
+                out.append(item)
+                continue
+            opened = self._open(item)
+            if opened is None:
+                out.append(self._scalar(item))
+                continue
+            if len(closers) >= MAX_DEPTH:
+                raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
+            opener, closer, inner = opened
+            out.append(opener)
+            closers.append(closer)
+            stack.append(inner)
+        return b"".join(out)
+
+    def _open(self, item: Any) -> tuple[bytes, bytes, Any] | None:
+        if isinstance(item, dict):
+            return b"{", b"}", self._members(item)
+        if isinstance(item, list | tuple):
+            return b"[", b"]", _separated(item)
+        return None
+
+    def _members(self, item: dict[str, Any]) -> Iterable[Any]:
+        normal: dict[str, Any] = {}
+        for key, value in item.items():
+            if not isinstance(key, str):
+                raise AmbiguousJSON("a key is not a string")
+            name = self._normal(key)
+            if name in normal:
+                raise AmbiguousJSON(f"duplicate key {name!a} after normalisation")
+            normal[name] = value
+        try:
+            names = sorted(normal, key=self._key_order)
+        except UnicodeEncodeError:
+            raise AmbiguousJSON("a key has a lone surrogate") from None
+        for position, name in enumerate(names):
+            yield (b"," if position else b"") + self._string(name) + b":"
+            yield normal[name]
+
+    def _scalar(self, item: Any) -> bytes:
+        if item is None:
+            return b"null"
+        if isinstance(item, bool):
+            return b"true" if item else b"false"
+        if isinstance(item, str):
+            return self._string(self._normal(item))
+        if isinstance(item, int):
+            return write_int(item, exact=self._exact).encode()
+        if isinstance(item, float | Decimal):
+            return write_fraction(item, exact=self._exact).encode()
+        raise AmbiguousJSON(f"a value of type `{type(item).__name__}` is not JSON")
+
+    def _normal(self, text: str) -> str:
+        return unicodedata.normalize("NFC", text) if self._nfc else text
+
+    def _string(self, text: str) -> bytes:
+        try:
+            return _encode_string(text)
+        except UnicodeEncodeError:
+            raise AmbiguousJSON("a string has a lone surrogate") from None
+
+
+_END = object()
+
+
+def _separated(items: Iterable[Any]) -> Iterable[Any]:
+    for position, item in enumerate(items):
+        if position:
+            yield b","
+        yield item
+
+
+def _code_points(text: str) -> str:
+    return text
+
+
+def _utf16_units(text: str) -> bytes:
+    return text.encode("utf-16-be")

@@ -1,0 +1,115 @@
+"""Numbers as RFC 8785 writes them, and exactly where a double cannot hold them.
+
+`read_fraction` is used while parsing, the `write_*` functions while encoding. A number literal is
+reduced to (sign, digits, point): 0.digits x 10^point, digits without leading or trailing zeros.
+"""
+
+from decimal import Decimal
+
+from subluminal.errors import AmbiguousJSON
+
+# Every decimal of at most 15 digits inside this range survives a double and back unchanged.
+_SAFE_DIGITS = 15
+_SAFE_POINT = 300
+# A double reaches 1.8e308; integers beyond are written with an exponent, so 1E999999 stays small.
+_DOUBLE_POINT = 309
+_MAX_EXPONENT_DIGITS = 17
+# ECMAScript writes integers below this without an exponent.
+_PLAIN_INTEGER = 10**21
+
+
+def read_fraction(literal: str) -> float | Decimal:
+    """Reads a literal with a fraction or exponent: a float where that loses nothing."""
+    _, digits, point = _split(literal)
+    if len(digits) <= _SAFE_DIGITS and -_SAFE_POINT < point < _SAFE_POINT:
+        return float(literal)
+    number = float(literal)
+    if number in (float("inf"), float("-inf")):
+        return Decimal(literal)
+    return number if _split(repr(number))[1:] == (digits, point) else Decimal(literal)
+
+
+def write_int(value: int, *, exact: bool) -> str:
+    """Writes an integer; `exact` keeps what a double cannot hold, else it is refused."""
+    if -_PLAIN_INTEGER < value < _PLAIN_INTEGER:
+        if not exact and not -(2**53) < value < 2**53:
+            _require_double(str(value))
+        return str(value)
+    return _write_literal(_digits_of(value), exact=exact)
+
+
+def write_fraction(value: float | Decimal, *, exact: bool) -> str:
+    """Writes a float or Decimal in its minimal form."""
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise AmbiguousJSON("NaN and Infinity are not JSON")
+        return _layout(*_split(repr(value)))
+    if not exact:
+        number = float(value)
+        if number in (float("inf"), float("-inf")):
+            raise AmbiguousJSON("a number is outside the range of a double")
+        return _layout(*_split(repr(number)))
+    if not value.is_finite():
+        raise AmbiguousJSON("NaN and Infinity are not JSON")
+    return _write_literal(str(value), exact=True)
+
+
+def _write_literal(literal: str, *, exact: bool) -> str:
+    sign, digits, point = _split(literal)
+    if _fits_double(literal, digits, point):
+        return _layout(sign, digits, point)
+    if not exact:
+        _require_double(literal)
+    if len(digits) <= point <= _DOUBLE_POINT:
+        return sign + digits.ljust(point, "0")
+    return _layout(sign, digits, point)
+
+
+def _require_double(literal: str) -> None:
+    _, digits, point = _split(literal)
+    if not _fits_double(literal, digits, point):
+        raise AmbiguousJSON(
+            "an integer cannot be written as a double without changing it",
+            hint="RFC 8785 only has doubles: write the number as a string, or use profile `pack`",
+        )
+
+
+def _fits_double(literal: str, digits: str, point: int) -> bool:
+    number = float(literal)
+    if number in (float("inf"), float("-inf")):
+        return False
+    return _split(repr(number))[1:] == (digits, point)
+
+
+def _digits_of(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        raise AmbiguousJSON("an integer has more digits than we read") from None
+
+
+def _split(literal: str) -> tuple[str, str, int]:
+    sign = "-" if literal.startswith("-") else ""
+    mantissa, _, exponent = literal.removeprefix("-").lower().partition("e")
+    if len(exponent) > _MAX_EXPONENT_DIGITS:
+        raise AmbiguousJSON("a number has an exponent longer than we read")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) - (len(whole) + len(fraction) - len(digits)) + int(exponent or 0)
+    digits = digits.rstrip("0")
+    return (sign, digits, point) if digits else ("", "", 0)
+
+
+def _layout(sign: str, digits: str, point: int) -> str:
+    """Number::toString of ECMAScript, which RFC 8785 adopts."""
+    count = len(digits)
+    if not digits:
+        return "0"
+    if count <= point <= 21:
+        return sign + digits.ljust(point, "0")
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    mantissa = digits[0] + ("." + digits[1:] if count > 1 else "")
+    return f"{sign}{mantissa}e{point - 1:+d}"

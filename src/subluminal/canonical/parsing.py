@@ -1,0 +1,123 @@
+"""Strict JSON text to a value. What two parsers may read differently is refused (D1, D6).
+
+The fast path is msgspec and a proof: without fractions, re-encoding can only shrink the text, and
+it shrinks if a key was dropped. So equal length means that no duplicate key was silently lost.
+Everything else goes to the exact path, which looks at every pair.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from subluminal.canonical.numbers import read_fraction
+from subluminal.errors import AmbiguousJSON
+
+MAX_DEPTH = 512
+"""Containers inside containers; deeper text is refused before it can exhaust a parser."""
+
+_LONG_INTEGER = re.compile(rb"[0-9]{22}")
+_encode = msgspec.json.Encoder().encode
+
+
+class Document(NamedTuple):
+    """A parsed value. `plain`: no fraction, and no integer that needs care when written."""
+
+    value: Any
+    plain: bool
+
+
+class _HasFraction(Exception):
+    """Raised inside the fast path's decoder, to leave it."""
+
+
+def _leave_fast_path(_literal: str) -> Any:
+    raise _HasFraction
+
+
+_decode_plain = msgspec.json.Decoder(float_hook=_leave_fast_path).decode
+
+
+def parse(text: bytes) -> Document:
+    """Reads JSON text, or raises AmbiguousJSON."""
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH and not _LONG_INTEGER.search(text):
+        try:
+            value = _decode_plain(text)
+        except _HasFraction:
+            pass
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            pass  # the exact path says what is wrong
+        else:
+            if len(_encode(value)) == len(text):
+                return Document(value, True)
+    return Document(_parse_exactly(text), False)
+
+
+def _parse_exactly(text: bytes) -> Any:
+    import json  # costs 13 ms to load, and most shims never need it
+
+    try:
+        characters = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise AmbiguousJSON(f"byte {error.start} is not UTF-8") from None
+    if characters.startswith("\ufeff"):
+        raise AmbiguousJSON("JSON text must not start with a byte order mark")
+    _check_depth(characters)
+    try:
+        value = json.loads(
+            characters,
+            parse_float=read_fraction,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_of,
+        )
+    except json.JSONDecodeError as error:
+        raise AmbiguousJSON(
+            f"not JSON: {error.msg.lower()} at line {error.lineno} column {error.colno}"
+        ) from None
+    except ValueError:
+        # CPython bounds the digits of an integer; no other ValueError comes out of json.loads.
+        raise AmbiguousJSON("an integer has more digits than we read") from None
+    _check_surrogates(characters, value)
+    return value
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise AmbiguousJSON(f"duplicate key {key!a}")
+            seen.add(key)
+    return result
+
+
+def _refuse_constant(name: str) -> Any:
+    raise AmbiguousJSON(f"{name} is not JSON")
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def _check_depth(characters: str) -> None:
+    if characters.count("{") + characters.count("[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(characters):
+        mark = characters[found.start()]
+        if mark in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
+        elif mark != '"':
+            depth -= 1
+
+
+def _check_surrogates(characters: str, value: Any) -> None:
+    # Only an escape can smuggle a lone surrogate into valid UTF-8.
+    if "\\u" not in characters:
+        return
+    try:
+        _encode(value)
+    except UnicodeEncodeError:
+        raise AmbiguousJSON("a string has a lone surrogate") from None

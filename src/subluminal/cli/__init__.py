@@ -1,0 +1,1 @@
+"""The `sub` command: `main` dispatches, `frame` parses, `output` prints."""

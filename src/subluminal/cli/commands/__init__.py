@@ -1,0 +1,1 @@
+"""One file a verb: EXAMPLE, add_arguments, run."""

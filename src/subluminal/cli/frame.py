@@ -1,0 +1,146 @@
+"""The frame around every command: finds it, parses its arguments, turns errors into exit codes.
+
+argparse, not a CLI framework: it is a third of the start-up cost (docs/adr/0002).
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+from subluminal.cli.output import Output
+from subluminal.cli.table import COMMANDS, Command, Group
+from subluminal.errors import ExitCode, InvalidInput, SubluminalError, UsageError
+
+
+def run_command(words: list[str]) -> int:
+    """Runs `sub WORDS…` and returns its exit code. No traceback reaches the user."""
+    out = Output()
+    try:
+        code = _dispatch(words, out)
+        sys.stdout.flush()
+        return code
+    except InvalidInput as error:
+        for problem in error.problems:
+            out.error(str(problem), problem.hint)
+        return error.exit_code
+    except SubluminalError as error:
+        out.error(str(error), error.hint)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+    except KeyboardInterrupt:
+        return 128 + 2
+    except Exception as bug:  # noqa: BLE001 - one of the three edges (style rule 15)
+        from subluminal.cli.bug_report import write_bug_report
+
+        path = write_bug_report(bug, words)
+        out.error(
+            f"a bug in sub: {type(bug).__name__}",
+            f"please report it with the file `{path}`" if path else "run again with SUB_DEBUG=1",
+        )
+        return ExitCode.BUG
+
+
+def _dispatch(words: list[str], out: Output) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        return _print_overview(out)
+    if words[0] in ("-V", "--version"):
+        words = ["version", *words[1:]]
+    found, rest, path = find(words)
+    if isinstance(found, Group):
+        if rest and rest[0] not in ("-h", "--help"):
+            raise _unknown(rest[0], list(found.commands), f"sub {path}")
+        return _print_group(found, path, out)
+    module = importlib.import_module(found.module)
+    parser = parser_of(module, found, path)
+    args = parser.parse_args(rest)
+    result: int = module.run(args, out)
+    return result
+
+
+def find(words: list[str]) -> tuple[Command | Group, list[str], str]:
+    """Splits words into the command they name, its arguments, and its full name."""
+    entry = COMMANDS.get(words[0])
+    if entry is None:
+        visible = [name for name, command in COMMANDS.items() if not _hidden(command)]
+        raise _unknown(words[0], visible, "sub")
+    if isinstance(entry, Group) and len(words) > 1 and words[1] in entry.commands:
+        return entry.commands[words[1]], words[2:], f"{words[0]} {words[1]}"
+    return entry, words[1:], words[0]
+
+
+def parser_of(module: ModuleType, command: Command, path: str) -> "Parser":
+    """Builds the parser of one command."""
+    parser = Parser(
+        prog=f"sub {path}",
+        description=_sentence(command.summary),
+        epilog="example:\n" + "\n".join(f"  {line}" for line in module.EXAMPLE.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our error style: one sentence and a hint, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=self._hint(message))
+
+    def option_strings(self) -> list[str]:
+        """Every option that this command takes."""
+        return [name for action in self._actions for name in action.option_strings]
+
+    def _hint(self, message: str) -> str:
+        prefix = "unrecognized arguments: "
+        if message.startswith(prefix):
+            from subluminal.contracts.shape import did_you_mean
+
+            word = message.removeprefix(prefix).split()[0].partition("=")[0]
+            close = did_you_mean(word, [*self.option_strings(), *[""] * 13])
+            if close:
+                return close
+        return f"see `{self.prog} --help`"
+
+
+def _unknown(word: str, known: list[str], prog: str) -> UsageError:
+    from subluminal.contracts.shape import did_you_mean
+
+    hint = did_you_mean(word, known)
+    return UsageError(f"unknown command `{word}`", hint=hint or f"see `{prog} --help`")
+
+
+def _hidden(entry: Command | Group) -> bool:
+    return isinstance(entry, Command) and entry.hidden
+
+
+def _print_overview(out: Output) -> int:
+    out.line("Subluminal: decides, records and proves every tool call of your agents.\n")
+    out.line("usage: sub COMMAND …\n")
+    for name, entry in COMMANDS.items():
+        if not _hidden(entry):
+            out.line(f"  {name:<12} {entry.summary}")
+    out.line("\n`sub COMMAND --help` tells more, with an example.")
+    return ExitCode.OK
+
+
+def _print_group(group: Group, path: str, out: Output) -> int:
+    out.line(f"usage: sub {path} COMMAND …\n\n{_sentence(group.summary)}\n")
+    for name, command in group.commands.items():
+        out.line(f"  {name:<12} {command.summary}")
+    out.line(f"\n`sub {path} COMMAND --help` tells more, with an example.")
+    return ExitCode.OK
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[:1].upper()}{summary[1:]}."
+
+
+Args = Any
+"""A parsed command line. argparse's Namespace has no types to offer."""

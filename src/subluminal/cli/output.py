@@ -1,0 +1,105 @@
+"""What `sub` prints: data to stdout, talk to stderr, colour only on a terminal.
+
+Text from tools and agents goes through `shown` first: a terminal must not execute it (D13).
+"""
+
+import os
+import sys
+from typing import Any, TextIO
+
+_COLOURS = {
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "bold": "1",
+    "dim": "2",
+}
+
+
+class Output:
+    """The two streams of one command."""
+
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
+        self._out = stdout or sys.stdout
+        self._err = stderr or sys.stderr
+        self.out_is_terminal = self._out.isatty()
+        self.err_is_terminal = self._err.isatty()
+        self._colour_out = self.out_is_terminal and _wants_colour()
+        self._colour_err = self.err_is_terminal and _wants_colour()
+
+    def line(self, text: str = "") -> None:
+        """Prints a line of data."""
+        self._out.write(text + "\n")
+
+    def data(self, raw: bytes) -> None:
+        """Prints bytes as they are."""
+        self._out.flush()
+        self._out.buffer.write(raw)
+        self._out.buffer.flush()
+
+    def json(self, value: Any) -> None:
+        """Prints one value as a line of JSON."""
+        import msgspec  # 25 ms that plain output does not pay
+
+        self._out.write(msgspec.json.encode(value).decode() + "\n")
+
+    def talk(self, text: str) -> None:
+        """Says something to the person, beside the data."""
+        self._err.write(text + "\n")
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        """Says what is wrong, and what can be done."""
+        self._err.write(f"{self._paint('error', 'red', self._colour_err)}: {shown(message)}\n")
+        if hint:
+            self._err.write(f"{self._paint('hint', 'cyan', self._colour_err)}: {shown(hint)}\n")
+
+    def warning(self, message: str, hint: str | None = None) -> None:
+        """Says what may be wrong."""
+        word = self._paint("warning", "yellow", self._colour_err)
+        self._err.write(f"{word}: {shown(message)}\n")
+        if hint:
+            self._err.write(f"{self._paint('hint', 'cyan', self._colour_err)}: {shown(hint)}\n")
+
+    def paint(self, text: str, colour: str) -> str:
+        """Colours text for stdout; without a terminal it stays as it is."""
+        return self._paint(text, colour, self._colour_out)
+
+    @staticmethod
+    def _paint(text: str, colour: str, wanted: bool) -> str:
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if wanted else text
+
+
+def _wants_colour() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+# C0 and C1 controls, and the characters that reorder or hide text (bidi, zero width, tags).
+_HIDDEN = frozenset(
+    [
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        0x061C,
+        *range(0x200B, 0x2010),
+        *range(0x2028, 0x202F),
+        *range(0x2060, 0x2070),
+        0xFEFF,
+        *range(0xFFF9, 0xFFFC),
+    ]
+)
+
+
+def shown(text: str) -> str:
+    """Returns text in which control, ANSI and bidi characters are shown, not sent."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_show(char) for char in text)
+
+
+def _show(char: str) -> str:
+    code = ord(char)
+    if code in _HIDDEN or 0xD800 <= code < 0xE000 or 0xE0000 <= code < 0xE0080:
+        return char.encode("unicode_escape").decode()
+    return char

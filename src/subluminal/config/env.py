@@ -1,0 +1,58 @@
+"""Every environment variable that Subluminal reads or sets (Pack section 5).
+
+The reference page is generated from this table. Nothing else spells a variable's name.
+"""
+
+from typing import NamedTuple
+
+
+class Variable(NamedTuple):
+    """One variable: its name and what it means, in Markdown."""
+
+    name: str
+    doc: str
+
+
+SUB_RUN_ID = Variable("SUB_RUN_ID", "The run that tool calls belong to. `sub run` sets it.")
+SUB_AGENT_ID = Variable("SUB_AGENT_ID", "The agent's stable name, for policy selectors.")
+SUB_ENV = Variable("SUB_ENV", "`dev`, `ci` or `prod`; anything else is recorded as `unknown`.")
+SUB_CLIENT = Variable(
+    "SUB_CLIENT", "`claude`, `codex`, `headless` or `custom`; any other client is `custom`."
+)
+SUB_PRINCIPAL = Variable("SUB_PRINCIPAL", "Who initiated the run: a user or a service. Optional.")
+SUB_WORKLOAD = Variable(
+    "SUB_WORKLOAD",
+    "The workload as a JSON object (additive). What cannot be read is treated as absent.",
+)
+SUB_HOME = Variable("SUB_HOME", "Where Subluminal keeps its files. Default `~/.subluminal`.")
+SUB_RUNTIME_DIR = Variable(
+    "SUB_RUNTIME_DIR",
+    "Where sockets are. Default `$XDG_RUNTIME_DIR/subluminal`, else `$SUB_HOME/run`.",
+)
+SUB_POLICY = Variable("SUB_POLICY", "A policy file that replaces the repository's layer.")
+SUB_DEBUG = Variable("SUB_DEBUG", "`1` prints the traceback of a bug besides writing its report.")
+NO_COLOR = Variable("NO_COLOR", "Any value: no colour, even on a terminal.")
+
+VARIABLES = (
+    SUB_RUN_ID,
+    SUB_AGENT_ID,
+    SUB_ENV,
+    SUB_CLIENT,
+    SUB_PRINCIPAL,
+    SUB_WORKLOAD,
+    SUB_HOME,
+    SUB_RUNTIME_DIR,
+    SUB_POLICY,
+    SUB_DEBUG,
+    NO_COLOR,
+)
+
+IDENTITY_VARIABLES = (
+    SUB_RUN_ID,
+    SUB_AGENT_ID,
+    SUB_ENV,
+    SUB_CLIENT,
+    SUB_PRINCIPAL,
+    SUB_WORKLOAD,
+)
+"""What `sub run` stamps on an agent, and what a client that clears the environment must pass."""

@@ -1,0 +1,51 @@
+"""Where things are on disk (`cli.md`, Places). Directories are made 0700, on first use."""
+
+import os
+from collections.abc import Mapping
+
+from subluminal.config import env
+
+
+class Places:
+    """The paths of one home."""
+
+    def __init__(self, home: str, runtime_dir: str) -> None:
+        self.home = home
+        self.runtime_dir = runtime_dir
+        self.settings = os.path.join(home, "config.toml")
+        self.journal = os.path.join(home, "journal")
+        self.state = os.path.join(home, "state")
+        self.ledger = os.path.join(home, "ledger.db")
+        self.policy = os.path.join(home, "policy.yaml")
+        self.cache = os.path.join(home, "cache")
+        self.reports = os.path.join(home, "reports")
+        self.backups = os.path.join(home, "backups")
+
+
+def places(environ: Mapping[str, str], home: str | None = None) -> Places:
+    """Finds the home: the argument, else SUB_HOME, else `~/.subluminal`."""
+    chosen = home or environ.get(env.SUB_HOME.name) or "~/.subluminal"
+    root = os.path.abspath(os.path.expanduser(chosen))
+    runtime = environ.get(env.SUB_RUNTIME_DIR.name)
+    if not runtime and environ.get("XDG_RUNTIME_DIR"):
+        runtime = os.path.join(environ["XDG_RUNTIME_DIR"], "subluminal")
+    return Places(root, runtime or os.path.join(root, "run"))
+
+
+def make_private_dir(path: str) -> str:
+    """Creates a directory that only its owner can enter, parents included."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+def encode_name(name: str) -> str:
+    """A name from outside as one safe path component; different names stay different (D4)."""
+    safe = "".join(
+        char if char.isascii() and (char.isalnum() or char in "-_") else f"%{ord(char):x}."
+        for char in name
+    )
+    if len(safe) <= 120:
+        return safe or "%"
+    import hashlib  # only names longer than any id we make
+
+    return f"{safe[:60]}%{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -1,0 +1,74 @@
+"""Every setting of `config.toml`, with its default and its documentation.
+
+The docstring under a field is its reference documentation; the page is generated from here.
+"""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from subluminal.contracts.bindings import SecretBinding
+from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
+
+
+class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Unknown keys are errors: a misspelt setting must not silently keep its default."""
+
+
+class LedgerSettings(_Section, frozen=True, kw_only=True):
+    """How long the ledger remembers."""
+
+    keep_days: int = 90
+    """Calls older than this are removed."""
+
+
+class RecordSettings(_Section, frozen=True, kw_only=True):
+    """What is recorded of a call's contents."""
+
+    mode: Literal["off", "metadata", "full"] = "metadata"
+    """`off`: no previews; `metadata`: redacted previews; `full`: redacted previews, uncut up to
+    `max_inspect_bytes`."""
+
+
+class LimitSettings(_Section, frozen=True, kw_only=True):
+    """Bounds of the data plane."""
+
+    max_inspect_bytes: int = MAX_INSPECT_BYTES
+    """A larger message is forwarded whole, but not inspected."""
+    max_preview_bytes: int = MAX_PREVIEW_BYTES
+    """Size of one preview."""
+    max_spool_bytes: int = 1_073_741_824
+    """A client line above `max_inspect_bytes` waits on disk, up to this, until it is decided."""
+    max_journal_bytes: int = 67_108_864
+    """A journal file is rotated at this size."""
+
+
+class ShimSettings(_Section, frozen=True, kw_only=True):
+    """How shims speak."""
+
+    codes: Literal["pack", "mcp"] = "pack"
+    """`pack`: error codes -32081 to -32084; `mcp`: -31081 to -31084, outside the range that MCP
+    2026-07-28 reserves."""
+
+
+class ServerSettings(_Section, frozen=True, kw_only=True):
+    """One MCP server, by its name in the client's configuration."""
+
+    grace_ms: int = 2000
+    """How long the upstream server has to end by itself after its stdin closed."""
+    call_timeout_ms: int | None = None
+    """A call that takes longer is recorded as TIMEOUT. The call itself is not cut off."""
+    pass_env: list[str] = field(default_factory=list)
+    """Credentials of the client that this server may see all the same."""
+    secret_bindings: list[SecretBinding] = field(default_factory=list)
+    """Secrets that this server gets as environment variables."""
+
+
+class Settings(_Section, frozen=True, kw_only=True):
+    """The whole of `config.toml`. Every section may be left out."""
+
+    ledger: LedgerSettings = LedgerSettings()
+    record: RecordSettings = RecordSettings()
+    limits: LimitSettings = LimitSettings()
+    shim: ShimSettings = ShimSettings()
+    servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -1,0 +1,34 @@
+"""Bounds that both sides of the wire rely on, each with its reason (Pack 1.10, D4-D6)."""
+
+MAX_INSPECT_BYTES = 1_048_576
+"""A message above this is forwarded whole but not inspected (Pack 1.10)."""
+
+MAX_PREVIEW_BYTES = 16_384
+"""UTF-8 bytes of one preview string (Pack 1.10)."""
+
+TRUNCATED = "[TRUNCATED]"
+"""Stands for a preview that was not taken (Pack 1.10)."""
+
+MAX_BUNDLE_BYTES = 4_194_304
+"""A policy file above this is refused: it would be a mistake or an attack, not a policy."""
+
+MAX_BUNDLE_DEPTH = 32
+"""Nesting of a policy file. The deepest valid bundle needs 7."""
+
+MAX_RULES = 10_000
+"""Rules in one bundle."""
+
+MAX_PATTERN_CHARS = 1_024
+"""Characters of one glob or regex."""
+
+MAX_NAME_CHARS = 1_024
+"""Server and tool names are matched up to here; a longer name is an evaluation error (D11)."""
+
+MAX_WINDOW_ENTRIES = 64
+"""Windows are exact up to this many entries and bucketed above (D4)."""
+
+MAX_RECENT_KEYS = 4_096
+"""Dedupe and repeat keys remembered per run; the least recently used goes first (D4)."""
+
+MAX_COUNTERS = 8_192
+"""Budgets, buckets and windows kept per run; past it a new one is an evaluation error (D4)."""
