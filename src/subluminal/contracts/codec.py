@@ -20,7 +20,8 @@ def decode_event(line: bytes) -> Event | None:
     Raises msgspec.MsgspecError on a line that is not an event at all.
     """
     try:
-        return _decode_known(line)
+        event: Event = _decode_known(line)
+        return event
     except msgspec.ValidationError:
         kind = _decode_any(line).get("type")
         if isinstance(kind, str) and kind not in _KNOWN_TYPES:

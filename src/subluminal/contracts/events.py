@@ -223,7 +223,7 @@ class HintIssued(Event, frozen=True, kw_only=True, tag=EventType.HINT_ISSUED.val
     hint: Hint
     hint_id: str | UnsetType = UNSET
     """additive: what `sub promote` takes"""
-    rule_id: str | None | UnsetType = UNSET
+    rule_id: str | UnsetType | None = UNSET
     """additive"""
 
 
