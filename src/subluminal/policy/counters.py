@@ -1,0 +1,33 @@
+"""Counters in memory: for tests, `sub policy test`, replay, and runs that nobody shares."""
+
+from collections.abc import Iterable
+
+from subluminal.contracts.counters import Cell, CellKind, CountersFull, Update
+from subluminal.contracts.limits import MAX_COUNTERS, MAX_RECENT_KEYS
+
+
+class MemoryCounters:
+    """One process' counters, with the bounds of the shared store (contracts.counters)."""
+
+    def __init__(self) -> None:
+        self._cells: tuple[dict[bytes, Cell], ...] = ({}, {}, {})
+
+    def read(self, kind: CellKind, key: bytes) -> Cell:
+        """Returns a cell; empty if it was never written or has been evicted."""
+        return self._cells[kind].get(key, ())
+
+    def write(self, updates: Iterable[Update]) -> None:
+        """Writes all the cells, or raises CountersFull and writes none."""
+        batch = list(updates)
+        for kind in (CellKind.PAIR, CellKind.WINDOW):
+            cells = self._cells[kind]
+            new = {key for each, key, _ in batch if each is kind and key not in cells}
+            if len(cells) + len(new) > MAX_COUNTERS:
+                raise CountersFull
+        for kind, key, cell in batch:
+            cells = self._cells[kind]
+            if kind is CellKind.RECENT:
+                cells.pop(key, None)  # a written key becomes the youngest
+                if len(cells) >= MAX_RECENT_KEYS:
+                    del cells[next(iter(cells))]
+            cells[key] = cell

@@ -1,0 +1,160 @@
+"""The decision about one call: every layer asked, the strictest answer taken (D10, D17). Pure."""
+
+from collections.abc import Sequence
+
+from subluminal.contracts.counters import Counters, Update
+from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
+from subluminal.contracts.events import Trip, WouldBe
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Layer, Status
+from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
+from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.tracing import Step, trace
+from subluminal.policy.visit import Call, Visit
+
+__all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
+
+NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
+"""With no layer at all everything is observed and allowed (D17)."""
+
+
+class Evaluation:
+    """A decision, why, and what the counters become. Nothing has been written yet."""
+
+    __slots__ = ("decision", "forwarded", "policy", "risk_classes", "visits", "would_be")
+
+    def __init__(
+        self,
+        decision: Decision,
+        policy: PolicyRef,
+        visit: Visit | None = None,
+        would_be: WouldBe | None = None,
+        risk_classes: frozenset[str] = frozenset(),
+    ) -> None:
+        self.decision = decision
+        self.policy = policy
+        self.forwarded = decision.action is Action.ALLOW
+        self.would_be = would_be
+        self.risk_classes = risk_classes
+        self.visits = [] if visit is None else [visit]
+
+    @property
+    def updates(self) -> list[Update]:
+        """What the counters become. Some rules count only calls that are forwarded (D10)."""
+        updates = [update for visit in self.visits for update in visit.updates]
+        if self.forwarded:
+            updates += [update for visit in self.visits for update in visit.if_forwarded]
+        return updates
+
+    @property
+    def trips(self) -> list[Trip]:
+        """Breakers that refused this call."""
+        return [trip for visit in self.visits for trip in visit.trips]
+
+    @property
+    def grants_used(self) -> list[tuple[str, str]]:
+        """(layer, rule_id) of the grants that let this call pass."""
+        return [key for visit in self.visits for key in visit.grants_used]
+
+    def learn(
+        self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
+    ) -> list[Update]:
+        """What the end of the call changes; refused calls teach nothing (D10)."""
+        if not self.forwarded:
+            return []
+        return [
+            update
+            for visit in self.visits
+            for breaker in visit.watches
+            for update in breaker.learn(counters.read, status, latency_ms, mono_ms)
+        ]
+
+
+class Engine:
+    """All layers that a run is under, ready to decide. Same inputs, same decision."""
+
+    def __init__(self, layers: Sequence[tuple[Layer, Snapshot]], identity: Identity) -> None:
+        self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
+        self._programs = [program for program in self._all if program.applies]
+        self.policies = [
+            LayeredPolicyRef(
+                layer=program.layer,
+                policy_id=program.snapshot.policy_id,
+                policy_version=program.snapshot.version,
+                policy_hash=program.snapshot.policy_hash,
+            )
+            for program in self._all
+        ]
+
+    def evaluate(
+        self,
+        call: Call,
+        counters: Counters,
+        *,
+        wall_ms: int,
+        mono_ms: int,
+        steps: list[Step] | None = None,
+    ) -> Evaluation:
+        """Decides one call. The caller writes `updates` before anyone else reads the counters."""
+        programs = self._programs
+        if not programs:
+            return self._without_policy()
+        if len(programs) == 1:
+            return _run(programs[0], call, counters, wall_ms, mono_ms, steps)
+        return _combine(
+            [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
+        )
+
+    def outcome(
+        self,
+        evaluation: Evaluation,
+        status: Status,
+        latency_ms: int,
+        counters: Counters,
+        *,
+        mono_ms: int,
+    ) -> list[Update]:
+        """Returns what the end of a forwarded call changes; refused calls teach nothing (D10)."""
+        return evaluation.learn(status, latency_ms, counters, mono_ms)
+
+    def _without_policy(self) -> Evaluation:
+        if self._all:
+            return Evaluation(NOT_APPLICABLE, self._all[0].snapshot.ref)
+        return Evaluation(DEFAULT_ALLOW, NO_POLICY)
+
+
+def _run(
+    program: Program,
+    call: Call,
+    counters: Counters,
+    wall_ms: int,
+    mono_ms: int,
+    steps: list[Step] | None,
+) -> Evaluation:
+    """What one layer says, as if it were alone."""
+    visit = Visit(call, counters.read, wall_ms, mono_ms)
+    plan = program.plan(call.server_name, call.tool_name)
+    if plan is None:
+        classes: frozenset[str] = frozenset()
+        written = program.on_error(classes, None, "a name is too long to match")
+    else:
+        if steps is None:
+            written = program.decide(plan, visit)
+        else:
+            written = trace(program, plan, visit, call, steps)
+        classes = plan.classes | visit.classes if visit.classes else plan.classes
+    decision, would_be = program.enforced(written)
+    return Evaluation(decision, program.snapshot.ref, visit, would_be, classes)
+
+
+def _combine(answers: list[Evaluation]) -> Evaluation:
+    """The strictest layer decides, the earlier one on a tie; what all of them counted counts."""
+    best = max(answers, key=lambda answer: ACTION_STRICTNESS[answer.decision.action])
+    observed = [answer.would_be for answer in answers if answer.would_be is not None]
+    if observed:
+        best.would_be = max(observed, key=lambda would_be: ACTION_STRICTNESS[would_be.action])
+    best.risk_classes = best.risk_classes.union(*(answer.risk_classes for answer in answers))
+    for answer in answers:
+        if answer is not best:
+            best.visits += answer.visits
+    return best

@@ -1,0 +1,194 @@
+"""Globs and regexes over names, on linear-time matching only (D11).
+
+A glob becomes the simplest of: exact, prefix*, *suffix, or an anchored RE2 pattern. RE2 itself is
+loaded only where a policy needs it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from subluminal.contracts.bundle import NameMatch
+from subluminal.contracts.limits import MAX_PATTERN_CHARS
+
+_SPECIAL = frozenset("*?[")
+_RE2_META = frozenset("\\.+*?()|[]{}^$")
+# One set of patterns may use this much memory before RE2 gives up; 10,000 patterns fit.
+_RE2_MAX_MEM = 256 << 20
+
+
+class NamePatterns(NamedTuple):
+    """A compiled NameMatch, as it stands in a snapshot."""
+
+    any: bool
+    exact: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
+    re2: tuple[str, ...] = ()
+
+
+def compile_names(match: NameMatch | None) -> NamePatterns:
+    """Sorts patterns by how they are matched. No pattern at all matches every name."""
+    if match is None or not (match.glob or match.regex):
+        return NamePatterns(any=True)
+    exact: set[str] = set()
+    prefix: set[str] = set()
+    suffix: set[str] = set()
+    regexes: set[str] = set(match.regex)
+    for pattern in match.glob:
+        head, tail = pattern[:-1], pattern[1:]
+        if not _SPECIAL.intersection(pattern):
+            exact.add(pattern)
+        elif pattern.endswith("*") and not _SPECIAL.intersection(head):
+            prefix.add(head)
+        elif pattern.startswith("*") and not _SPECIAL.intersection(tail):
+            suffix.add(tail)
+        else:
+            regexes.add(glob_to_re2(pattern))
+    if "" in prefix or "" in suffix:  # `*` alone
+        return NamePatterns(any=True)
+    return NamePatterns(
+        any=False,
+        exact=tuple(sorted(exact)),
+        prefix=tuple(sorted(prefix)),
+        suffix=tuple(sorted(suffix)),
+        re2=tuple(sorted(regexes)),
+    )
+
+
+def glob_to_re2(pattern: str) -> str:
+    """Translates a valid glob to an anchored RE2 pattern."""
+    out: list[str] = []
+    position = 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "[":
+            end = _class_end(pattern, position)
+            out.append(_class(pattern[position + 1 : end]))
+            position = end
+        elif char == "*":
+            out.append(".*")
+        elif char == "?":
+            out.append(".")
+        else:
+            out.append("\\" + char if char in _RE2_META else char)
+        position += 1
+    return f"^(?s:{''.join(out)})$"
+
+
+def _class(body: str) -> str:
+    negated = body.startswith("!")
+    members = body[1:] if negated else body
+    escaped = "".join("\\" + char if char in "\\[]^&~" else char for char in members)
+    return f"[{'^' if negated else ''}{escaped}]"
+
+
+def _class_end(pattern: str, start: int) -> int:
+    """Index of the `]` that closes the set opened at `start`; -1 if none does."""
+    first = start + 2 if pattern[start + 1 : start + 2] == "!" else start + 1
+    return pattern.find("]", first + 1)  # a `]` in first place is a member
+
+
+def glob_problem(pattern: str) -> str | None:
+    """Says why a glob is refused; None if it is fine."""
+    if not pattern:
+        return "an empty glob matches nothing"
+    if len(pattern) > MAX_PATTERN_CHARS:
+        return f"a glob is longer than {MAX_PATTERN_CHARS} characters"
+    position = pattern.find("[")
+    while position >= 0:
+        end = _class_end(pattern, position)
+        if end < 0:
+            return "`[` without a closing `]`"
+        position = pattern.find("[", end)
+    return _re2_problem(glob_to_re2(pattern)) if "[" in pattern else None
+
+
+_NOT_LINEAR = (
+    ("(?=", "a lookahead"),
+    ("(?!", "a lookahead"),
+    ("(?<=", "a lookbehind"),
+    ("(?<!", "a lookbehind"),
+    ("(?>", "an atomic group"),
+    ("(?(", "a conditional"),
+    ("(?P=", "a backreference"),
+)
+
+
+def regex_problem(pattern: str) -> str | None:
+    """Says why a regex is refused; None if it is fine."""
+    if len(pattern) > MAX_PATTERN_CHARS:
+        return f"a regex is longer than {MAX_PATTERN_CHARS} characters"
+    return _re2_problem(pattern)
+
+
+def _re2_problem(pattern: str) -> str | None:
+    import re2  # the C++ engine: only where a pattern has to be checked or matched
+
+    try:
+        re2.compile(pattern, _options(re2))
+    except re2.error as error:
+        for mark, name in _NOT_LINEAR:
+            if mark in pattern:
+                return f"{name} `{mark}` cannot be matched in linear time"
+        reason = error.args[0]
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        return text[:1].lower() + text[1:]
+    return None
+
+
+def _options(re2: Any) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _RE2_MAX_MEM
+    return options
+
+
+class NameIndex:
+    """Which of many rules match a name, at a cost that does not grow with those that do not."""
+
+    def __init__(self, patterns: Sequence[NamePatterns]) -> None:
+        self._any = frozenset(i for i, each in enumerate(patterns) if each.any)
+        self._exact = _table((word, i) for i, each in enumerate(patterns) for word in each.exact)
+        self._prefixes = _by_length(patterns, "prefix")
+        self._suffixes = _by_length(patterns, "suffix")
+        owners = [(word, i) for i, each in enumerate(patterns) for word in each.re2]
+        self._owners = [index for _, index in owners]
+        self._set = _re2_set([word for word, _ in owners]) if owners else None
+
+    def match(self, name: str) -> frozenset[int] | set[int]:
+        """Returns the indexes of the rules whose patterns match."""
+        found: list[int] = list(self._exact.get(name, ()))
+        for length, table in self._prefixes:
+            found += table.get(name[:length], ())
+        for length, table in self._suffixes:
+            found += table.get(name[-length:], ())
+        if self._set is not None:
+            found += [self._owners[hit] for hit in self._set.Match(name) or ()]
+        return self._any.union(found) if found else self._any
+
+
+def _table(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    table: dict[str, list[int]] = {}
+    for word, index in pairs:
+        table.setdefault(word, []).append(index)
+    return table
+
+
+def _by_length(
+    patterns: Sequence[NamePatterns], part: str
+) -> list[tuple[int, dict[str, list[int]]]]:
+    lengths: dict[int, dict[str, list[int]]] = {}
+    for index, each in enumerate(patterns):
+        for word in getattr(each, part):
+            lengths.setdefault(len(word), {}).setdefault(word, []).append(index)
+    return sorted(lengths.items())
+
+
+def _re2_set(patterns: list[str]) -> Any:
+    import re2
+
+    found = re2.Set.SearchSet(_options(re2))
+    for pattern in patterns:
+        found.Add(pattern)
+    found.Compile()
+    return found

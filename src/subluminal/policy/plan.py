@@ -1,0 +1,117 @@
+"""The rules that can matter for one tool of one server, prepared and in order.
+
+Names are matched here, once; so are risk classes where no tag depends on a call's arguments. What
+is left for each call is in the entries' guards.
+"""
+
+from typing import Any
+
+from subluminal.contracts.vocabulary import RuleKind
+from subluminal.policy.predicates import (
+    ArgsPredicate,
+    TimePredicate,
+    args_predicate,
+    time_predicate,
+)
+from subluminal.policy.rules.access import AccessEntry
+from subluminal.policy.rules.breaker import BreakerEntry
+from subluminal.policy.rules.budget import BudgetEntry
+from subluminal.policy.rules.dedupe import DedupeEntry
+from subluminal.policy.rules.entry import Entry, Guard, Subject
+from subluminal.policy.rules.rate_limit import RateLimitEntry
+from subluminal.policy.rules.tag import TagEntry
+from subluminal.policy.visit import Call, NotInspected, Visit
+
+_ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
+    RuleKind.BUDGET: BudgetEntry,
+    RuleKind.RATE_LIMIT: RateLimitEntry,
+    RuleKind.BREAKER: BreakerEntry,
+    RuleKind.DEDUPE: DedupeEntry,
+}
+
+
+class PreparedRule:
+    """A rule of a snapshot with its predicates built; shared by all plans."""
+
+    __slots__ = ("args_test", "data", "risk_class", "time_test")
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        match = data["match"]
+        self.risk_class = frozenset(match["risk_class"])
+        self.args_test: ArgsPredicate | None = args_predicate(match["args"])
+        self.time_test: TimePredicate | None = time_predicate(match["time"])
+
+
+class Plan:
+    """Entries in rule order, and the risk classes that names alone give."""
+
+    __slots__ = ("classes", "entries")
+
+    def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
+        self.entries: list[Entry] = []
+        settled: set[str] = set()
+        for index, rule in rules:
+            if rule.risk_class and settled.isdisjoint(rule.risk_class):
+                if not self._may_gain(rule.risk_class):
+                    continue
+                guard = guard_of(rule, rule.risk_class)
+            else:
+                guard = guard_of(rule, frozenset())
+            if rule.data["kind"] == RuleKind.TAG and guard is None:
+                settled.update(rule.data["effect"]["tag"]["add_risk_class"])
+            else:
+                self.entries.append(self._entry(index, rule.data, guard, subject))
+        self.classes = frozenset(settled)
+
+    def _may_gain(self, wanted: frozenset[str]) -> bool:
+        """Whether a tag above, one that looks at arguments or time, may still add a class."""
+        return any(
+            isinstance(entry, TagEntry) and not wanted.isdisjoint(entry.classes)
+            for entry in self.entries
+        )
+
+    def _entry(
+        self, index: int, data: dict[str, Any], guard: Guard | None, subject: Subject
+    ) -> Entry:
+        kind = data["kind"]
+        if kind == RuleKind.TAG:
+            return TagEntry(index, data, guard)
+        if kind in _ACCUMULATORS:
+            return _ACCUMULATORS[kind](index, data, guard, subject)
+        return AccessEntry(index, data, guard, subject, self._would_pass)
+
+    def _would_pass(self, args: dict[str, Any], wall_ms: int) -> bool:
+        """Whether the access rules alone would let these arguments through."""
+        visit = Visit(Call("", "", args, ""), lambda _kind, _key: (), wall_ms, 0)
+        for entry in self.entries:
+            if entry.guard is not None and not entry.guard(visit):
+                continue
+            if isinstance(entry, AccessEntry):
+                return entry.allows and not entry.needs_grant()
+            if isinstance(entry, TagEntry):
+                entry.visit(visit)
+        return True
+
+
+def guard_of(rule: PreparedRule, risk_class: frozenset[str]) -> Guard | None:
+    """Builds the test that each call has to pass; None if names settle everything.
+
+    Arguments come last: only a rule that otherwise matches may find them too large to read.
+    """
+    args_test, time_test = rule.args_test, rule.time_test
+    if args_test is None and time_test is None and not risk_class:
+        return None
+
+    def guard(visit: Visit) -> bool:
+        if risk_class and visit.classes.isdisjoint(risk_class):
+            return False
+        if time_test is not None and not time_test(visit.wall_ms):
+            return False
+        if args_test is None:
+            return True
+        if visit.args is None:
+            raise NotInspected
+        return args_test(visit.args)
+
+    return guard

@@ -1,0 +1,159 @@
+"""One layer's policy, ready to run: selectors settled, names indexed, plans cached (D10, D17)."""
+
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+
+from subluminal.contracts.decision import Decision, Hint
+from subluminal.contracts.events import WouldBe
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.limits import MAX_NAME_CHARS
+from subluminal.contracts.vocabulary import (
+    Action,
+    HintKind,
+    Layer,
+    Mode,
+    ReasonCode,
+    Severity,
+)
+from subluminal.policy.patterns import NameIndex, NamePatterns
+from subluminal.policy.plan import Plan, PreparedRule
+from subluminal.policy.rules.entry import Subject
+from subluminal.policy.selecting import applies
+from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.visit import NotInspected, Visit
+
+_MAX_PLANS = 1_024
+"""Tool names come from outside: past this many the cache starts anew."""
+
+_READ_LIKE = "read_like"
+
+DEFAULT_ALLOW = Decision(
+    action=Action.ALLOW,
+    rule_id=None,
+    severity=Severity.INFO,
+    reason_code=ReasonCode.DEFAULT_ALLOW,
+    summary="no rule refused this call",
+)
+NOT_APPLICABLE = Decision(
+    action=Action.ALLOW,
+    rule_id=None,
+    severity=Severity.INFO,
+    reason_code=ReasonCode.POLICY_NOT_APPLICABLE,
+    summary="the policy's selectors do not match this run",
+)
+
+
+class Program:
+    """A snapshot in one layer, for one identity."""
+
+    def __init__(self, layer: Layer, snapshot: Snapshot, identity: Identity) -> None:
+        self.layer = layer
+        self.snapshot = snapshot
+        self.mode = snapshot.mode
+        self.applies = applies(snapshot.data["selectors"], identity)
+        self.rules = [PreparedRule(rule) for rule in snapshot.data["rules"]]
+        self.servers = NameIndex([_patterns(rule, "server_name") for rule in self.rules])
+        self.tools = NameIndex([_patterns(rule, "tool_name") for rule in self.rules])
+        defaults = snapshot.data["defaults"]
+        self._on_error = Action(defaults["decision_on_error"])
+        self._fail_open_reads: bool = defaults["fail_open_read_tools"]
+        self._plans: dict[tuple[str, str], Plan] = {}
+
+    def plan(self, server_name: str, tool_name: str) -> Plan | None:
+        """Returns the rules that can matter for this tool; None if a name is too long (D11)."""
+        key = (server_name, tool_name)
+        plan = self._plans.get(key)
+        if plan is None:
+            if max(len(server_name), len(tool_name)) > MAX_NAME_CHARS:
+                return None
+            plan = self._make_plan(server_name, tool_name)
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def _make_plan(self, server_name: str, tool_name: str) -> Plan:
+        hits = sorted(self.servers.match(server_name) & self.tools.match(tool_name))
+        subject = Subject(self.layer.value, self.snapshot.policy_id, server_name, tool_name)
+        return Plan([(index, self.rules[index]) for index in hits], subject)
+
+    def decide(self, plan: Plan, visit: Visit) -> Decision:
+        """Visits every rule of the plan and returns the decision as written (D10)."""
+        allowed = first = terminate = None
+        for entry in plan.entries:
+            if entry.is_access and visit.access_settled:
+                continue
+            try:
+                guard = entry.guard
+                if guard is not None and not guard(visit):
+                    continue
+                found = entry.visit(visit)
+            except NotInspected:
+                found = self.not_inspected(plan, visit, entry.rule_id)
+            if found is None:
+                continue
+            action = found.action
+            if action is Action.ALLOW:
+                allowed = allowed or found
+            elif action is Action.TERMINATE_RUN:
+                terminate = terminate or found
+            else:
+                first = first or found
+        return terminate or first or allowed or DEFAULT_ALLOW
+
+    def not_inspected(self, plan: Plan, visit: Visit, rule_id: str) -> Decision:
+        """What happens where a rule needs arguments that were too large to read (D6)."""
+        classes = plan.classes | visit.classes
+        return self.on_error(classes, rule_id, "the arguments were too large to inspect")
+
+    def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
+        """What happens where a rule could not be evaluated (Pack 2.1)."""
+        readable = _READ_LIKE in classes
+        action = Action.ALLOW if self._fail_open_reads and readable else self._on_error
+        return Decision(
+            action=action,
+            rule_id=rule_id,
+            severity=Severity.CRITICAL,
+            reason_code=ReasonCode.EVALUATION_ERROR,
+            summary=f"the policy could not be evaluated: {why}",
+        )
+
+    def enforced(self, written: Decision) -> tuple[Decision, WouldBe | None]:
+        """Turns a decision as written into what this policy's mode does."""
+        if written.action is Action.ALLOW:
+            return written, None
+        if self.mode is Mode.OBSERVE:
+            return _observed(written)
+        if self.mode is Mode.CONTROL and written.action is Action.BLOCK:
+            given = written.hint or Hint(hint_text=written.summary, hint_kind=HintKind.OTHER)
+            rejected = msgspec.structs.replace(written, action=Action.REJECT_WITH_HINT, hint=given)
+            return rejected, None
+        hint = written.hint
+        if hint is None or hint.suggested_args or written.action is Action.REJECT_WITH_HINT:
+            return written, None
+        # Other refusals carry a hint only where it says how to mend the arguments.
+        return msgspec.structs.replace(written, hint=None), None
+
+
+def _observed(written: Decision) -> tuple[Decision, WouldBe]:
+    decision = Decision(
+        action=Action.ALLOW,
+        rule_id=written.rule_id,
+        severity=written.severity,
+        reason_code=written.reason_code,
+        summary=f"observed, would have been {written.action.value}: {written.summary}",
+    )
+    would_be = WouldBe(
+        action=written.action,
+        rule_id=written.rule_id,
+        severity=written.severity,
+        reason_code=written.reason_code,
+    )
+    return decision, would_be
+
+
+def _patterns(rule: PreparedRule, field: str) -> NamePatterns:
+    spec: dict[str, Any] = rule.data["match"][field]
+    return NamePatterns(**spec)

@@ -1,0 +1,125 @@
+"""Rule kind `breaker`: stops what goes wrong again and again (Pack 2.5, D10).
+
+Errors and slow calls are learnt when a forwarded call ends (`learn`); the call after the Nth one
+in the window trips. Repeats are counted as calls come; the Nth identical one trips. Nothing
+latches: when the window has passed, calls pass again.
+"""
+
+from typing import Any, NamedTuple
+
+from subluminal.contracts.counters import Cell, CellKind, Update
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.events import Trip
+from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Status
+from subluminal.policy import windows
+from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.visit import NotInspected, Visit
+
+_FAILED = frozenset({Status.ERROR, Status.TIMEOUT})
+
+
+class _Window(NamedTuple):
+    key: bytes
+    threshold: int
+    window_ms: int
+
+
+class BreakerEntry(Entry):
+    """A `breaker` rule: up to three windows, each optional."""
+
+    __slots__ = ("_breaker", "_errors", "_latency_ms", "_repeats", "_slow", "scope")
+
+    def __init__(
+        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+    ) -> None:
+        super().__init__(index, rule, guard)
+        self._breaker = breaker = rule["effect"]["breaker"]
+        self.scope = Scope(breaker["scope"])
+
+        def window(part: str, threshold: int | None, window_ms: int | None) -> _Window | None:
+            if threshold is None or window_ms is None:
+                return None
+            key = subject.counter_key(self.rule_id, self.scope, part)
+            return _Window(key, threshold, window_ms)
+
+        self._errors = window("errors", breaker["error_threshold"], breaker["window_ms"])
+        self._slow = window("slow", breaker["latency_count"], breaker["window_ms"])
+        self._latency_ms: int | None = breaker["latency_threshold_ms"]
+        self._repeats = window("repeats", breaker["repeat_threshold"], breaker["repeat_window_ms"])
+
+    def visit(self, visit: Visit) -> Decision | None:
+        """Refuses the call if one of the windows is full. Every window is looked at."""
+        if self._errors is not None or self._slow is not None:
+            visit.watches.append(self)
+        tripped = [
+            self._full(visit, self._errors, "errors"),
+            self._full(visit, self._slow, "latency"),
+            self._repeated(visit),
+        ]
+        for cause in tripped:
+            if cause is not None:
+                return self._trip(visit, *cause)
+        return None
+
+    def learn(self, read: Any, status: Status, latency_ms: int, now_ms: int) -> list[Update]:
+        """Returns what a forwarded call's end adds to the windows."""
+        updates: list[Update] = []
+        if self._errors is not None and status in _FAILED:
+            updates.append(_recorded(read, self._errors, now_ms))
+        slow = self._latency_ms is not None and latency_ms > self._latency_ms
+        if self._slow is not None and slow:
+            updates.append(_recorded(read, self._slow, now_ms))
+        return updates
+
+    def _full(self, visit: Visit, window: _Window | None, cause: str) -> tuple[str, int] | None:
+        if window is None:
+            return None
+        cell = visit.read(CellKind.WINDOW, window.key)
+        number = windows.count(cell, window.threshold, window.window_ms, visit.mono_ms)
+        return (cause, number) if number >= window.threshold else None
+
+    def _repeated(self, visit: Visit) -> tuple[str, int] | None:
+        window = self._repeats
+        if window is None or visit.exempt:
+            return None
+        if visit.args is None:
+            raise NotInspected
+        key = window.key + bytes.fromhex(visit.args_hash)[:16]
+        cell = visit.read(CellKind.RECENT, key)
+        cell = windows.record(cell, window.threshold, window.window_ms, visit.mono_ms)
+        visit.updates.append(Update(CellKind.RECENT, key, cell))
+        number = windows.count(cell, window.threshold, window.window_ms, visit.mono_ms)
+        return ("repeats", number) if number >= window.threshold else None
+
+    def _trip(self, visit: Visit, cause: str, number: int) -> Decision:
+        breaker = self._breaker
+        visit.trips.append(
+            Trip(
+                rule_id=self.rule_id,
+                scope=self.scope,
+                action=Action(breaker["on_trip"]),
+                cause=cause,
+                count=number,
+            )
+        )
+        window_ms = breaker["repeat_window_ms" if cause == "repeats" else "window_ms"]
+        what = {
+            "errors": f"{number} errors",
+            "latency": f"{number} slow calls",
+            "repeats": f"the same call {number} times",
+        }[cause]
+        return self.refuse(
+            breaker["on_trip"],
+            ReasonCode.BREAKER_TRIPPED,
+            f"{what} within {window_ms} ms {span(self.scope)}",
+            kind=HintKind.SAFETY,
+            hint_text=breaker["hint_text"],
+            advice="do not repeat what failed: change the approach, or wait for the window to pass",
+            terminate_code=breaker["terminate_code"],
+        )
+
+
+def _recorded(read: Any, window: _Window, now_ms: int) -> Update:
+    cell: Cell = read(CellKind.WINDOW, window.key)
+    new = windows.record(cell, window.threshold, window.window_ms, now_ms)
+    return Update(CellKind.WINDOW, window.key, new)

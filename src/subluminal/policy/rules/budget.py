@@ -1,0 +1,60 @@
+"""Rule kind `budget`: a cap on calls or cost units (Pack 2.5). It never refills during a run."""
+
+from typing import Any
+
+from subluminal.contracts.counters import CellKind, Update
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
+from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.visit import Visit
+
+_CEILING = 1 << 62
+"""Counts stop here, so that no sum leaves 64 bits."""
+
+
+class BudgetEntry(Entry):
+    """A `budget` rule. Its cell is (calls, cost units)."""
+
+    __slots__ = ("_budget", "_cost", "_key", "_limit_calls", "_limit_cost", "_on_attempt", "scope")
+
+    def __init__(
+        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+    ) -> None:
+        super().__init__(index, rule, guard)
+        self._budget = budget = rule["effect"]["budget"]
+        self.scope = Scope(budget["scope"])
+        self._key = subject.counter_key(self.rule_id, self.scope, "budget")
+        self._cost: int = budget["cost_units_per_call"]
+        self._limit_calls = _or_ceiling(budget["limit_calls"])
+        self._limit_cost = _or_ceiling(budget["limit_cost_units"])
+        self._on_attempt = budget["count"] == "attempts"
+
+    def visit(self, visit: Visit) -> Decision | None:
+        """Counts the call, and refuses it past a limit. Attempts count by default (D10)."""
+        calls, cost = visit.read(CellKind.PAIR, self._key) or (0, 0)
+        calls = min(calls + 1, _CEILING)
+        cost = min(cost + self._cost, _CEILING)
+        update = Update(CellKind.PAIR, self._key, (calls, cost))
+        if self._on_attempt:
+            visit.updates.append(update)
+        else:
+            visit.if_forwarded.append(update)
+        if calls <= self._limit_calls and cost <= self._limit_cost:
+            return None
+        return self._exceeded(calls > self._limit_calls)
+
+    def _exceeded(self, by_calls: bool) -> Decision:
+        budget = self._budget
+        limit = f"{self._limit_calls} calls" if by_calls else f"{self._limit_cost} cost units"
+        return self.refuse(
+            budget["on_exceed"],
+            ReasonCode.BUDGET_EXCEEDED,
+            f"the budget of {limit} {span(self.scope)} is spent",
+            kind=HintKind.BUDGET,
+            hint_text=budget["hint_text"],
+            advice="do not retry: this budget does not refill during the run",
+        )
+
+
+def _or_ceiling(limit: int | None) -> int:
+    return _CEILING if limit is None else limit

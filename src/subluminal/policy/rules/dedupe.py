@@ -1,0 +1,53 @@
+"""Rule kind `dedupe`: refuses the same call twice inside a window (Pack 2.5).
+
+Only forwarded calls are remembered, and a refused duplicate does not refresh the window (D10).
+"""
+
+from typing import Any
+
+from subluminal.contracts.counters import CellKind, Update
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
+from subluminal.policy.rules.entry import Entry, Guard, Subject
+from subluminal.policy.visit import NotInspected, Visit
+
+
+class DedupeEntry(Entry):
+    """A `dedupe` rule. Its cell is the time of the last forwarded call."""
+
+    __slots__ = ("_dedupe", "_key", "_window_ms", "scope")
+
+    def __init__(
+        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+    ) -> None:
+        super().__init__(index, rule, guard)
+        self._dedupe = dedupe = rule["effect"]["dedupe"]
+        self.scope = Scope(dedupe["scope"])
+        self._key = subject.counter_key(self.rule_id, self.scope, "dedupe")
+        self._window_ms: int = dedupe["window_ms"]
+
+    def visit(self, visit: Visit) -> Decision | None:
+        """Refuses a call that repeats one seen less than `window_ms` ago."""
+        if visit.exempt:
+            return None
+        if visit.args is None:
+            raise NotInspected
+        key = self._key + bytes.fromhex(visit.args_hash)[:16]
+        now_ms = visit.mono_ms
+        cell = visit.read(CellKind.RECENT, key)
+        # A call exactly window_ms old is new: windows are half-open, [seen, seen + window).
+        if cell and 0 <= now_ms - cell[0] < self._window_ms:
+            return self._duplicate(now_ms - cell[0])
+        visit.if_forwarded.append(Update(CellKind.RECENT, key, (now_ms,)))
+        return None
+
+    def _duplicate(self, age_ms: int) -> Decision:
+        dedupe = self._dedupe
+        return self.refuse(
+            dedupe["on_duplicate"],
+            ReasonCode.DEDUPE_DUPLICATE,
+            f"the same call was made {age_ms} ms ago",
+            kind=HintKind.SAFETY,
+            hint_text=dedupe["hint_text"],
+            advice="do not repeat it: the earlier call stands",
+        )

@@ -1,0 +1,64 @@
+"""Rule kind `rate_limit`: a token bucket in integer micro-tokens (Pack 2.5, D10).
+
+It starts full and refills continuously. A call that it refuses takes no token from it.
+"""
+
+from typing import Any
+
+from subluminal.contracts.counters import CellKind, Update
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
+from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.visit import Visit
+
+_MICRO = 1_000_000
+
+
+class RateLimitEntry(Entry):
+    """A `rate_limit` rule. Its cell is (micro-tokens, time up to which it is refilled)."""
+
+    __slots__ = ("_capacity", "_cost", "_key", "_limit", "_period_ms", "_rate", "scope")
+
+    def __init__(
+        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+    ) -> None:
+        super().__init__(index, rule, guard)
+        self._limit = limit = rule["effect"]["rate_limit"]
+        self.scope = Scope(limit["scope"])
+        self._key = subject.counter_key(self.rule_id, self.scope, "bucket")
+        self._capacity: int = limit["capacity"] * _MICRO
+        self._cost: int = limit["cost_tokens_per_call"] * _MICRO
+        self._rate: int = limit["refill_tokens"] * _MICRO
+        self._period_ms: int = limit["refill_period_ms"]
+
+    def visit(self, visit: Visit) -> Decision | None:
+        """Takes the call's tokens, or refuses it."""
+        now_ms = visit.mono_ms
+        cell = visit.read(CellKind.PAIR, self._key)
+        tokens, at_ms = self._refilled(cell, now_ms) if cell else (self._capacity, now_ms)
+        if tokens < self._cost:
+            return self._limited(tokens)
+        visit.updates.append(Update(CellKind.PAIR, self._key, (tokens - self._cost, at_ms)))
+        return None
+
+    def _refilled(self, cell: tuple[int, ...], now_ms: int) -> tuple[int, int]:
+        tokens, at_ms = cell
+        earned, left_over = divmod(max(0, now_ms - at_ms) * self._rate, self._period_ms)
+        if tokens + earned >= self._capacity:
+            return self._capacity, now_ms
+        # Time that has not yet earned a whole micro-token stays on the clock, or slow buckets
+        # that are asked often would never refill.
+        return tokens + earned, now_ms - left_over // self._rate
+
+    def _limited(self, tokens: int) -> Decision:
+        limit = self._limit
+        wait_ms = -(-(self._cost - tokens) * self._period_ms // self._rate)
+        return self.refuse(
+            limit["on_limit"],
+            ReasonCode.RATE_LIMITED,
+            f"more than {limit['refill_tokens']} calls per {self._period_ms} ms {span(self.scope)}",
+            kind=HintKind.RATE,
+            hint_text=limit["hint_text"],
+            advice=f"retry after {max(wait_ms, limit['backoff_ms'] or 0)} ms",
+            backoff_ms=limit["backoff_ms"],
+        )

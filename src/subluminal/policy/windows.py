@@ -1,0 +1,46 @@
+"""Sliding windows in a cell of integers: exact up to 64 entries, bucketed above (D4).
+
+To know whether N things happened in a window, the times of the last N are enough. Above 64 the
+window is cut into 64 buckets of (index, count), and an entry may count one bucket too long.
+Windows are half-open: what happened at `t` counts while now is in [t, t + window).
+"""
+
+from subluminal.contracts.counters import Cell
+from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
+
+
+def record(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> Cell:
+    """Returns the cell with one more entry, at `now_ms`."""
+    if threshold > MAX_WINDOW_ENTRIES:
+        return _record_bucket(cell, window_ms, now_ms)
+    kept = [at for at in cell if 0 <= now_ms - at < window_ms]
+    kept.append(now_ms)
+    return tuple(kept[-threshold:])
+
+
+def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
+    """Returns how many entries are in the window; a count past `threshold` may stop there."""
+    if threshold > MAX_WINDOW_ENTRIES:
+        pairs = _live_buckets(cell, window_ms, now_ms)
+        return sum(number for _, number in pairs)
+    return sum(1 for at in cell if 0 <= now_ms - at < window_ms)
+
+
+def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:
+    current = now_ms // _width(window_ms)
+    pairs = _live_buckets(cell, window_ms, now_ms)
+    if pairs and pairs[-1][0] == current:
+        pairs[-1] = (current, pairs[-1][1] + 1)
+    else:
+        pairs.append((current, 1))
+    return tuple(number for pair in pairs for number in pair)
+
+
+def _live_buckets(cell: Cell, window_ms: int, now_ms: int) -> list[tuple[int, int]]:
+    current = now_ms // _width(window_ms)
+    pairs = zip(cell[::2], cell[1::2], strict=True)
+    return [pair for pair in pairs if 0 <= current - pair[0] < MAX_WINDOW_ENTRIES]
+
+
+def _width(window_ms: int) -> int:
+    return -(-window_ms // MAX_WINDOW_ENTRIES)
