@@ -51,6 +51,34 @@ class ShimSettings(_Section, frozen=True, kw_only=True):
     2026-07-28 reserves."""
 
 
+class RedactPattern(_Section, frozen=True, kw_only=True):
+    """A shape of token that is masked besides the built-in ones."""
+
+    name: str
+    """What the mark says: `[REDACTED:name]`."""
+    pattern: str
+    """RE2. If it has groups, only what they catch is masked."""
+
+
+class RedactSettings(_Section, frozen=True, kw_only=True):
+    """What is masked in previews, messages and logged stderr, besides the values of bindings."""
+
+    patterns: list[RedactPattern] = field(default_factory=list)
+    """Shapes of your own."""
+    ignore: list[str] = field(default_factory=list)
+    """Built-in shapes that are not masked, by name; for one that hits what is no secret."""
+
+
+class SecretsSettings(_Section, frozen=True, kw_only=True):
+    """The file store, and how long a keychain may take."""
+
+    passphrase_file: str | None = None
+    """A 0600 file whose contents encrypt the file store, on another disk or from a vault. Without
+    it a key in the keychain does, where there is one; else the store is plain."""
+    keychain_wait_ms: int = 20_000
+    """How long a server waits for the keychain to be unlocked before it is not started."""
+
+
 class ServerSettings(_Section, frozen=True, kw_only=True):
     """One MCP server, by its name in the client's configuration."""
 
@@ -71,4 +99,6 @@ class Settings(_Section, frozen=True, kw_only=True):
     record: RecordSettings = RecordSettings()
     limits: LimitSettings = LimitSettings()
     shim: ShimSettings = ShimSettings()
+    redact: RedactSettings = RedactSettings()
+    secrets: SecretsSettings = SecretsSettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)
