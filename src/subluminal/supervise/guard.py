@@ -1,0 +1,232 @@
+"""The guard process: waits for orders, watches the tree, outlives the shim to end it (D9).
+
+One loop of plain system calls; nothing here runs in the shim. It sees no byte of the traffic.
+"""
+
+import os
+import select
+import time
+
+from subluminal.supervise.ending import Ending
+from subluminal.supervise.signals import posix
+from subluminal.supervise.starting import CannotStart, start
+from subluminal.supervise.tree import Tree
+from subluminal.supervise.wire import (
+    EXITED,
+    FAILED,
+    GONE,
+    SPAWNED,
+    Frames,
+    Report,
+    Signal,
+    Spawn,
+    Stop,
+    decode_order,
+    encode_report,
+)
+
+AFTER_DEATH_S = 10.0
+"""How long the last program may take before it is ended too."""
+_LOOK_AGAIN_MS = 50
+"""For the two things that no descriptor tells: a full report pipe, and a hanging last program."""
+_LAST_WORDS_S = 1.0
+"""How long a shim that lives but does not read may keep a guard that is done."""
+
+
+class GuardLoop:
+    """The state of one guard."""
+
+    def __init__(
+        self,
+        orders: int,
+        reports: int,
+        stdio: tuple[int, int, int],
+        *,
+        shim: int,
+        adopts: bool,
+        keep_ignored: tuple[int, ...],
+    ) -> None:
+        self._orders = orders
+        self._reports = reports
+        self._stdio = stdio
+        self._adopts = adopts
+        self._keep_ignored = keep_ignored
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._tree: Tree | None = None
+        self._ending: Ending | None = None
+        self._grace_s = 0.0
+        self._after_death: list[bytes] = []
+        self._stop_ordered = False
+        self._shim_is_alive = True
+        self._told_gone = False
+        self._poll = select.poll()
+        self._poll.register(orders, select.POLLIN)
+        self._children = _wake_on_child_death()
+        self._poll.register(self._children, select.POLLIN)
+        self._shim = _maybe_watch(shim)
+        if self._shim is not None:
+            self._poll.register(self._shim, select.POLLIN)
+
+    def run(self) -> None:
+        """Returns when the shim needs no guard any more and nothing is left running."""
+        while not self._is_done():
+            self._wait()
+            self._collect()
+            self._read_orders()
+            self._end()
+            self._send()
+        self._say_last_words()
+        if not self._stop_ordered and self._after_death:
+            self._run_after_death()
+
+    def _is_done(self) -> bool:
+        if self._shim_is_alive and not self._stop_ordered:
+            return False
+        return self._tree is None or self._tree.is_gone
+
+    def _wait(self) -> None:
+        timeout_ms = None
+        if self._ending and self._ending.deadline is not None:
+            timeout_ms = max(0, int((self._ending.deadline - time.monotonic()) * 1000) + 1)
+        if self._unsent:
+            timeout_ms = min(timeout_ms or _LOOK_AGAIN_MS, _LOOK_AGAIN_MS)
+        ready = {fd for fd, _ in self._poll.poll(timeout_ms)}
+        if self._children in ready:
+            os.read(self._children, 4096)
+        if self._shim in ready:
+            # Its death closes the order pipe, unless a child of the shim inherited the other end.
+            self._read_orders()
+            self._lose_shim()
+
+    def _collect(self) -> None:
+        """Reaps; relays how the upstream ended, and that nothing is left."""
+        tree = self._tree
+        if tree is None or self._told_gone:
+            return
+        status = tree.collect()
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            by_signal = (None, -code) if code < 0 else (code, None)
+            self._report(Report(EXITED, tree.upstream, *by_signal))
+        if tree.is_gone:
+            self._tell_gone()
+
+    def _read_orders(self) -> None:
+        while self._shim_is_alive:
+            try:
+                data = os.read(self._orders, 65536)
+            except BlockingIOError:
+                return
+            for frame in self._frames.feed(data):
+                self._obey(decode_order(frame))
+            if not data:
+                self._lose_shim()
+
+    def _obey(self, order: Spawn | Stop | Signal) -> None:
+        if isinstance(order, Spawn):
+            self._spawn(order)
+        elif isinstance(order, Stop):
+            self._stop_ordered = True
+            self._begin_end(self._grace_s if order.grace_ms is None else order.grace_ms / 1000)
+        elif self._tree:
+            self._tree.signal_group(order.signum)
+
+    def _spawn(self, order: Spawn) -> None:
+        self._grace_s = order.grace_ms / 1000
+        self._after_death = order.after_death
+        try:
+            pid = start(order, self._stdio, self._keep_ignored)
+        except CannotStart as problem:
+            self._report(Report(FAILED, 0, detail=str(problem)))
+            self._tell_gone()
+        else:
+            self._tree = Tree(pid, adopts=self._adopts)
+            self._ending = Ending(self._tree)
+            self._report(Report(SPAWNED, pid))
+        # Ours would keep the upstream's output open after its end.
+        for fd in self._stdio:
+            os.close(fd)
+
+    def _lose_shim(self) -> None:
+        """The shim is dead: its end of the upstream's input is closed, nobody reads the rest."""
+        if not self._shim_is_alive:
+            return
+        self._shim_is_alive = False
+        self._poll.unregister(self._orders)
+        if self._shim is not None:
+            self._poll.unregister(self._shim)
+        self._begin_end(0.0)
+
+    def _begin_end(self, grace_s: float) -> None:
+        if self._ending:
+            self._ending.begin(time.monotonic(), grace_s)
+
+    def _end(self) -> None:
+        if self._ending and self._tree and not self._tree.is_gone:
+            for report in self._ending.step(time.monotonic()):
+                self._report(report)
+
+    def _tell_gone(self) -> None:
+        for report in self._ending.summary() if self._ending else ():
+            self._report(report)
+        self._told_gone = True
+        self._report(Report(GONE, self._tree.upstream if self._tree else 0))
+
+    def _report(self, report: Report) -> None:
+        self._unsent += encode_report(report)
+
+    def _send(self) -> None:
+        """Sends what the pipe takes. A shim that does not read must not hold up the end."""
+        if not self._unsent:
+            return
+        try:
+            del self._unsent[: os.write(self._reports, self._unsent)]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._unsent.clear()
+
+    def _say_last_words(self) -> None:
+        if not self._told_gone:
+            self._tell_gone()
+        deadline = time.monotonic() + _LAST_WORDS_S
+        poll = select.poll()
+        poll.register(self._reports, select.POLLOUT)
+        while self._unsent and (left := deadline - time.monotonic()) > 0:
+            poll.poll(left * 1000)
+            self._send()
+
+    def _run_after_death(self) -> None:
+        """Runs what the shim left for this case, with its environment; ends it when it hangs."""
+        null = os.open(os.devnull, os.O_RDWR)
+        order = Spawn(self._after_death, dict(os.environb), b"", 0, [])
+        try:
+            tree = Tree(start(order, (null, null, null), self._keep_ignored), adopts=self._adopts)
+        except CannotStart:
+            return  # nobody is left to tell
+        deadline = time.monotonic() + AFTER_DEATH_S
+        while not tree.is_gone:
+            self._poll.poll(_LOOK_AGAIN_MS)
+            tree.collect()
+            if time.monotonic() > deadline:
+                tree.kill()
+
+
+def _wake_on_child_death() -> int:
+    """A descriptor that is readable after a child died."""
+    wake, tell = os.pipe()
+    for fd in (wake, tell):
+        os.set_blocking(fd, False)
+    posix.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    # Any handler will do: it is the wake-up descriptor that is written to.
+    posix.signal(posix.SIGCHLD, lambda *_: None)
+    return wake
+
+
+def _maybe_watch(pid: int) -> int | None:
+    """A descriptor that is readable when the process is dead; None where there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
