@@ -1,0 +1,87 @@
+"""Continues the journal of a shim that died: the guard's last words, or a restart (D9).
+
+Not on the hot path: it may parse.
+"""
+
+import os
+
+from msgspec import MsgspecError, Struct, json
+
+from subluminal.journal.chain import chained_form, link, seed
+from subluminal.journal.files import JournalUnavailable, Opened, open_locked, part_path
+
+_TAIL_BYTES = 65_536
+
+
+class _Source(Struct, frozen=True):
+    n: int
+    prev: str
+
+
+class _Placed(Struct, frozen=True):
+    source: _Source
+
+
+_decode = json.Decoder(_Placed).decode
+
+
+def resume(directory: str, shim_id: str) -> Opened:
+    """Opens a shim's last file, cuts off a torn line, and finds where the chain stands."""
+    part = 0
+    while os.path.exists(part_path(directory, shim_id, part + 1)):
+        part += 1
+    path = part_path(directory, shim_id, part)
+    fd = open_locked(path)
+    try:
+        size = _cut_torn_line(fd)
+        n, prev = _head(fd, size, directory, shim_id, part)
+    except (OSError, JournalUnavailable) as error:
+        os.close(fd)
+        if isinstance(error, OSError):
+            raise JournalUnavailable(path, error) from error
+        raise
+    return Opened(fd, path, part, size, n, prev)
+
+
+def _cut_torn_line(fd: int) -> int:
+    size = os.fstat(fd).st_size
+    end = size
+    while end:
+        start = max(0, end - _TAIL_BYTES)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(fd, end)
+    return end
+
+
+def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[int, bytes]:
+    if not size and part:
+        before = os.open(part_path(directory, shim_id, part - 1), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _head(before, os.fstat(before).st_size, directory, shim_id, part - 1)
+        finally:
+            os.close(before)
+    if not size:
+        return 1, seed(shim_id)
+    line = _last_line(fd, size)
+    try:
+        source = _decode(line).source
+    except MsgspecError as error:
+        path = part_path(directory, shim_id, part)
+        raise JournalUnavailable(path, f"its last line is no event: {error}") from None
+    return source.n + 1, link(source.prev.encode(), chained_form(line))
+
+
+def _last_line(fd: int, size: int) -> bytes:
+    span = _TAIL_BYTES
+    while True:
+        start = max(0, size - span)
+        tail = os.pread(fd, size - start, start)
+        newline = tail.rfind(b"\n", 0, -1)
+        if newline >= 0 or start == 0:
+            return tail[newline + 1 : -1]
+        span *= 2

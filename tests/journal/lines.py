@@ -1,0 +1,100 @@
+"""Writes real events of a call into a journal, as the enforcer does."""
+
+from hashlib import sha256
+
+from subluminal.contracts.identity import Source, Workload
+from subluminal.contracts.templates import EventTemplates, encode_json, names_json
+from subluminal.journal import Journal
+
+TS = b"2026-11-15T04:00:00.000Z"
+ARGS_HASH = sha256(b"{}").hexdigest().encode()
+DECISION = (
+    b'{"action":"ALLOW","rule_id":null,"severity":"info","explain":{"summary":"ok",'
+    b'"reason_code":"DEFAULT_ALLOW"},"policy":{"policy_id":"p","policy_version":"1",'
+    b'"policy_hash":"h"}}'
+)
+
+
+def templates(shim_id: str = "shim", workload: Workload | None = None) -> EventTemplates:
+    source = Source(host_id="host", proc_id="proc", shim_id=shim_id)
+    return EventTemplates(
+        run_id="run", agent_id="a", client="custom", env="dev", source=source, workload=workload
+    )
+
+
+def preview_json(name: str, text: str) -> bytes:
+    digest = sha256(text.encode()).hexdigest().encode()
+    return b',"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
+
+
+def start_line(
+    made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c", text: str | None = "{}"
+) -> bytes:
+    return made.tool_call_start(
+        TS,
+        n,
+        prev,
+        call_id=call_id.encode(),
+        names_json=names_json("git", "push"),
+        args_hash=ARGS_HASH,
+        transport=b"mcp_stdio",
+        bytes_in=300,
+        seq=1,
+        extra_json=b"",
+        truncated=False,
+        preview_json=b"" if text is None else preview_json("args_preview", text),
+    )
+
+
+def decision_line(made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c") -> bytes:
+    return made.tool_call_decision(
+        TS,
+        n,
+        prev,
+        call_id=call_id.encode(),
+        names_json=names_json("git", "push"),
+        args_hash=ARGS_HASH,
+        decision_json=DECISION,
+    )
+
+
+def end_line(
+    made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c", text: str | None = "done"
+) -> bytes:
+    return made.tool_call_end(
+        TS,
+        n,
+        prev,
+        call_id=call_id.encode(),
+        names_json=names_json("git", "push"),
+        args_hash=ARGS_HASH,
+        status=b"OK",
+        latency_ms=3,
+        bytes_out=10,
+        extra_json=b"",
+        truncated=False,
+        preview_json=b"" if text is None else preview_json("result_preview", text),
+    )
+
+
+class Writer:
+    """A journal and the templates of its shim."""
+
+    def __init__(self, directory: str, shim_id: str = "shim", **options: int) -> None:
+        self.journal = Journal(directory, shim_id, **{"max_bytes": 1 << 30, **options})
+        self.templates = templates(shim_id)
+
+    def begin(self, call_id: str = "c", text: str | None = "{}") -> None:
+        """Start and decision, in one flush."""
+        journal = self.journal
+        journal.add(start_line(self.templates, journal.n, journal.prev, call_id=call_id, text=text))
+        journal.add(decision_line(self.templates, journal.n, journal.prev, call_id=call_id))
+        journal.flush()
+
+    def finish(self, call_id: str = "c", text: str | None = "done") -> None:
+        journal = self.journal
+        journal.add(end_line(self.templates, journal.n, journal.prev, call_id=call_id, text=text))
+        journal.flush()
+
+    def close(self) -> None:
+        self.journal.close()
