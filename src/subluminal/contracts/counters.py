@@ -6,7 +6,7 @@ writes them. A cell is a short tuple of 64-bit integers; the empty tuple was nev
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 Cell = tuple[int, ...]
 
@@ -27,12 +27,8 @@ class CellKind(IntEnum):
     first; key of 32 bytes"""
 
 
-class Update(NamedTuple):
-    """One cell's new contents."""
-
-    kind: CellKind
-    key: bytes
-    cell: Cell
+Update = tuple[CellKind, bytes, Cell]
+"""One cell's new contents. A plain tuple: several are made for every call."""
 
 
 class CountersFull(Exception):

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from subluminal.contracts.counters import Cell, CellKind, CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS, MAX_RECENT_KEYS
 
+_PAIR, _WINDOW, _RECENT = CellKind.PAIR, CellKind.WINDOW, CellKind.RECENT
+
 
 class MemoryCounters:
     """One process' counters, with the bounds of the shared store (contracts.counters)."""
@@ -19,15 +21,20 @@ class MemoryCounters:
     def write(self, updates: Iterable[Update]) -> None:
         """Writes all the cells, or raises CountersFull and writes none."""
         batch = list(updates)
-        for kind in (CellKind.PAIR, CellKind.WINDOW):
-            cells = self._cells[kind]
-            new = {key for each, key, _ in batch if each is kind and key not in cells}
-            if len(cells) + len(new) > MAX_COUNTERS:
-                raise CountersFull
+        self._check_room(batch)
         for kind, key, cell in batch:
             cells = self._cells[kind]
-            if kind is CellKind.RECENT:
+            if kind is _RECENT:
                 cells.pop(key, None)  # a written key becomes the youngest
                 if len(cells) >= MAX_RECENT_KEYS:
                     del cells[next(iter(cells))]
             cells[key] = cell
+
+    def _check_room(self, batch: list[Update]) -> None:
+        for kind in (_PAIR, _WINDOW):
+            cells = self._cells[kind]
+            if len(cells) + len(batch) <= MAX_COUNTERS:
+                continue
+            new = {key for each, key, _ in batch if each is kind and key not in cells}
+            if len(cells) + len(new) > MAX_COUNTERS:
+                raise CountersFull

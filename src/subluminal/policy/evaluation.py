@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from subluminal.contracts.counters import Counters, Update
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
@@ -14,36 +16,30 @@ from subluminal.policy.visit import Call, Visit
 
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 
+_ALLOW = Action.ALLOW
+
 NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
 """With no layer at all everything is observed and allowed (D17)."""
 
 
-class Evaluation:
+class Evaluation(Struct):
     """A decision, why, and what the counters become. Nothing has been written yet."""
 
-    __slots__ = ("decision", "forwarded", "policy", "risk_classes", "visits", "would_be")
-
-    def __init__(
-        self,
-        decision: Decision,
-        policy: PolicyRef,
-        visit: Visit | None = None,
-        would_be: WouldBe | None = None,
-        risk_classes: frozenset[str] = frozenset(),
-    ) -> None:
-        self.decision = decision
-        self.policy = policy
-        self.forwarded = decision.action is Action.ALLOW
-        self.would_be = would_be
-        self.risk_classes = risk_classes
-        self.visits = [] if visit is None else [visit]
+    decision: Decision
+    policy: PolicyRef
+    forwarded: bool
+    visits: list[Visit]
+    would_be: WouldBe | None = None
+    risk_classes: frozenset[str] = frozenset()
 
     @property
     def updates(self) -> list[Update]:
         """What the counters become. Some rules count only calls that are forwarded (D10)."""
-        updates = [update for visit in self.visits for update in visit.updates]
-        if self.forwarded:
-            updates += [update for visit in self.visits for update in visit.if_forwarded]
+        updates: list[Update] = []
+        for visit in self.visits:
+            updates += visit.updates
+            if self.forwarded:
+                updates += visit.if_forwarded
         return updates
 
     @property
@@ -119,8 +115,8 @@ class Engine:
 
     def _without_policy(self) -> Evaluation:
         if self._all:
-            return Evaluation(NOT_APPLICABLE, self._all[0].snapshot.ref)
-        return Evaluation(DEFAULT_ALLOW, NO_POLICY)
+            return Evaluation(NOT_APPLICABLE, self._all[0].ref, True, [])
+        return Evaluation(DEFAULT_ALLOW, NO_POLICY, True, [])
 
 
 def _run(
@@ -132,7 +128,7 @@ def _run(
     steps: list[Step] | None,
 ) -> Evaluation:
     """What one layer says, as if it were alone."""
-    visit = Visit(call, counters.read, wall_ms, mono_ms)
+    visit = Visit(call, call.args, counters.read, wall_ms, mono_ms)
     plan = program.plan(call.server_name, call.tool_name)
     if plan is None:
         classes: frozenset[str] = frozenset()
@@ -144,7 +140,8 @@ def _run(
             written = trace(program, plan, visit, call, steps)
         classes = plan.classes | visit.classes if visit.classes else plan.classes
     decision, would_be = program.enforced(written)
-    return Evaluation(decision, program.snapshot.ref, visit, would_be, classes)
+    forwarded = decision.action is _ALLOW
+    return Evaluation(decision, program.ref, forwarded, [visit], would_be, classes)
 
 
 def _combine(answers: list[Evaluation]) -> Evaluation:

@@ -28,6 +28,8 @@ _MAX_PLANS = 1_024
 """Tool names come from outside: past this many the cache starts anew."""
 
 _READ_LIKE = "read_like"
+_ALLOW = Action.ALLOW
+_TERMINATE_RUN = Action.TERMINATE_RUN
 
 DEFAULT_ALLOW = Decision(
     action=Action.ALLOW,
@@ -51,6 +53,7 @@ class Program:
     def __init__(self, layer: Layer, snapshot: Snapshot, identity: Identity) -> None:
         self.layer = layer
         self.snapshot = snapshot
+        self.ref = snapshot.ref
         self.mode = snapshot.mode
         self.applies = applies(snapshot.data["selectors"], identity)
         self.rules = [PreparedRule(rule) for rule in snapshot.data["rules"]]
@@ -95,9 +98,9 @@ class Program:
             if found is None:
                 continue
             action = found.action
-            if action is Action.ALLOW:
+            if action is _ALLOW:
                 allowed = allowed or found
-            elif action is Action.TERMINATE_RUN:
+            elif action is _TERMINATE_RUN:
                 terminate = terminate or found
             else:
                 first = first or found
@@ -122,7 +125,7 @@ class Program:
 
     def enforced(self, written: Decision) -> tuple[Decision, WouldBe | None]:
         """Turns a decision as written into what this policy's mode does."""
-        if written.action is Action.ALLOW:
+        if written.action is _ALLOW:
             return written, None
         if self.mode is Mode.OBSERVE:
             return _observed(written)

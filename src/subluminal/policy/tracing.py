@@ -97,7 +97,7 @@ def _visit(program: Program, plan: Plan, entry: Entry, visit: Visit, order: list
         order.append(found)
         step = step._replace(action=found.action.value, note=found.summary)
     new = visit.updates[written[0] :] + visit.if_forwarded[written[1] :]
-    return step._replace(before=reads[-1] if reads else (), after=new[-1].cell if new else ())
+    return step._replace(before=reads[-1] if reads else (), after=new[-1][2] if new else ())
 
 
 def _guard_clause(program: Program, entry: Entry, visit: Visit) -> str:

@@ -1,16 +1,15 @@
 """What the rules of one layer share while one call passes them, and what they leave behind."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
 
-if TYPE_CHECKING:
-    from subluminal.policy.rules.breaker import BreakerEntry
 
-
-class Call(NamedTuple):
+class Call(Struct, frozen=True, gc=False):
     """One tool call as a policy sees it. `args` is None where they were too large to inspect."""
 
     server_name: str
@@ -25,41 +24,35 @@ class NotInspected(Exception):
     """A rule needs arguments that were too large to read (D6)."""
 
 
-class Visit:
+class Visit(Struct):
     """One call on its way through one layer. `read` sees the counters as they were before it."""
 
-    __slots__ = (
-        "access_settled",
-        "args",
-        "args_hash",
-        "classes",
-        "exempt",
-        "granted",
-        "grants_used",
-        "if_forwarded",
-        "mono_ms",
-        "read",
-        "trips",
-        "updates",
-        "wall_ms",
-        "watches",
-    )
+    call: Call
+    args: dict[str, Any] | None
+    read: Callable[[CellKind, bytes], Cell]
+    wall_ms: int
+    mono_ms: int
+    access_settled: bool = False
+    recent_suffix: bytes = b""
+    """half of args_hash, once a rule has asked for it"""
+    classes: frozenset[str] = frozenset()
+    """risk classes beyond those that names alone give"""
+    updates: list[Update] = []
+    if_forwarded: list[Update] = []
+    watches: list[Any] = []
+    """breaker entries that want to know how the call ends"""
+    trips: list[Trip] = []
+    grants_used: list[tuple[str, str]] = []
 
-    def __init__(
-        self, call: Call, read: Callable[[CellKind, bytes], Cell], wall_ms: int, mono_ms: int
-    ) -> None:
-        self.args = call.args
-        self.args_hash = call.args_hash
-        self.granted = call.granted
-        self.read = read
-        self.wall_ms = wall_ms
-        self.mono_ms = mono_ms
-        self.access_settled = False
-        self.exempt = bool(call.granted)
-        """a granted call is exempt from dedupe and the repeat breaker (D3)"""
-        self.classes: set[str] = set()
-        self.updates: list[Update] = []
-        self.if_forwarded: list[Update] = []
-        self.watches: list[BreakerEntry] = []
-        self.trips: list[Trip] = []
-        self.grants_used: list[tuple[str, str]] = []
+    def recent_key(self, prefix: bytes) -> bytes:
+        """Names what a rule remembers about exactly these arguments."""
+        if not self.recent_suffix:
+            if self.args is None:
+                raise NotInspected
+            self.recent_suffix = bytes.fromhex(self.call.args_hash[:32])
+        return prefix + self.recent_suffix
+
+    @property
+    def exempt(self) -> bool:
+        """A granted call is exempt from dedupe and the repeat breaker (D3)."""
+        return bool(self.call.granted)

@@ -13,6 +13,8 @@ def record(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> Cell:
     """Returns the cell with one more entry, at `now_ms`."""
     if threshold > MAX_WINDOW_ENTRIES:
         return _record_bucket(cell, window_ms, now_ms)
+    if not cell or now_ms - cell[-1] >= window_ms:
+        return (now_ms,)
     kept = [at for at in cell if 0 <= now_ms - at < window_ms]
     kept.append(now_ms)
     return tuple(kept[-threshold:])
@@ -23,7 +25,11 @@ def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
     if threshold > MAX_WINDOW_ENTRIES:
         pairs = _live_buckets(cell, window_ms, now_ms)
         return sum(number for _, number in pairs)
-    return sum(1 for at in cell if 0 <= now_ms - at < window_ms)
+    live = 0
+    for at in cell:
+        if 0 <= now_ms - at < window_ms:
+            live += 1
+    return live
 
 
 def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:

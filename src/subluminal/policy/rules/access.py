@@ -62,7 +62,7 @@ class AccessEntry(Entry):
     def visit(self, visit: Visit) -> Decision | None:
         """Settles access, once."""
         visit.access_settled = True
-        if self._effect["require"] is not None and self._grant_key in visit.granted:
+        if self._effect["require"] is not None and self._grant_key in visit.call.granted:
             visit.grants_used.append(self._grant_key)
             return self._granted
         if not self._effect["suggest"] or visit.args is None:

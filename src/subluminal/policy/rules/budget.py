@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from subluminal.contracts.counters import CellKind, Update
+from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
 from subluminal.policy.rules.entry import Entry, Guard, Subject, span
 from subluminal.policy.visit import Visit
 
-_CEILING = 1 << 62
-"""Counts stop here, so that no sum leaves 64 bits."""
+# A member is fetched once: in 3.11 that costs as much as a tuple.
+_PAIR = CellKind.PAIR
+_CEILING = 1 << 61
+"""Counting stops here, so that no sum leaves 64 bits."""
 
 
 class BudgetEntry(Entry):
@@ -31,10 +33,11 @@ class BudgetEntry(Entry):
 
     def visit(self, visit: Visit) -> Decision | None:
         """Counts the call, and refuses it past a limit. Attempts count by default (D10)."""
-        calls, cost = visit.read(CellKind.PAIR, self._key) or (0, 0)
-        calls = min(calls + 1, _CEILING)
-        cost = min(cost + self._cost, _CEILING)
-        update = Update(CellKind.PAIR, self._key, (calls, cost))
+        calls, cost = visit.read(_PAIR, self._key) or (0, 0)
+        if cost < _CEILING:
+            calls += 1
+            cost += self._cost
+        update = (_PAIR, self._key, (calls, cost))
         if self._on_attempt:
             visit.updates.append(update)
         else:

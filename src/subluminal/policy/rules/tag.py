@@ -18,5 +18,5 @@ class TagEntry(Entry):
 
     def visit(self, visit: Visit) -> Decision | None:
         """Adds the classes. Never decides."""
-        visit.classes |= self.classes
+        visit.classes = visit.classes | self.classes
         return None
