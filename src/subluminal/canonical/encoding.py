@@ -29,6 +29,8 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode_string = msgspec.json.Encoder().encode
 _PLAIN_INTEGER = 10**21
 _DOUBLE_INTEGER = 2**53
+# Well below any recursion limit, well above any arguments that a person would write.
+_PREPARED_DEPTH = 64
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _STRINGS = frozenset({str})
 
@@ -39,8 +41,10 @@ def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) 
         # UTF-8's byte order is code point order, so msgspec's sorted keys are already right.
         if plain or _is_plain(value, _PLAIN_INTEGER):
             return _encode_plain(value)
-    elif profile is Profile.JCS and _is_plain(value, _DOUBLE_INTEGER):
-        text = _encode_plain(value)
+        return _encode_prepared(value, profile)
+    if profile is Profile.JCS:
+        simple = _is_plain(value, _DOUBLE_INTEGER)
+        text = _encode_plain(value) if simple else _encode_prepared(value, profile)
         if text.isascii():  # and so is every key: the two orders agree
             return text
     return _Writer(profile).write(value)
@@ -87,6 +91,44 @@ def _is_plain(root: Any, limit: int) -> bool:
     return True
 
 
+class _Unusual(Exception):
+    """The value needs the exact path: deep, or of a type that only Python code makes."""
+
+
+def _encode_prepared(value: Any, profile: Profile) -> bytes:
+    """Writes the numbers ourselves and leaves the rest to msgspec: most values with a fraction."""
+    try:
+        prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH)
+    except _Unusual:
+        return _Writer(profile).write(value)
+    return _encode_plain(prepared)
+
+
+def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
+    """Returns a copy in which every number is already text. Recursive, so the depth is small."""
+    kind = type(item)
+    if kind in _ALWAYS_PLAIN:
+        return item
+    if kind is int:
+        return msgspec.Raw(write_int(item, exact=exact).encode())
+    if kind is float or kind is Decimal:
+        return msgspec.Raw(write_fraction(item, exact=exact).encode())
+    if not depth_left:
+        raise _Unusual
+    if kind is list:
+        return [_prepare(member, exact, depth_left - 1) for member in item]
+    if kind is dict and _STRINGS.issuperset(map(type, item)):
+        return {name: _prepare(member, exact, depth_left - 1) for name, member in item.items()}
+    raise _Unusual
+
+
+class _Written(bytes):
+    """Punctuation and keys. A type of its own: a caller's bytes are not JSON."""
+
+
+_COMMA = _Written(b",")
+
+
 class _Writer:
     """The exact path: one profile, explicit stack, so depth is ours to bound."""
 
@@ -106,7 +148,7 @@ class _Writer:
                 if closers:
                     out.append(closers.pop())
                 continue
-            if type(item) is bytes:  # punctuation and keys, already written
+            if type(item) is _Written:
                 out.append(item)
                 continue
             opened = self._open(item)
@@ -142,7 +184,7 @@ class _Writer:
         except UnicodeEncodeError:
             raise AmbiguousJSON("a key has a lone surrogate") from None
         for position, name in enumerate(names):
-            yield (b"," if position else b"") + self._string(name) + b":"
+            yield _Written((b"," if position else b"") + self._string(name) + b":")
             yield normal[name]
 
     def _scalar(self, item: Any) -> bytes:
@@ -174,7 +216,7 @@ _END = object()
 def _separated(items: Iterable[Any]) -> Iterable[Any]:
     for position, item in enumerate(items):
         if position:
-            yield b","
+            yield _COMMA
         yield item
 
 

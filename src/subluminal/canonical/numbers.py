@@ -5,28 +5,28 @@ reduced to (sign, digits, point): 0.digits x 10^point, digits without leading or
 """
 
 from decimal import Decimal
+from math import isfinite
 
 from subluminal.errors import AmbiguousJSON
 
-# Every decimal of at most 15 digits inside this range survives a double and back unchanged.
-_SAFE_DIGITS = 15
-_SAFE_POINT = 300
 # A double reaches 1.8e308; integers beyond are written with an exponent, so 1E999999 stays small.
 _DOUBLE_POINT = 309
-_MAX_EXPONENT_DIGITS = 17
+# decimal.Decimal reads 18. Three are left over for the digits before the point, so that every
+# number that was read can be written.
+_MAX_EXPONENT_DIGITS = 15
 # ECMAScript writes integers below this without an exponent.
 _PLAIN_INTEGER = 10**21
 
 
 def read_fraction(literal: str) -> float | Decimal:
     """Reads a literal with a fraction or exponent: a float where that loses nothing."""
-    _, digits, point = _split(literal)
-    if len(digits) <= _SAFE_DIGITS and -_SAFE_POINT < point < _SAFE_POINT:
-        return float(literal)
     number = float(literal)
-    if number in (float("inf"), float("-inf")):
-        return Decimal(literal)
-    return number if _split(repr(number))[1:] == (digits, point) else Decimal(literal)
+    if repr(number) == literal:
+        return number
+    if len(literal.lower().partition("e")[2].lstrip("+-")) > _MAX_EXPONENT_DIGITS:
+        raise AmbiguousJSON("a number has an exponent longer than we read")
+    _, digits, point = _split(literal)
+    return number if _is_shortest(number, digits, point) else Decimal(literal)
 
 
 def write_int(value: int, *, exact: bool) -> str:
@@ -40,18 +40,27 @@ def write_int(value: int, *, exact: bool) -> str:
 
 def write_fraction(value: float | Decimal, *, exact: bool) -> str:
     """Writes a float or Decimal in its minimal form."""
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise AmbiguousJSON("NaN and Infinity are not JSON")
-        return _layout(*_split(repr(value)))
-    if not exact:
-        number = float(value)
-        if number in (float("inf"), float("-inf")):
-            raise AmbiguousJSON("a number is outside the range of a double")
-        return _layout(*_split(repr(number)))
-    if not value.is_finite():
+    # math.isfinite would call a Decimal beyond the range of a double infinite.
+    finite = isfinite(value) if isinstance(value, float) else value.is_finite()
+    if not finite:
         raise AmbiguousJSON("NaN and Infinity are not JSON")
-    return _write_literal(str(value), exact=True)
+    if isinstance(value, float):
+        return _write_double(value)
+    if exact:
+        return _write_literal(str(value), exact=True)
+    number = float(value)
+    if not isfinite(number):
+        raise AmbiguousJSON("a number is outside the range of a double")
+    return _write_double(number)
+
+
+def _write_double(number: float) -> str:
+    text = repr(number)
+    if "e" in text:
+        return _layout(*_split(text))
+    # Without an exponent, Python and ECMAScript differ in these two only.
+    text = text.removesuffix(".0")
+    return "0" if text == "-0" else text
 
 
 def _write_literal(literal: str, *, exact: bool) -> str:
@@ -75,10 +84,12 @@ def _require_double(literal: str) -> None:
 
 
 def _fits_double(literal: str, digits: str, point: int) -> bool:
-    number = float(literal)
-    if number in (float("inf"), float("-inf")):
-        return False
-    return _split(repr(number))[1:] == (digits, point)
+    return _is_shortest(float(literal), digits, point)
+
+
+def _is_shortest(number: float, digits: str, point: int) -> bool:
+    """Whether the double's shortest form has just these digits."""
+    return isfinite(number) and _split(repr(number))[1:] == (digits, point)
 
 
 def _digits_of(value: int) -> str:
@@ -91,8 +102,6 @@ def _digits_of(value: int) -> str:
 def _split(literal: str) -> tuple[str, str, int]:
     sign = "-" if literal.startswith("-") else ""
     mantissa, _, exponent = literal.removeprefix("-").lower().partition("e")
-    if len(exponent) > _MAX_EXPONENT_DIGITS:
-        raise AmbiguousJSON("a number has an exponent longer than we read")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     point = len(whole) - (len(whole) + len(fraction) - len(digits)) + int(exponent or 0)

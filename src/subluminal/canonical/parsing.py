@@ -72,7 +72,8 @@ def _parse_exactly(text: bytes) -> Any:
         )
     except json.JSONDecodeError as error:
         raise AmbiguousJSON(
-            f"not JSON: {error.msg.lower()} at line {error.lineno} column {error.colno}"
+            f"not JSON: {error.msg.lower().removesuffix(' at')}"
+            f" at line {error.lineno} column {error.colno}"
         ) from None
     except ValueError:
         # CPython bounds the digits of an integer; no other ValueError comes out of json.loads.
@@ -96,7 +97,9 @@ def _refuse_constant(name: str) -> Any:
     raise AmbiguousJSON(f"{name} is not JSON")
 
 
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# The closing quote is optional: a string that never ends is one match to the end of the text, not
+# a failed search from each quote inside it, which would take quadratic time (D11).
+_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _check_depth(characters: str) -> None:

@@ -80,11 +80,28 @@ def parser_of(module: ModuleType, command: Command, path: str) -> "Parser":
         prog=f"sub {path}",
         description=_sentence(command.summary),
         epilog="example:\n" + "\n".join(f"  {line}" for line in module.EXAMPLE.splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     module.add_arguments(parser)
     return parser
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Knows its width: argparse would load `shutil` to ask, even where no help is printed."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    wish = os.environ.get("COLUMNS", "")
+    if wish.isdecimal() and int(wish):
+        return int(wish)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
+    except (AttributeError, ValueError, OSError):
+        return 80
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,0 +1,132 @@
+"""The requirement manifest: every MUST and SHOULD of the Interface Pack, and the test that holds it.
+
+An entry is tested (`@requirement("id")` stands on at least one test) or deferred by the name of the
+part that will deliver it, never both. Every test under tests/contracts names the entry it proves.
+`tests/test_requirements.py` enforces all of this. When you deliver a deferred entry, mark your test
+and remove `deferred` here, in the same change.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+DATA_PLANE = "data plane"
+POLICY = "policy"
+SECRETS = "secrets"
+LEDGER = "ledger"
+RUN = "run"
+
+
+class Requirement(NamedTuple):
+    """One promise: where it is written, what it says, and who will deliver it if not we."""
+
+    section: str
+    behaviour: str
+    deferred: str | None = None
+
+
+def requirement(*ids: str) -> pytest.MarkDecorator:
+    """Says which entries of the manifest a test proves. Takes string literals only."""
+    for id_ in ids:
+        if id_ not in REQUIREMENTS:
+            raise KeyError(f"`{id_}` is not in tests/requirements.py")
+    return pytest.mark.requirement(*ids)
+
+
+REQUIREMENTS: dict[str, Requirement] = {
+    # 0 Compatibility
+    "0.2:unknown-fields": Requirement("0.2", "event consumers MUST ignore unknown fields"),
+    "0.2:unknown-types": Requirement("0.1", "a MINOR version may add event types: ignored too"),
+    "0.2:unknown-rule-kinds": Requirement("0.2", "compilers MUST error on unknown rule types"),
+    "0.2:defaults": Requirement("0.2", "defaults of missing optional fields MUST be defined"),
+    "0.3:run-id-unique": Requirement("0.3", "run_id MUST be globally unique per run", DATA_PLANE),
+    "0.3:run-id-sortable": Requirement("0.3", "run_id SHOULD be ULID/UUIDv7-style", DATA_PLANE),
+    "0.3:call-id-unique": Requirement("0.3", "call_id MUST be unique within a run", DATA_PLANE),
+    "0.3:call-id-global": Requirement("0.3", "call_id SHOULD be globally unique", DATA_PLANE),
+    # 1 Contract A: events
+    "1.1:one-line": Requirement("1.1", "producers MUST NOT emit multi-line JSON; UTF-8"),
+    "1.2:event-types": Requirement("1.2", "five required and five optional event types"),
+    "1.2:emitted": Requirement("1.2", "producers MUST emit the five required types", DATA_PLANE),
+    "1.3:envelope": Requirement("1.3", "every event MUST include the envelope"),
+    "1.3.1:context-fields": Requirement("1.3.1", "principal and workload have these fields"),
+    "1.3.1:context-sent": Requirement("1.3.1", "events SHOULD include the two", DATA_PLANE),
+    "1.3.1:missing-workload": Requirement("1.3.1", "consumers MUST tolerate missing workload"),
+    "1.4:run-start": Requirement("1.4", "run_start has run with started_at, mode, policy"),
+    "1.5:tool-call-start": Requirement("1.5", "tool_call_start has call with its eight fields"),
+    "1.5:seq": Requirement("1.5", "seq increases within a run and starts at 1", DATA_PLANE),
+    "1.6:tool-call-decision": Requirement("1.6", "tool_call_decision has call and decision"),
+    "1.6:throttle": Requirement("1.6", "THROTTLE requires decision.backoff_ms"),
+    "1.6:reject-with-hint": Requirement("1.6", "REJECT_WITH_HINT requires decision.hint"),
+    "1.6:terminate-run": Requirement("1.6", "TERMINATE_RUN requires decision.terminate"),
+    "1.7:tool-call-end": Requirement("1.7", "tool_call_end has call, status, latency, preview"),
+    "1.7:error-detail": Requirement("1.7", "error says class, message, code, retryable"),
+    "1.8:run-end": Requirement("1.8", "run_end has run with ended_at, status, summary"),
+    "1.9.1:args-hash-sha256": Requirement(
+        "1.9.1", "args_hash MUST be SHA-256 of the canonical arguments, in lowercase hex"
+    ),
+    "1.9.1:canonical-rules": Requirement("1.9.1", "canonical JSON: order, whitespace, escapes"),
+    "1.9.1:numbers": Requirement("1.9.1", "numbers MUST be in minimal decimal form"),
+    "1.9.2:stream-hash": Requirement(
+        "1.9.2", "producers SHOULD hash raw bytes where inspection is truncated", DATA_PLANE
+    ),
+    "1.10:limits": Requirement("1.10", "inspection and previews are bounded, with defaults"),
+    "1.10:forward-all": Requirement("1.10", "producers MUST forward full traffic", DATA_PLANE),
+    "1.10:truncated": Requirement("1.10", "preview.truncated MUST be true", DATA_PLANE),
+    "1.10:no-preview": Requirement("1.10", "previews MUST be omitted or [TRUNCATED]", DATA_PLANE),
+    "1.10:metadata": Requirement("1.10", "metadata MUST still be emitted", DATA_PLANE),
+    # 2 Contract B: the policy bundle
+    "2.1:bundle-fields": Requirement("2.1", "a bundle's required and recommended fields"),
+    "2.1:decision-on-error": Requirement("2.1", "what happens if evaluation fails", POLICY),
+    "2.2:selector-fields": Requirement("2.2", "the supported selectors"),
+    "2.2:selector-semantics": Requirement("2.2", "omitted matches all; OR within, AND", POLICY),
+    "2.3:rule-fields": Requirement("2.3", "a rule's required fields and seven kinds"),
+    "2.3:order": Requirement("2.3", "rules are evaluated top to bottom", POLICY),
+    "2.3:deny-overrides": Requirement("2.3", "deny SHOULD override allow, by order", POLICY),
+    "2.3:accumulators": Requirement("2.3", "budgets, rates, breakers MUST always run", POLICY),
+    "2.4:match-fields": Requirement("2.4", "the match object"),
+    "2.4:match-semantics": Requirement("2.4", "match fields are ANDed", POLICY),
+    "2.4:cheap": Requirement("2.4", "matchers MUST be cheap", POLICY),
+    "2.5:effect-fields": Requirement("2.5", "the effect object of every kind"),
+    "2.5:effects": Requirement("2.5", "every kind acts as its effect says", POLICY),
+    "2.6:snapshot": Requirement("2.6", "a snapshot MUST include hash, matchers, defaults", POLICY),
+    "2.6:reload": Requirement("2.6", "a snapshot MUST reload without a restart", DATA_PLANE),
+    # 3 Contract C: decisions and errors
+    "3.1:decision-fields": Requirement("3.1", "a decision MUST include its five fields"),
+    "3.2.1:error-object": Requirement(
+        "3.2.1", "a refused call MUST get a JSON-RPC error with code, message, data", DATA_PLANE
+    ),
+    "3.2.1:codes": Requirement("3.2.1", "the four reserved codes"),
+    "3.2.2:error-data": Requirement("3.2.2", "error.data.subluminal has its eleven fields"),
+    "3.2.3:throttle": Requirement("3.2.3", "THROTTLE requires subluminal.backoff_ms"),
+    "3.2.4:hint": Requirement("3.2.4", "REJECT_WITH_HINT requires subluminal.hint"),
+    "3.3:hint-issued": Requirement("3.3", "producers SHOULD emit hint_issued", DATA_PLANE),
+    "3.3:hint-issued-fields": Requirement("3.3", "hint_issued has call.call_id and hint"),
+    # 4 Secrets
+    "4.1:binding-fields": Requirement("4.1", "a secret binding's fields; redact defaults to true"),
+    "4.1:injected": Requirement("4.1", "each shim MUST support secret bindings at spawn", SECRETS),
+    "4.1:not-logged": Requirement("4.1", "the shim MUST NOT log secret values", SECRETS),
+    "4.1:not-previewed": Requirement("4.1", "secrets MUST NOT show in previews", SECRETS),
+    "4.1:metadata-only": Requirement("4.1", "secret_injection carries metadata only"),
+    # 5 Identity
+    "5:variables": Requirement("5", "the five SUB_* variables"),
+    "5:set": Requirement("5", "`sub run` and headless runners SHOULD set them", RUN),
+    "5:read": Requirement("5", "shims MUST read them and stamp events", DATA_PLANE),
+    # 6 Acceptance vectors
+    "6.1:key-order": Requirement("6.1", "key order MUST NOT change args_hash"),
+    "6.2:large-payload": Requirement("6.2", "a large payload MUST pass uncorrupted", DATA_PLANE),
+    "6.3:signals": Requirement("6.3", "killing the client MUST end shim and server", DATA_PLANE),
+    "6.4:no-leak": Requirement("6.4", "secrets MUST NOT appear in previews or errors", SECRETS),
+    "6.4:no-leak-ledger": Requirement("6.4", "secrets MUST NOT appear in the ledger", LEDGER),
+    # 7 Adapters
+    "7.1:tool-call": Requirement("7.1", "adapters MUST hand over these fields of a call"),
+    "7.4:identical-events": Requirement("7.4", "adapters MUST give identical events", DATA_PLANE),
+    "7.4:shared-hash": Requirement("7.4", "adapters MUST use the shared hash", DATA_PLANE),
+    "7.4:no-decisions": Requirement("7.4", "adapters MUST NOT decide or bypass", DATA_PLANE),
+    "7.4:lifecycle": Requirement("7.4", "adapters MUST handle process lifecycle", DATA_PLANE),
+    "7.4:closed-vocabulary": Requirement("7.4", "adapters MUST NOT invent types or schema"),
+    # Our own, where tests/contracts proves more than the Pack asks
+    "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
+    "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
+    "house:misfits": Requirement("D10", "every misfit of a bundle is told, with a suggestion"),
+    "house:additive": Requirement("0.1", "our additive fields are optional"),
+}

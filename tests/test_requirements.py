@@ -1,0 +1,76 @@
+"""The manifest is closed: entry to test, and contract test to entry. Read from the source text."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.requirements import REQUIREMENTS, requirement
+
+TESTS = Path(__file__).parent
+FILES = sorted(TESTS.rglob("test_*.py"))
+
+
+def claims(nodes: list[ast.expr]) -> Iterator[str]:
+    """The ids in `@requirement(...)` decorators, or in the value of `pytestmark`."""
+    for outer in nodes:
+        for node in ast.walk(outer):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "requirement":
+                for argument in node.args:
+                    assert isinstance(argument, ast.Constant), ast.dump(argument)
+                    yield str(argument.value)
+
+
+def tests_of(file: Path) -> Iterator[tuple[str, set[str]]]:
+    """Every test function of a file, with the ids that it, its class or its module claims."""
+    yield from _tests_in(ast.parse(file.read_text("utf-8")), file.stem, set())
+
+
+def _tests_in(
+    node: ast.Module | ast.ClassDef, name: str, inherited: set[str]
+) -> Iterator[tuple[str, set[str]]]:
+    inherited = inherited | set(claims(_pytestmarks(node)))
+    for child in node.body:
+        if isinstance(child, ast.ClassDef):
+            own = inherited | set(claims(child.decorator_list))
+            yield from _tests_in(child, f"{name}::{child.name}", own)
+        elif isinstance(child, ast.FunctionDef) and child.name.startswith("test_"):
+            yield f"{name}::{child.name}", inherited | set(claims(child.decorator_list))
+
+
+def _pytestmarks(node: ast.Module | ast.ClassDef) -> list[ast.expr]:
+    return [
+        child.value
+        for child in node.body
+        if isinstance(child, ast.Assign) and getattr(child.targets[0], "id", "") == "pytestmark"
+    ]
+
+
+def claimed() -> set[str]:
+    return {id_ for file in FILES for _, ids in tests_of(file) for id_ in ids}
+
+
+def test_every_requirement_has_a_test_or_is_deferred_by_name() -> None:
+    untested = {id_ for id_, entry in REQUIREMENTS.items() if not entry.deferred} - claimed()
+    assert not untested, "mark a test with @requirement, or name the part that will deliver it"
+
+
+def test_nothing_delivered_is_still_called_deferred() -> None:
+    deferred = {id_ for id_, entry in REQUIREMENTS.items() if entry.deferred}
+    assert not deferred & claimed(), "remove `deferred` from these entries: they have tests now"
+
+
+def test_every_claim_names_an_entry() -> None:
+    assert claimed() <= set(REQUIREMENTS)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((TESTS / "contracts").glob("test_*.py")), ids=lambda file: file.stem
+)
+def test_every_contract_test_has_an_entry(file: Path) -> None:
+    assert not [name for name, ids in tests_of(file) if not ids]
+
+
+def test_an_unknown_id_is_refused_where_it_is_written() -> None:
+    with pytest.raises(KeyError, match="not in tests/requirements"):
+        requirement("9.9:nothing")
