@@ -1,0 +1,122 @@
+"""Where each field of a state file lies. Only numbers: what they are for is in their modules.
+
+The unit is a word: 8 bytes, aligned, in the machine's own byte order, because a store of one word
+is the only thing that a killed process cannot leave half done. A change here raises VERSION.
+
+    header | shims | bucket heads and stamps | slots | spill        (4 KiB aligned; 12 MiB, sparse)
+
+Everything before the slots is backed by disk blocks from the start (144 KiB); slots and spill when
+they are first used.
+"""
+
+from typing import NamedTuple
+
+from subluminal.contracts.counters import PAIR_INTS, WINDOW_INTS
+from subluminal.contracts.limits import MAX_COUNTERS, MAX_RECENT_KEYS
+
+MAGIC = int.from_bytes(b"SUBSTATE", "little")
+VERSION = 1
+
+WORD_BYTES = 8
+PAGE_WORDS = 512
+
+MAX_WINDOWS = 1_024
+"""Error and latency windows per run: a window per (rule, tool), 16 rules on 64 tools."""
+
+# Words of the header. Those that are not named are zero, and kept for grants, the kill flag and a
+# word that changes when they do.
+W_MAGIC = 0
+W_VERSION = 1
+W_LAST_USED_MS = 2
+W_SEQ = 8
+W_STARTED_MONO_MS = 9
+W_STARTED_WALL_MS = 10
+W_ENDED = 11
+W_FAILURE = 12
+W_TERMINATED = 13
+W_TOTALS = 16
+W_TABLES = 32
+TABLE_WORDS = 4
+W_TERMINATION = 128
+TERMINATION_BYTES = 1_024
+
+HEADER_WORDS = PAGE_WORDS
+
+MAX_SHIMS = 256
+SHIM_ID_BYTES = 104
+SHIM_PIDS = HEADER_WORDS
+SHIM_STARTS = SHIM_PIDS + MAX_SHIMS
+SHIM_IDS = SHIM_STARTS + MAX_SHIMS
+SHIMS_END = SHIM_IDS + MAX_SHIMS * SHIM_ID_BYTES // WORD_BYTES
+
+
+class Shape(NamedTuple):
+    """The size of one table of cells."""
+
+    key_bytes: int
+    capacity: int
+    buckets: int
+    """a power of two, at most 65,536: two bytes of the key choose"""
+    inline_ints: int
+    """a cell of up to this many integers lies in its slot, a longer one in its spill block"""
+    max_ints: int
+    evicts: bool
+    """when full, the least recently written cell makes room; else the table is full"""
+
+    @property
+    def slot_words(self) -> int:
+        """commit, next, key, and two buffers."""
+        return 2 + self.key_bytes // WORD_BYTES + 2 * self.inline_ints
+
+    @property
+    def spill_words(self) -> int:
+        """Two buffers of the longest cell, if cells can outgrow their slot."""
+        return 2 * self.max_ints if self.max_ints > self.inline_ints else 0
+
+
+class Place(NamedTuple):
+    """Where one table lies, in words."""
+
+    shape: Shape
+    used: int
+    """word: slots handed out"""
+    backed: int
+    """word: slots that have disk blocks"""
+    clock: int
+    """word: counts writes, for the stamps"""
+    heads: int
+    stamps: int
+    slots: int
+    spill: int
+
+
+def place_tables(shapes: tuple[Shape, ...], start: int) -> tuple[tuple[Place, ...], int, int]:
+    """Lays tables out from a word on. Returns them, the end of what is always backed, the end."""
+    heads = start
+    marks = []
+    for shape in shapes:
+        stamps = heads + shape.buckets
+        marks.append((heads, stamps))
+        heads = stamps + (shape.capacity if shape.evicts else 0)
+    always = at = _page_up(heads)
+    places = []
+    for number, (shape, (head, stamps)) in enumerate(zip(shapes, marks, strict=True)):
+        spill = _page_up(at + shape.capacity * shape.slot_words)
+        words = W_TABLES + number * TABLE_WORDS
+        places.append(Place(shape, words, words + 1, words + 2, head, stamps, at, spill))
+        at = _page_up(spill + shape.capacity * shape.spill_words)
+    return tuple(places), always, at
+
+
+def _page_up(words: int) -> int:
+    return -(-words // PAGE_WORDS) * PAGE_WORDS
+
+
+# Slots of 64 and 256 bytes: a pair is one cache line; 13 or 14 integers hold any dedupe cell and
+# the windows of usual thresholds.
+PAIR = Shape(16, MAX_COUNTERS, 2_048, PAIR_INTS, PAIR_INTS, evicts=False)
+WINDOW = Shape(16, MAX_WINDOWS, 1_024, 14, WINDOW_INTS, evicts=False)
+RECENT = Shape(32, MAX_RECENT_KEYS, 4_096, 13, WINDOW_INTS, evicts=True)
+
+TABLES, ALWAYS_BACKED_WORDS, FILE_WORDS = place_tables((PAIR, WINDOW, RECENT), SHIMS_END)
+"""In the order of `CellKind`."""

@@ -1,0 +1,62 @@
+"""Removes the state of runs that nobody will come back to."""
+
+import os
+
+from subluminal import clock
+from subluminal.state import layout, storage
+from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.lock import RunLock
+from subluminal.state.shims import ShimTable
+
+_UNFINISHED_FOR_MS = 3_600_000
+"""A file that is being made is complete within milliseconds; after an hour its maker is dead."""
+
+
+def prune(state_dir: str, older_than_ms: int) -> int:
+    """Removes runs without a living shim, unused for this long. Returns how many.
+
+    A damaged file stays, for a person to look at.
+    """
+    try:
+        names = os.listdir(storage.runs_dir(state_dir))
+    except FileNotFoundError:
+        return 0
+    before_ms = clock.now().wall_ms - older_than_ms
+    paths = [os.path.join(storage.runs_dir(state_dir), name) for name in names]
+    return sum(_prune_one(path, before_ms) for path in paths)
+
+
+def _prune_one(path: str, before_ms: int) -> bool:
+    try:
+        changed_ms = os.lstat(path).st_mtime_ns // 1_000_000
+        if os.path.basename(path).startswith(storage.UNFINISHED):
+            return _remove_unfinished(path, changed_ms, before_ms)
+        # Stores into the mapping move the time of change, if some seconds late.
+        if changed_ms > before_ms:
+            return False
+        file = storage.StateFile(path)
+    except (FileNotFoundError, StateUnusable):
+        return False
+    try:
+        return _remove_if_stale(file, before_ms)
+    except StateBusy:
+        return False
+    finally:
+        file.close()
+
+
+def _remove_if_stale(file: storage.StateFile, before_ms: int) -> bool:
+    # INVARIANT: judged and removed under the lock, under which a shim that opens the run marks it
+    # as used and looks whether it is still there.
+    with RunLock(file.fd, file.path):
+        if file.words[layout.W_LAST_USED_MS] > before_ms or ShimTable(file).live():
+            return False
+        os.unlink(file.path)
+        return True
+
+
+def _remove_unfinished(path: str, changed_ms: int, before_ms: int) -> bool:
+    if changed_ms > min(before_ms, clock.now().wall_ms - _UNFINISHED_FOR_MS):
+        return False
+    os.unlink(path)
+    return True
