@@ -27,6 +27,7 @@ class Tree:
         self.is_gone = False
         self._adopts = adopts
         """Whether escapees become our children; else only the group can be looked after."""
+        self._group_is_killed = False
 
     def collect(self) -> int | None:
         """Reaps whatever is dead; gives the upstream's wait status when it was among them."""
@@ -68,12 +69,16 @@ class Tree:
         """Kills everything; gives what it could see. Call again until `is_gone`."""
         if self.upstream_is_alive or not self._adopts:
             _signal_group(self.upstream, posix.SIGKILL)
+            self._group_is_killed = True
         return kill_below(os.getpid())
 
     def _living(self) -> list[Process]:
         return [p for p in descendants(os.getpid()) if not p.is_dead]
 
     def _group_exists(self) -> bool:
+        # A member that its new parent never collects still counts as one for the kernel.
+        if self._group_is_killed:
+            return False
         try:
             os.killpg(self.upstream, 0)
         except ProcessLookupError:

@@ -1,0 +1,142 @@
+"""A household: shims started by a test, and the proof that nothing of them is left."""
+
+import json
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+
+from subluminal.supervise import prctl, processes
+
+HERE = pathlib.Path(__file__).parent
+SRC = str(HERE.parents[1] / "src")
+DRIVER = [sys.executable, "-I", "-S", str(HERE / "driver.py"), SRC]
+WITHIN_S = 8.0
+"""Bound of every wait; on a busy machine a second is nothing."""
+
+
+def wait_until(condition, what, within_s=WITHIN_S):
+    """Gives the condition's value as soon as it holds; fails loudly at the bound."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        select.select([], [], [], 0.003)
+    return value
+
+
+class Shim:
+    """One running driver."""
+
+    def __init__(self, household, argv, record, options, via=()):
+        self.household = household
+        self.record = record
+        flags = ["--plain-posix"] if options.pop("plain_posix", False) else []
+        options = {"argv": argv, "record": str(record), **options}
+        self.process = subprocess.Popen(
+            [*via, *DRIVER, json.dumps(options), *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "SUB_TEST_TOKEN": household.token},
+            start_new_session=True,
+        )
+        household.shims.append(self)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def records(self, kind=None):
+        text = self.record.read_text() if self.record.exists() else ""
+        lines = [json.loads(line) for line in text.splitlines()]
+        return [line for line in lines if kind in (None, line["kind"])]
+
+    def kinds(self):
+        return [line["kind"] for line in self.records()]
+
+    def wait_record(self, kind):
+        return wait_until(lambda: self.records(kind), f"a record `{kind}`")[0]
+
+    def read_line(self):
+        """One line from the upstream, byte by byte so that nothing is buffered away."""
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self.process.stdout], [], [], WITHIN_S)
+            assert ready, f"no line from the upstream, only {line!r}"
+            byte = os.read(self.process.stdout.fileno(), 1)
+            assert byte, f"the upstream's output ended after {line!r}"
+            line += byte
+        return line.decode().strip()
+
+    def ready(self):
+        assert self.read_line() == "ready"
+        return self
+
+    def kill(self, number):
+        os.kill(self.pid, number)
+
+    def close(self):
+        self.process.stdin.close()
+
+    def wait(self):
+        return self.process.wait(WITHIN_S)
+
+
+class Household:
+    """Knows its processes by a token that all of them inherit in their environment."""
+
+    def __init__(self, tmp_path):
+        self.tmp_path = tmp_path
+        self.token = uuid.uuid4().hex
+        self.shims = []
+
+    def start(self, *argv, via=(), **options):
+        record = self.tmp_path / f"record-{len(self.shims)}"
+        return Shim(self, list(argv), record, options, via)
+
+    def alive(self):
+        """Pids of all living processes of this household, guards included."""
+        mark = f"SUB_TEST_TOKEN={self.token}".encode()
+        return [
+            pid
+            for pid in processes.pids()
+            if pid != os.getpid() and mark in processes.read(pid, "environ").split(b"\0")
+        ]
+
+    def wait_empty(self, within_s=WITHIN_S):
+        """Waits until nothing is left, gives the seconds it took."""
+        begin = time.monotonic()
+        wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
+        return time.monotonic() - begin
+
+    def describe(self):
+        return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
+
+    def clean(self):
+        """Ends what a failed test left, and collects what the test process adopted."""
+        for pid in self.alive():
+            os.kill(pid, signal.SIGKILL)
+        for shim in self.shims:
+            shim.process.kill()
+            shim.process.wait(WITHIN_S)
+            shim.process.stdin.close()
+            shim.process.stdout.close()
+        for entry in processes.descendants(os.getpid()):
+            if entry.is_dead and entry.parent == os.getpid():
+                os.waitpid(entry.pid, 0)
+
+
+@pytest.fixture
+def household(tmp_path):
+    """Adopts what shims leave, so that no other init decides how long a zombie stays."""
+    prctl.become_subreaper()
+    home = Household(tmp_path)
+    yield home
+    home.clean()
+    prctl.resign_as_subreaper()

@@ -1,0 +1,145 @@
+"""A tiny shim for the tests: relays bytes, obeys signals, writes what the guard reports to a file.
+
+Run as `python driver.py SRC OPTIONS`; imports nothing else before the guard is forked.
+"""
+
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from subluminal.supervise import Guard, become_subreaper, sweep_descendants
+
+if "--plain-posix" in sys.argv:
+    # A system without prctl and /proc: only the process group and the pipes are left.
+    from subluminal.supervise import prctl, processes
+
+    prctl._prctl = lambda option, value: False
+    processes.PROC = "/nonexistent"
+
+guard = Guard.fork()
+loaded_before_fork = sorted(sys.modules)
+
+import json  # noqa: E402
+import os  # noqa: E402
+import select  # noqa: E402
+import signal  # noqa: E402
+
+options = json.loads(sys.argv[2])
+record_fd = os.open(options["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def record(kind, **fields):
+    """Appends one line to the file that the test reads."""
+    os.write(record_fd, (json.dumps({"kind": kind, **fields}) + "\n").encode())
+
+
+def record_reports(reports):
+    for report in reports:
+        record(
+            report.kind,
+            pid=report.pid,
+            exit_code=report.exit_code,
+            signal=report.signal,
+            detail=report.detail,
+        )
+
+
+def more_arguments():
+    """Made here: one argument of ours could not hold them."""
+    return [f"argument {n:06}" for n in range(options.get("more", 0))]
+
+
+def wake_on_signals():
+    wake, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return wake
+
+
+class Relay:
+    """The loop of the shim: bytes both ways, stop at the first end of input or signal."""
+
+    def __init__(self, wake):
+        self.wake = wake
+        self.poll = select.poll()
+        self.relays = {0: guard.stdin_fd, guard.stdout_fd: 1, guard.stderr_fd: 2}
+        if "unread_stderr" in options:
+            del self.relays[guard.stderr_fd]
+        for fd in (*self.relays, guard.report_fd, wake):
+            self.poll.register(fd, select.POLLIN)
+        self.exited = None
+        self.stopping = False
+
+    def run(self):
+        """Returns the report of the upstream's end, when the guard is done or dead."""
+        while not guard.closed:
+            ready = [fd for fd, _ in self.poll.poll()]
+            stop = self.obey_signals() if self.wake in ready else False
+            for fd in ready:
+                if fd in self.relays and not self.copy(fd):
+                    stop = stop or fd == 0
+            reports = guard.read_reports()
+            record_reports(reports)
+            self.exited = next((r for r in reports if r.kind in ("exited", "failed")), self.exited)
+            if (stop or self.exited) and not self.stopping:
+                self.stop()
+        return self.exited
+
+    def obey_signals(self):
+        received = os.read(self.wake, 100)
+        if "forward" not in options:
+            return True
+        for number in received:
+            guard.signal(number)
+        return False
+
+    def copy(self, fd):
+        data = os.read(fd, 65536)
+        if data:
+            os.write(self.relays[fd], data)
+        else:
+            self.poll.register(fd, 0)
+            self.poll.unregister(fd)
+        return data
+
+    def stop(self):
+        self.stopping = True
+        del self.relays[0]
+        os.close(guard.stdin_fd)
+        self.poll.register(0, 0)
+        self.poll.unregister(0)
+        guard.stop(grace_ms=options.get("stop_grace_ms"))
+        record("stopping")
+
+
+def main():
+    become_subreaper()
+    wake = wake_on_signals()
+    env = {**os.environ, **options.get("env", {})}
+    if "die_before_spawn" in options:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "guard" in options:
+        record("guard", pid=guard.pid, modules=loaded_before_fork)
+    guard.spawn(
+        options["argv"] + more_arguments(),
+        env,
+        cwd=options.get("cwd"),
+        grace_ms=options.get("grace_ms", 2000),
+        after_death=options.get("after_death"),
+    )
+    if "leak_orders" in options and os.fork() == 0:
+        signal.pause()
+    exited = Relay(wake).run()
+    if guard.lost:
+        record_reports(sweep_descendants())
+        record("swept")
+    from subluminal.supervise.processes import descendants
+
+    record("left", pids=[p.pid for p in descendants(os.getpid())])
+    if exited is None:
+        return 70
+    return 128 + exited.signal if exited.signal else exited.exit_code or 0
+
+
+os._exit(main())

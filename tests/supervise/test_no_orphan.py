@@ -1,0 +1,142 @@
+"""Nothing is left running, however shim, guard, client or upstream end (architecture D9)."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from tests.supervise import upstreams
+from tests.supervise.conftest import wait_until
+
+from subluminal.supervise.processes import process
+
+UNDER_S = 3.0
+"""D9: the whole end takes less, by default."""
+
+ALL = {
+    "polite": upstreams.POLITE,
+    "stubborn": upstreams.STUBBORN,
+    "wrapped": upstreams.WRAPPED,
+    "escaping": upstreams.ESCAPING,
+    "breeding": upstreams.BREEDING,
+}
+every_upstream = pytest.mark.parametrize("argv", ALL.values(), ids=ALL)
+
+
+@every_upstream
+def test_stdin_eof_ends_the_tree(household, argv):
+    """A killed client leaves only end of input (clients.md 1.5, 2.6)."""
+    shim = household.start(*argv, stop_grace_ms=50).ready()
+    shim.close()
+    shim.wait()
+    assert household.alive() == []
+    assert shim.records("left") == [{"kind": "left", "pids": []}]
+    assert "gone" in shim.kinds()
+
+
+def test_default_end_of_a_stubborn_upstream_takes_under_three_seconds(household):
+    shim = household.start(*upstreams.STUBBORN).ready()
+    begin = time.monotonic()
+    shim.close()
+    assert shim.wait() == 128 + signal.SIGKILL
+    assert 2.5 <= time.monotonic() - begin < UNDER_S + 1, "grace, then half a second after TERM"
+    assert household.alive() == []
+
+
+@every_upstream
+def test_killed_shim(household, argv):
+    shim = household.start(*argv).ready()
+    shim.kill(signal.SIGKILL)
+    assert household.wait_empty() < UNDER_S
+
+
+@every_upstream
+def test_killed_guard(household, argv):
+    """The upstream dies with its parent; the shim, a subreaper too, sweeps the rest."""
+    shim = household.start(*argv, guard=True).ready()
+    os.kill(shim.wait_record("guard")["pid"], signal.SIGKILL)
+    assert shim.wait() == 70
+    assert household.alive() == []
+    assert shim.kinds()[-2:] == ["swept", "left"]
+    assert shim.records("left")[0]["pids"] == []
+
+
+def test_background_processes_of_a_shell(household):
+    shim = household.start(*upstreams.BACKGROUND)
+    # Shim, guard, shell, and two that sleep.
+    wait_until(lambda: len(household.alive()) == 5, "the two sleepers")
+    shim.kill(signal.SIGKILL)
+    assert household.wait_empty() < UNDER_S
+
+
+def test_killed_shim_and_client(household):
+    """The client is a process of its own that dies in the same moment as its shim."""
+    client = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+    shim = household.start(*upstreams.STUBBORN, via=(sys.executable, "-I", "-S", "-c", client))
+    shim.ready()
+    shim_pid = _parent_of_guard(household)
+    os.kill(shim.pid, signal.SIGKILL)
+    os.kill(shim_pid, signal.SIGKILL)
+    assert household.wait_empty() < UNDER_S
+
+
+def test_claude_stops_a_server(household):
+    """SIGINT, 100 ms later SIGTERM, 400 ms later SIGKILL; stdin stays open (clients.md 1.5)."""
+    shim = household.start(*upstreams.STUBBORN).ready()
+    shim.kill(signal.SIGINT)
+    signal.sigtimedwait([], 0.1)
+    shim.kill(signal.SIGTERM)
+    signal.sigtimedwait([], 0.4)
+    shim.kill(signal.SIGKILL)
+    assert household.wait_empty() < UNDER_S
+
+
+@every_upstream
+def test_codex_stops_a_server(household, argv):
+    """SIGTERM to the group and end of input at once, SIGKILL 40 ms later (clients.md 2.6)."""
+    shim = household.start(*argv).ready()
+    os.killpg(shim.pid, signal.SIGTERM)
+    shim.close()
+    signal.sigtimedwait([], 0.04)
+    shim.kill(signal.SIGKILL)
+    assert household.wait_empty() < UNDER_S
+
+
+def test_guard_is_deaf_to_signals_of_the_terminal_and_the_client(household):
+    shim = household.start(*upstreams.POLITE, guard=True).ready()
+    guard = shim.wait_record("guard")["pid"]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(guard, number)
+    shim.close()
+    assert shim.wait() == 0, "the guard was there to relay the exit code"
+
+
+def test_leaked_order_pipe_does_not_hide_the_shims_death(household):
+    """A helper that the shim forked without exec still holds the write end."""
+    shim = household.start(*upstreams.STUBBORN, leak_orders=True, guard=True).ready()
+    guard = shim.wait_record("guard")["pid"]
+    tree = set(household.alive())
+    helper = next(p for p in tree if _parent(p) == shim.pid and p != guard)
+    shim.kill(signal.SIGKILL)
+    wait_until(lambda: household.alive() == [helper], "only the helper")
+    os.kill(helper, signal.SIGKILL)
+
+
+def test_client_sees_the_end_of_output_while_the_guard_still_works(household):
+    """The guard holds none of the shim's descriptors."""
+    shim = household.start(*upstreams.STUBBORN).ready()
+    shim.kill(signal.SIGKILL)
+    assert shim.process.stdout.read() == b""
+    assert household.alive(), "the tree has half a second to end"
+    household.wait_empty()
+
+
+def _parent(pid):
+    entry = process(pid)
+    return entry.parent if entry else 0
+
+
+def _parent_of_guard(household):
+    guards = [p for p in household.alive() if (e := process(p)) and e.name == "sub-guard"]
+    return _parent(guards[0])

@@ -1,0 +1,41 @@
+"""Reading /proc, by both roads."""
+
+import os
+import subprocess
+
+import pytest
+
+from subluminal.supervise import processes
+from subluminal.supervise.processes import Process, descendants, process
+
+
+def test_a_name_with_parentheses_and_control_characters_does_not_shift_the_fields():
+    entry = Process(b"7 (a) b\n(c) S 5 6 " + b"0 " * 16 + b"99 0\n")
+    assert (entry.pid, entry.name, entry.state) == (7, "a) b?(c", "S")
+    assert (entry.parent, entry.group, entry.start_ticks) == (5, 6, 99)
+
+
+@pytest.fixture
+def sleeper():
+    child = subprocess.Popen(["sleep", "1000"])
+    yield child
+    child.kill()
+    child.wait()
+
+
+def test_descendants_are_found_with_and_without_the_children_file(sleeper, monkeypatch):
+    own = os.getpid()
+    assert sleeper.pid in [p.pid for p in descendants(own)]
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    assert sleeper.pid in [p.pid for p in descendants(own)]
+
+
+def test_spared_processes_are_not_listed(sleeper):
+    assert sleeper.pid not in [p.pid for p in descendants(os.getpid(), frozenset([sleeper.pid]))]
+
+
+def test_nothing_is_there_without_proc(monkeypatch):
+    monkeypatch.setattr(processes, "PROC", "/nonexistent")
+    assert processes.pids() == []
+    assert process(os.getpid()) is None
+    assert descendants(os.getpid()) == []

@@ -1,0 +1,52 @@
+"""Upstreams that behave as real servers and their wrappers do, well or badly.
+
+Each says `ready` when it is what it wants to be.
+"""
+
+import sys
+
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+POLITE = ["sh", "-c", "echo ready; exec cat"]
+"""Exits by itself at the end of its input, as all real servers do."""
+
+STUBBORN = ["sh", "-c", "trap '' TERM INT HUP; echo ready; while :; do sleep 1000; done"]
+"""Ignores end of input and every polite signal."""
+
+BACKGROUND = ["sh", "-c", "sleep 1000 & sleep 1000"]
+"""Leaves two orphans when only the direct child is killed (dependencies.md, finding 7)."""
+
+WRAPPED = ["sh", "-c", "sh -c 'echo ready; cat; exec sleep 1000'; exit $?"]
+"""As npx: a wrapper that waits for the real server, which does not end with its input."""
+
+ESCAPE = """
+import os, signal
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.write(1, b"ready\\n")
+        while True:
+            signal.pause()
+    os._exit(0)
+os.wait()
+os.read(0, 1)
+"""
+ESCAPING = [*PYTHON, ESCAPE]
+"""Leaves a daemon behind: another session, another group, no parent, deaf to SIGTERM."""
+
+BREEDING = [
+    *PYTHON,
+    """
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(1, b"ready\\n")
+while True:
+    if os.fork() == 0:
+        os.setsid()
+    else:
+        signal.sigtimedwait([], 0.01)
+        os._exit(0)
+""",
+]
+"""Never is the same process for long: each generation is a new session and loses its parent."""
