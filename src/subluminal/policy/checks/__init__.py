@@ -1,0 +1,1 @@
+"""What is wrong inside one rule: its match, its effect."""

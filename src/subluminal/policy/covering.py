@@ -1,0 +1,185 @@
+"""Whether one match covers another, or cannot meet it: what lint and diff know about rules.
+
+Conservative: True is a proof, False means only that none was found. Pure.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from subluminal.contracts.bundle import ArgsMatch, Match, NameMatch, NumericRange, TimeMatch
+from subluminal.policy.predicates import is_number, same_value
+
+_SPECIAL = frozenset("*?[")
+_EVERY_REGEX = frozenset({"", ".*", "^", "^.*", "^.*$", ".*$"})
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def covers(wide: Match, narrow: Match) -> bool:
+    """Whether every call that `narrow` matches is surely matched by `wide`, given equal tags."""
+    return (
+        covers_names(wide.server_name, narrow.server_name)
+        and covers_names(wide.tool_name, narrow.tool_name)
+        and covers_classes(wide.risk_class, narrow.risk_class)
+        and covers_args(wide.args, narrow.args)
+        and covers_time(wide.time, narrow.time)
+    )
+
+
+def matches_every_name(names: NameMatch | None) -> bool:
+    """Whether a name match lets every name through."""
+    if names is None or not (names.glob or names.regex):
+        return True
+    return any(not glob.strip("*") for glob in names.glob) or any(
+        regex in _EVERY_REGEX for regex in names.regex
+    )
+
+
+def covers_names(wide: NameMatch | None, narrow: NameMatch | None) -> bool:
+    """Whether each pattern of `narrow` lies inside one of `wide`."""
+    if wide is None or matches_every_name(wide):
+        return True
+    if narrow is None or matches_every_name(narrow):
+        return False
+    return all(regex in wide.regex for regex in narrow.regex) and all(
+        any(covers_glob(outer, inner) for outer in wide.glob) for inner in narrow.glob
+    )
+
+
+def covers_glob(outer: str, inner: str) -> bool:
+    """Whether every name that `inner` matches is matched by `outer`."""
+    if outer == inner:
+        return True
+    if is_literal(inner):
+        return glob_matches(outer, inner)
+    core = outer.strip("*")
+    if not is_literal(core):
+        return False
+    if outer == core + "*":
+        return _head(inner).startswith(core)
+    if outer == "*" + core:
+        return _tail(inner).endswith(core)
+    return outer == f"*{core}*" and (core in _head(inner) or core in _tail(inner))
+
+
+def is_literal(glob: str) -> bool:
+    """Whether a glob is just a name."""
+    return not _SPECIAL.intersection(glob)
+
+
+def glob_matches(glob: str, name: str) -> bool:
+    """Whether a glob matches a name."""
+    return fnmatchcase(name, glob)
+
+
+def _head(glob: str) -> str:
+    """What every match of a glob begins with."""
+    return glob[: min(glob.find(mark) for mark in _SPECIAL if mark in glob)]
+
+
+def _tail(glob: str) -> str:
+    """What every match of a glob ends with; a set's members are not looked into."""
+    if "[" in glob:
+        return ""
+    return glob[max(glob.rfind(mark) for mark in "*?") + 1 :]
+
+
+def disjoint(left: Match, right: Match) -> bool:
+    """Whether no call can be matched by both, as far as names tell."""
+    return disjoint_names(left.server_name, right.server_name) or disjoint_names(
+        left.tool_name, right.tool_name
+    )
+
+
+def disjoint_names(left: NameMatch | None, right: NameMatch | None) -> bool:
+    """Whether no name can be matched by both. Regexes are not looked into."""
+    if left is None or right is None or left.regex or right.regex:
+        return False
+    if not left.glob or not right.glob:
+        return False
+    return all(_disjoint_globs(one, other) for one in left.glob for other in right.glob)
+
+
+def _disjoint_globs(one: str, other: str) -> bool:
+    if is_literal(one):
+        return not glob_matches(other, one)
+    if is_literal(other):
+        return not glob_matches(one, other)
+    heads, tails = (_head(one), _head(other)), (_tail(one), _tail(other))
+    short_head, long_head = sorted(heads, key=len)
+    short_tail, long_tail = sorted(tails, key=len)
+    return not (long_head.startswith(short_head) and long_tail.endswith(short_tail))
+
+
+def covers_classes(wide: list[str], narrow: list[str]) -> bool:
+    """Whether having one of `narrow` means having one of `wide`. An empty list asks nothing."""
+    return not wide or (bool(narrow) and set(narrow) <= set(wide))
+
+
+def covers_args(wide: ArgsMatch | None, narrow: ArgsMatch | None) -> bool:
+    """Whether the predicates of `narrow` imply those of `wide`."""
+    if wide is None:
+        return True
+    inner = narrow or ArgsMatch()
+    named = {*inner.has_keys, *inner.key_equals, *inner.key_in, *inner.numeric_range}
+    return (
+        named.issuperset(wide.has_keys)
+        and all(_implies_in(inner, key, [value]) for key, value in wide.key_equals.items())
+        and all(_implies_in(inner, key, values) for key, values in wide.key_in.items())
+        and all(_implies_range(inner, key, bounds) for key, bounds in wide.numeric_range.items())
+    )
+
+
+def possible_values(args: ArgsMatch, key: str) -> list[Any] | None:
+    """The values that a key may have; None if they are not listed."""
+    if key in args.key_equals:
+        return [args.key_equals[key]]
+    return args.key_in.get(key)
+
+
+def _implies_in(args: ArgsMatch, key: str, values: list[Any]) -> bool:
+    possible = possible_values(args, key)
+    return possible is not None and all(among(value, values) for value in possible)
+
+
+def among(value: Any, values: list[Any]) -> bool:
+    """Whether a value is one of several, as predicates compare."""
+    return any(same_value(value, each) for each in values)
+
+
+def _implies_range(args: ArgsMatch, key: str, bounds: NumericRange) -> bool:
+    possible = possible_values(args, key)
+    if possible is not None:
+        return all(in_range(value, bounds) for value in possible)
+    inner = args.numeric_range.get(key)
+    if inner is None:
+        return False
+    low_is_inside = bounds.min is None or (inner.min is not None and inner.min >= bounds.min)
+    high_is_inside = bounds.max is None or (inner.max is not None and inner.max <= bounds.max)
+    return low_is_inside and high_is_inside
+
+
+def in_range(value: Any, bounds: NumericRange) -> bool:
+    """Whether a value is a number within inclusive bounds."""
+    if not is_number(value):
+        return False
+    return (bounds.min is None or value >= bounds.min) and (
+        bounds.max is None or value <= bounds.max
+    )
+
+
+def covers_time(wide: TimeMatch | None, narrow: TimeMatch | None) -> bool:
+    """Whether every hour of the week of `narrow` is one of `wide`."""
+    return _hours(wide) >= _hours(narrow)
+
+
+def _hours(time: TimeMatch | None) -> set[tuple[str, int]]:
+    days = (time and time.weekdays) or _DAYS
+    pairs = (time and time.utc_hours) or [[0, 24]]
+    hours = {hour for start, end in pairs for hour in _span(start, end)}
+    return {(day, hour) for day in days for hour in hours}
+
+
+def _span(start: int, end: int) -> list[int]:
+    if start <= end:
+        return list(range(start, end))
+    return [*range(start, 24), *range(end)]

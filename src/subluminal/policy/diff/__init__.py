@@ -1,0 +1,1 @@
+"""What changed between two policies, part by part, and the reports of it."""

@@ -1,0 +1,153 @@
+"""Which changes of a rule's effect loosen it: one rank for each field, the higher the stricter."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from subluminal.contracts.bundle import (
+    AllowRule,
+    AnyRule,
+    BreakerRule,
+    BudgetRule,
+    DedupeRule,
+    DenyRule,
+    RateLimitRule,
+)
+from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Scope
+from subluminal.policy.diff.changes import Change, Rank, by_rank, quoted
+
+_NONE = float("-inf")
+_SCOPES = {Scope.SERVER_TOOL: 0, Scope.TOOL: 1, Scope.RUN: 2}
+
+
+def _limit(value: Any) -> float:
+    """The higher, the looser; without one, loosest."""
+    return _NONE if value is None else -value
+
+
+def _amount(value: Any) -> float:
+    """The lower, the looser; without one, loosest."""
+    return _NONE if value is None else value
+
+
+def _action(value: Any) -> float:
+    return ACTION_STRICTNESS[Action(value)]
+
+
+def _scope(value: Any) -> float:
+    """Counting over less lets more pass."""
+    return _SCOPES[value]
+
+
+def _count(value: Any) -> float:
+    return float(value == "attempts")
+
+
+def _given(value: Any) -> float:
+    return float(value is not None)
+
+
+def _not_given(value: Any) -> float:
+    return float(value is None)
+
+
+# A field that is in no table changes what people read, not what passes.
+_BUDGET: dict[str, Rank] = {
+    "scope": _scope,
+    "limit_calls": _limit,
+    "limit_cost_units": _limit,
+    "cost_units_per_call": _amount,
+    "on_exceed": _action,
+    "count": _count,
+}
+_RATE_LIMIT: dict[str, Rank] = {
+    "scope": _scope,
+    "capacity": _limit,
+    "refill_rate": _limit,
+    "cost_tokens_per_call": _amount,
+    "on_limit": _action,
+}
+_BREAKER: dict[str, Rank] = {
+    "scope": _scope,
+    "error_threshold": _limit,
+    "window_ms": _amount,
+    "repeat_threshold": _limit,
+    "repeat_window_ms": _amount,
+    "latency_threshold_ms": _limit,
+    "latency_count": _limit,
+    "on_trip": _action,
+}
+_DEDUPE: dict[str, Rank] = {"scope": _scope, "window_ms": _amount, "on_duplicate": _action}
+# Anyone may approve, or for longer: looser. A deny that a person can lift is looser than one that
+# nobody can; an allow that needs a person is stricter than one that does not.
+_ALLOW: dict[str, Rank] = {"require": _given, "approver_role": _given, "expires_ms": _limit}
+_DENY: dict[str, Rank] = {**_ALLOW, "action": _action, "require": _not_given}
+
+
+def effect_changes(old: AnyRule, new: AnyRule) -> Iterator[Change]:
+    """Compares two effects of one kind. Tags are compared where their use is known."""
+    prefix, ranks = _table(new)
+    before, after = _fields(old), _fields(new)
+    for name in before:
+        was, now = before[name], after[name]
+        if was == now:
+            continue
+        severity = by_rank(ranks.get(name), was, now)
+        yield Change(
+            kind="rule_modified",
+            rule_id=new.rule_id,
+            severity=severity,
+            summary=f"{name} {_verb(was, now)}",
+            field=f"{prefix}{name}",
+            old=_plain(was),
+            new=_plain(now),
+        )
+
+
+def _table(rule: AnyRule) -> tuple[str, dict[str, Rank]]:
+    tables: dict[type, tuple[str, dict[str, Rank]]] = {
+        AllowRule: ("effect.", _ALLOW),
+        DenyRule: ("effect.", _DENY),
+        BudgetRule: ("effect.budget.", _BUDGET),
+        RateLimitRule: ("effect.rate_limit.", _RATE_LIMIT),
+        BreakerRule: ("effect.breaker.", _BREAKER),
+        DedupeRule: ("effect.dedupe.", _DEDUPE),
+    }
+    return tables[type(rule)]
+
+
+def _fields(rule: AnyRule) -> dict[str, Any]:
+    effect: Any = rule.effect
+    if not isinstance(rule, AllowRule | DenyRule):
+        effect = next(iter(msgspec.structs.astuple(effect)))
+    fields: dict[str, Any] = msgspec.structs.asdict(effect)
+    if isinstance(rule, RateLimitRule):
+        # 10 tokens in 1,000 ms refill as 1 in 100 do.
+        rate = Fraction(fields.pop("refill_tokens"), fields.pop("refill_period_ms"))
+        fields["refill_rate"] = rate
+    return fields
+
+
+def _verb(was: Any, now: Any) -> str:
+    if was is None or was == {}:
+        return f"added: {_told(now)}"
+    if now is None or now == {}:
+        return f"removed, was {_told(was)}"
+    verb = "changed"
+    if isinstance(was, int | Fraction) and isinstance(now, int | Fraction):
+        verb = "raised" if now > was else "lowered"
+    return f"{verb} from {_told(was)} to {_told(now)}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"`{float(value * 1000):g}` tokens a second"
+    return quoted(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    return msgspec.to_builtins(value)

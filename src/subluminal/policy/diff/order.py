@@ -1,0 +1,85 @@
+"""Rules that changed places: it matters between allow and deny, and between a tag and its users."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from subluminal.contracts.bundle import AllowRule, AnyRule, DenyRule, TagRule
+from subluminal.contracts.vocabulary import Severity
+from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
+from subluminal.policy.diff.uses import may_shield, uses
+
+
+def order_changes(
+    old: list[AnyRule], new: list[AnyRule], renamed: dict[str, str]
+) -> Iterator[Change]:
+    """Finds rules that stand elsewhere relative to the others, disabled ones aside."""
+    position = {rule.rule_id: index for index, rule in enumerate(old) if rule.enabled}
+    kept = [
+        (position[renamed.get(rule.rule_id, rule.rule_id)], rule)
+        for rule in new
+        if rule.enabled and renamed.get(rule.rule_id, rule.rule_id) in position
+    ]
+    places = [place for place, _ in kept]
+    if places == sorted(places):
+        return
+    told: set[str] = set()
+    for change in _flips(kept):
+        if change.rule_id not in told:
+            told.add(str(change.rule_id))
+            yield change
+    steady = _longest_rising(places)
+    for place, rule in kept:
+        if place not in steady and rule.rule_id not in told:
+            yield _moved(rule, NEUTRAL, "moved to another place")
+
+
+def _flips(kept: list[tuple[int, AnyRule]]) -> Iterator[Change]:
+    """Pairs of rules whose order was turned round and matters."""
+    bound = [entry for entry in kept if _depends_on_order(entry[1])]
+    found: list[Change] = []
+    for index, (upper_place, upper) in enumerate(bound):
+        for lower_place, lower in bound[index + 1 :]:
+            if lower_place < upper_place:
+                found += _meaning(upper, lower)
+    yield from sorted(found, key=lambda change: change.severity is not LOOSENS)
+
+
+def _depends_on_order(rule: AnyRule) -> bool:
+    return isinstance(rule, AllowRule | DenyRule | TagRule) or bool(rule.match.risk_class)
+
+
+def _meaning(upper: AnyRule, lower: AnyRule) -> list[Change]:
+    """What it means that `upper` now stands above `lower`."""
+    if may_shield(upper, lower):
+        return [_moved(upper, LOOSENS, f"moved above the deny {quoted(lower.rule_id)}")]
+    if may_shield(lower, upper):
+        return [_moved(upper, TIGHTENS, f"moved above the allow {quoted(lower.rule_id)}")]
+    if isinstance(upper, TagRule) and uses(lower, upper.effect.tag.add_risk_class):
+        severity = LOOSENS if isinstance(lower, AllowRule) else TIGHTENS
+        return [_moved(upper, severity, f"moved above {quoted(lower.rule_id)}, which uses it")]
+    if isinstance(lower, TagRule) and uses(upper, lower.effect.tag.add_risk_class):
+        severity = TIGHTENS if isinstance(upper, AllowRule) else LOOSENS
+        return [_moved(lower, severity, f"moved below {quoted(upper.rule_id)}, which uses it")]
+    return []
+
+
+def _moved(rule: AnyRule, severity: Severity, summary: str) -> Change:
+    return Change(kind="rule_moved", rule_id=rule.rule_id, severity=severity, summary=summary)
+
+
+def _longest_rising(places: list[int]) -> set[int]:
+    """The largest set of places that kept their order: the others are what moved."""
+    tails: list[int] = []
+    ends: list[int] = []
+    previous: list[int] = [-1] * len(places)
+    for index, place in enumerate(places):
+        slot = bisect_left(tails, place)
+        previous[index] = ends[slot - 1] if slot else -1
+        tails[slot : slot + 1] = [place]
+        ends[slot : slot + 1] = [index]
+    kept: set[int] = set()
+    index = ends[-1]
+    while index >= 0:
+        kept.add(places[index])
+        index = previous[index]
+    return kept

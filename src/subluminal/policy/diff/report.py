@@ -1,0 +1,92 @@
+"""A diff as text, as Markdown ready to post, and as plain data for JSON."""
+
+import msgspec
+
+from subluminal.contracts.bundle import Bundle
+from subluminal.contracts.decision import PolicyRef
+from subluminal.contracts.vocabulary import Severity
+from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.diff.changes import Change, quoted, worst
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A diff with the two policies that it compares. Encodes to what `--json` prints."""
+
+    severity: Severity | None
+    """the worst of all changes; null without one"""
+    old: PolicyRef
+    new: PolicyRef
+    counts: dict[str, int]
+    changes: list[Change]
+
+
+def report(old: Bundle, new: Bundle, changes: list[Change]) -> Report:
+    """Puts a diff and its summary together."""
+    severities = [change.severity for change in changes]
+    return Report(
+        severity=worst(severities),
+        old=compile_bundle(old).ref,
+        new=compile_bundle(new).ref,
+        counts={each.value: severities.count(each) for each in reversed(Severity)},
+        changes=changes,
+    )
+
+
+def as_text(found: Report) -> list[str]:
+    """Lines for a terminal."""
+    if not found.changes:
+        return [f"{_title(found)}: no changes"]
+    lines = [f"{_title(found)}: {_counts(found)}"]
+    return lines + [
+        f"  {change.severity:<8}  {_subject(change)}{change.summary}" for change in found.changes
+    ]
+
+
+def as_markdown(found: Report) -> list[str]:
+    """Lines of a comment. Values are in code spans, so that they cannot become markup."""
+    if not found.changes:
+        return [f"### Policy {_title(found)}", "", "No changes."]
+    rows = [
+        f"| {_emphasis(change.severity)} | {_cell(change.rule_id)} | {_escaped(change.summary)} |"
+        for change in found.changes
+    ]
+    return [
+        f"### Policy {_title(found)}",
+        "",
+        f"{_counts(found)}.",
+        "",
+        "| severity | rule | change |",
+        "|---|---|---|",
+        *rows,
+    ]
+
+
+def _title(found: Report) -> str:
+    old, new = found.old, found.new
+    name = quoted(old.policy_id)
+    if old.policy_id != new.policy_id:
+        name += f" to {quoted(new.policy_id)}"
+    if old.policy_version == new.policy_version:
+        return f"{name} {quoted(new.policy_version)}"
+    return f"{name} {quoted(old.policy_version)} to {quoted(new.policy_version)}"
+
+
+def _counts(found: Report) -> str:
+    return ", ".join(f"{number} {name}" for name, number in found.counts.items() if number)
+
+
+def _subject(change: Change) -> str:
+    return "" if change.rule_id is None else f"rule {quoted(change.rule_id)}: "
+
+
+def _cell(rule_id: str | None) -> str:
+    return "" if rule_id is None else _escaped(quoted(rule_id))
+
+
+def _escaped(text: str) -> str:
+    """A `|` ends a table's cell even inside a code span."""
+    return text.replace("|", "\\|")
+
+
+def _emphasis(severity: Severity) -> str:
+    return f"**{severity}**" if severity is Severity.CRITICAL else severity.value

@@ -1,0 +1,93 @@
+"""Suggestions that cannot help: the mended arguments would meet a deny again, whatever they were.
+
+Evaluation offers no such arguments (cli.md); lint says so where it can be known.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import UNSET, structs
+
+from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, DenyRule, Suggestion
+from subluminal.contracts.shape import Misfit
+from subluminal.policy.covering import among, covers, in_range, possible_values
+from subluminal.policy.predicates import is_number, same_value
+
+
+def vain_suggestions(rules: list[AnyRule]) -> Iterator[Misfit]:
+    """Finds deny rules whose suggestion their own policy would refuse."""
+    for index, rule in enumerate(rules):
+        if not (isinstance(rule, DenyRule) and rule.enabled and rule.effect.suggest):
+            continue
+        path = ("rules", index, "effect", "suggest")
+        if not _can_leave(rule.match.args or ArgsMatch(), rule.effect.suggest):
+            yield Misfit(
+                path,
+                "cannot help: the suggested arguments would match this rule again",
+                "suggest something that `match.args` does not match",
+            )
+            continue
+        other = _always_denies(rules, index)
+        if other is not None:
+            yield Misfit(path, f"cannot help: rule `{other[:60]}` would deny the mended call")
+
+
+def _can_leave(args: ArgsMatch, suggest: dict[str, Suggestion]) -> bool:
+    """Whether some predicate of the rule may no longer hold after mending."""
+    return any(_breaks(args, key, suggestion) for key, suggestion in suggest.items())
+
+
+def _breaks(args: ArgsMatch, key: str, suggestion: Suggestion) -> bool:
+    if suggestion.remove:
+        return key in {*args.has_keys, *args.key_equals, *args.key_in, *args.numeric_range}
+    if suggestion.set is not UNSET:
+        return not _holds(args, key, suggestion.set)
+    if suggestion.one_of:
+        # The first choice is offered, unless the value is one of them already.
+        return not _holds(args, key, suggestion.one_of[0])
+    return _clamp_breaks(args, key, suggestion)
+
+
+def _holds(args: ArgsMatch, key: str, value: Any) -> bool:
+    """Whether the predicates on a key hold for a value."""
+    if key in args.key_equals and not same_value(args.key_equals[key], value):
+        return False
+    if key in args.key_in and not among(value, args.key_in[key]):
+        return False
+    return key not in args.numeric_range or in_range(value, args.numeric_range[key])
+
+
+def _clamp_breaks(args: ArgsMatch, key: str, suggestion: Suggestion) -> bool:
+    low, high = suggestion.clamp_min, suggestion.clamp_max
+    possible = possible_values(args, key)
+    if possible is not None:
+        return any(
+            is_number(value) and not _holds(args, key, _clamped(value, low, high))
+            for value in possible
+        )
+    bounds = args.numeric_range.get(key)
+    if bounds is None:
+        return False
+    # A value inside the rule's range leaves it only if the whole clamp lies outside.
+    above = low is not None and bounds.max is not None and low > bounds.max
+    below = high is not None and bounds.min is not None and high < bounds.min
+    return above or below
+
+
+def _clamped(value: float, low: float | None, high: float | None) -> float:
+    if low is not None and value < low:
+        return low
+    return high if high is not None and value > high else value
+
+
+def _always_denies(rules: list[AnyRule], index: int) -> str | None:
+    """A deny that takes every call of this rule, whatever its arguments, with no allow above."""
+    match = structs.replace(rules[index].match, args=None)
+    for position, rule in enumerate(rules):
+        if not rule.enabled or position == index:
+            continue
+        if isinstance(rule, AllowRule):
+            return None
+        if isinstance(rule, DenyRule) and covers(rule.match, match):
+            return rule.rule_id
+    return None

@@ -1,0 +1,120 @@
+"""What is probably not meant in a bundle that is valid: the warnings of `sub policy lint`.
+
+Each family has its file in `lint`: rules that never act, writes without a limit, suggestions that
+cannot help. Quiet where it does not know.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from subluminal.contracts.bundle import AnyRule, Bundle, RateLimitRule, TagRule
+from subluminal.contracts.shape import Misfit
+from subluminal.contracts.vocabulary import Mode
+from subluminal.errors import Problem
+from subluminal.policy.lint.limits import unlimited_writes
+from subluminal.policy.lint.reach import shadowed_rules, unreachable_rules
+from subluminal.policy.lint.suggestions import vain_suggestions
+from subluminal.policy.loading import LoadedBundle, rule_title
+from subluminal.policy.text.telling import problem_of
+
+WARNING = "warning"
+NOTE = "note"
+"""Worth knowing, but never a fault: `--strict` does not fail on it."""
+
+
+class Finding(NamedTuple):
+    """One thing that lint says."""
+
+    severity: str
+    misfit: Misfit
+
+
+def lint(loaded: LoadedBundle) -> list[Problem]:
+    """Returns warnings and notes with their places, in the order of the file."""
+    title = rule_title(loaded.value)
+    problems = [
+        problem_of(misfit, loaded.node, loaded.file, title, severity)
+        for severity, misfit in findings(loaded.bundle, loaded.value)
+    ]
+    return sorted(problems, key=lambda problem: (problem.line, problem.column))
+
+
+def findings(bundle: Bundle, value: Any) -> list[Finding]:
+    """Returns all that may be wrong with a bundle. `value` is the bundle as written."""
+    warnings = [
+        *unreachable_rules(bundle.rules),
+        *shadowed_rules(bundle.rules),
+        *unlimited_writes(bundle.rules),
+        *vain_suggestions(bundle.rules),
+        *_costly_calls(bundle.rules),
+        *_idle_defaults(bundle),
+        *_empty_lists(value),
+    ]
+    return [Finding(WARNING, misfit) for misfit in warnings] + [
+        Finding(NOTE, misfit) for misfit in _notes(bundle)
+    ]
+
+
+def _costly_calls(rules: list[AnyRule]) -> Iterator[Misfit]:
+    for index, rule in enumerate(rules):
+        if isinstance(rule, RateLimitRule):
+            limit = rule.effect.rate_limit
+            if limit.cost_tokens_per_call > limit.capacity:
+                yield Misfit(
+                    ("rules", index, "effect", "rate_limit", "cost_tokens_per_call"),
+                    f"a call costs more than the {limit.capacity} tokens that the bucket holds: "
+                    "no call will ever pass",
+                )
+
+
+def _idle_defaults(bundle: Bundle) -> Iterator[Misfit]:
+    if not bundle.defaults.fail_open_read_tools:
+        return
+    tagged = any(
+        isinstance(rule, TagRule) and rule.enabled and "read_like" in rule.effect.tag.add_risk_class
+        for rule in bundle.rules
+    )
+    if not tagged:
+        yield Misfit(
+            ("defaults", "fail_open_read_tools"),
+            "does nothing: no enabled tag rule adds `read_like`",
+        )
+
+
+_SELECTORS = ("env", "agent_id", "client")
+_WORKLOAD = ("namespace", "service_account", "labels", "repo", "branch")
+
+
+def _empty_lists(value: Any) -> Iterator[Misfit]:
+    """An empty list reads like `none of them` and means `all of them`."""
+    paths: list[tuple[str | int, ...]] = [("selectors", name) for name in _SELECTORS]
+    paths += [("selectors", "workload", name) for name in _WORKLOAD]
+    for index in range(len(value["rules"])):
+        paths += [("rules", index, "match", "risk_class")]
+        paths += [("rules", index, "match", name) for name in ("server_name", "tool_name")]
+    for path in paths:
+        found = _at(value, path)
+        if found is not None and _is_empty(found):
+            yield Misfit(path, "is empty and so matches everything", "leave the field out")
+
+
+def _is_empty(found: Any) -> bool:
+    return all(item == [] for item in found.values()) if isinstance(found, dict) else not found
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else value[part]
+        if value is None:
+            return None
+    return value
+
+
+def _notes(bundle: Bundle) -> Iterator[Misfit]:
+    if bundle.mode is Mode.OBSERVE:
+        yield Misfit(("mode",), "`observe` records what would happen and enforces nothing")
+    if not bundle.rules:
+        yield Misfit(("rules",), "there is no rule: everything is allowed")
+    for index, rule in enumerate(bundle.rules):
+        if not rule.enabled:
+            yield Misfit(("rules", index, "enabled"), "this rule is disabled and does nothing")

@@ -1,0 +1,112 @@
+"""Bytes of a file to plain documents with their places: YAML 1.2, or JSON where it begins with `{`.
+
+Says what is wrong with the text as text. What the values mean is for `loading` and `casefile`.
+"""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from subluminal.canonical import AmbiguousJSON, parse
+from subluminal.contracts.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_DEPTH
+from subluminal.errors import InvalidInput, Problem
+from subluminal.policy.text.places import Node, Place
+from subluminal.policy.text.scalars import not_a_double
+from subluminal.policy.text.yaml_nodes import Document, read_yaml
+
+_BOM = b"\xef\xbb\xbf"
+# What YAML 1.2 does not print, and the line breaks that YAML 1.1 had and 1.2 has not: two parsers
+# would split the text at different places.
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def read_documents(data: bytes, file: str) -> tuple[list[Document], list[Problem]]:
+    """Returns a file's documents and what is wrong in them; raises InvalidInput if unreadable."""
+    if len(data) > MAX_BUNDLE_BYTES:
+        raise InvalidInput([Problem(f"larger than {MAX_BUNDLE_BYTES} bytes", file)])
+    data = data.removeprefix(_BOM)
+    text = _decode(data, file)
+    if data.lstrip(b" \t\r\n").startswith(b"{"):
+        return _read_json(data, text, file)
+    _refuse_unprintable(text, file)
+    return read_yaml(text, file)
+
+
+def read_document(data: bytes, file: str) -> tuple[Document, list[Problem]]:
+    """Returns a file's only document, and what is wrong in it."""
+    documents, problems = read_documents(data, file)
+    if not documents:
+        raise InvalidInput([Problem("the file is empty", file)])
+    if len(documents) > 1:
+        place = documents[1].node.place
+        hint = "keep one policy in one file"
+        problems.append(Problem("a second document (`---`) begins here", file, *place, hint))
+        raise InvalidInput(problems)
+    return documents[0], problems
+
+
+def _decode(data: bytes, file: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
+        problem = Problem("not UTF-8", file, line, column, "save the file as UTF-8")
+        raise InvalidInput([problem]) from None
+
+
+def _refuse_unprintable(text: str, file: str) -> None:
+    found = _UNPRINTABLE.search(text)
+    if found:
+        before = text[: found.start()]
+        place = Place(before.count("\n") + 1, found.start() - before.rfind("\n"))
+        message = f"the character U+{ord(found.group()):04X} is not allowed"
+        hint = "write it as an escape in double quotes"
+        raise InvalidInput([Problem(message, file, *place, hint)])
+
+
+def _read_json(data: bytes, text: str, file: str) -> tuple[list[Document], list[Problem]]:
+    try:
+        value = parse(data.strip(b" \t\r\n")).value
+    except AmbiguousJSON as error:
+        return _read_braces(text, file, error)
+    node = _json_places(text, file)
+    return [Document(value, node)], _json_problems(value, (), node, file)
+
+
+def _read_braces(
+    text: str, file: str, error: AmbiguousJSON
+) -> tuple[list[Document], list[Problem]]:
+    """Reads text that begins like JSON and is not: YAML may begin with `{` too."""
+    _refuse_unprintable(text, file)
+    documents, problems = read_yaml(text, file)
+    if file.endswith(".json") and not problems:
+        raise InvalidInput([Problem(str(error), file, hint=error.hint)])
+    return documents, problems
+
+
+def _json_places(text: str, file: str) -> Node:
+    """JSON is YAML but for a few escapes; where libyaml refuses those, places are unknown."""
+    try:
+        documents, _ = read_yaml(text, file)
+    except InvalidInput:
+        return Node()
+    return documents[0].node
+
+
+def _json_problems(value: Any, path: tuple[str | int, ...], node: Node, file: str) -> list[Problem]:
+    if len(path) > MAX_BUNDLE_DEPTH:
+        message = f"nested deeper than {MAX_BUNDLE_DEPTH} levels"
+        raise InvalidInput([Problem(message, file, *node.find(path))])
+    if isinstance(value, Decimal):
+        refusal = not_a_double(value)
+        return [Problem(str(refusal), file, *node.find(path), refusal.hint)]
+    if not isinstance(value, dict | list):
+        return []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return [
+        problem for key, item in items for problem in _json_problems(item, (*path, key), node, file)
+    ]
