@@ -1,0 +1,286 @@
+"""A second evaluator, written from the specification and sharing no code with `policy/`.
+
+It walks the raw bundle (plain dicts, as YAML gives them) from top to bottom for every call, keeps
+every moment it ever saw, and is as slow as it is plain. Where it and the product disagree, one of
+them has misread Pack section 2, D3, D10 or D17. Windows are exact here, whatever their size.
+"""
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+
+STRICTNESS = ["ALLOW", "THROTTLE", "REJECT_WITH_HINT", "BLOCK", "TERMINATE_RUN"]
+WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+MAX_NAME_CHARS = 1_024
+MICRO = 1_000_000
+
+
+class CannotTell(Exception):
+    """The arguments were too large to look at."""
+
+
+def glob_matches(pattern, name):
+    """`*` any run, `?` one character, `[a-c]` and `[!a-c]` a set; anchored, case-sensitive."""
+    if not pattern:
+        return not name
+    head, rest = pattern[0], pattern[1:]
+    if head == "*":
+        return any(glob_matches(rest, name[i:]) for i in range(len(name) + 1))
+    if not name:
+        return False
+    if head == "[" and (end := pattern.find("]", 3 if pattern[1:2] == "!" else 2)) > 0:
+        inside = pattern[1:end].removeprefix("!")
+        negated = pattern[1] == "!"
+        return in_set(inside, name[0]) != negated and glob_matches(pattern[end + 1 :], name[1:])
+    return head in ("?", name[0]) and glob_matches(rest, name[1:])
+
+
+def in_set(inside, char):
+    while inside:
+        if inside[1:2] == "-" and len(inside) > 2:
+            if inside[0] <= char <= inside[2]:
+                return True
+            inside = inside[3:]
+        else:
+            if inside[0] == char:
+                return True
+            inside = inside[1:]
+    return False
+
+
+def name_matches(matcher, name):
+    globs, regexes = matcher.get("glob", []), matcher.get("regex", [])
+    if not globs and not regexes:
+        return True
+    return any(glob_matches(p, name) for p in globs) or any(re.search(p, name) for p in regexes)
+
+
+def same(wanted, value):
+    """JSON equality: 1 is 1.0, true is never 1, "1" is never 1, down to the leaves."""
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return wanted is value
+    if isinstance(wanted, list) and isinstance(value, list):
+        return len(wanted) == len(value) and all(map(same, wanted, value))
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return wanted.keys() == value.keys() and all(same(wanted[k], value[k]) for k in wanted)
+    return wanted == value
+
+
+def is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def args_match(matcher, args):
+    if any(matcher.values()) and args is None:
+        raise CannotTell
+    return (
+        all(key in args for key in matcher.get("has_keys", []))
+        and all(k in args and same(v, args[k]) for k, v in matcher.get("key_equals", {}).items())
+        and all(
+            k in args and any(same(v, args[k]) for v in vs)
+            for k, vs in matcher.get("key_in", {}).items()
+        )
+        and all(
+            k in args
+            and is_number(args[k])
+            and (r.get("min") is None or args[k] >= r["min"])
+            and (r.get("max") is None or args[k] <= r["max"])
+            for k, r in matcher.get("numeric_range", {}).items()
+        )
+    )
+
+
+def time_matches(matcher, wall_ms):
+    now = datetime.fromtimestamp(wall_ms / 1000, UTC)
+    hours, days = matcher.get("utc_hours", []), matcher.get("weekdays", [])
+    return (not days or WEEKDAYS[now.weekday()] in days) and (
+        not hours
+        or any(a <= now.hour < b if a <= b else now.hour >= a or now.hour < b for a, b in hours)
+    )
+
+
+def applies(selectors, identity):
+    workload = identity.get("workload", {})
+    wanted = selectors.get("workload") or {}
+    labels = workload.get("labels", {})
+    plain = [(selectors, identity, k) for k in ("env", "agent_id", "client")]
+    plain += [(wanted, workload, k) for k in ("namespace", "service_account", "repo", "branch")]
+    return all(not where.get(k) or who.get(k) in where[k] for where, who, k in plain) and all(
+        labels.get(k) == v for k, v in wanted.get("labels", {}).items()
+    )
+
+
+class Call:
+    """One tool call with the moment it came, and what is to be done if it is forwarded or ends."""
+
+    def __init__(self, server, tool, args, args_hash, granted, wall_ms, mono_ms):
+        self.server, self.tool, self.args, self.args_hash = server, tool, args, args_hash
+        self.granted, self.wall_ms, self.now = granted, wall_ms, mono_ms
+        self.if_forwarded, self.when_ended = [], []
+
+    def scope(self, where, scope):
+        names = {"run": (), "tool": (self.tool,), "server_tool": (self.server, self.tool)}
+        return (*where, *names[scope])
+
+    def matches(self, match, tags):
+        """Whether every field that is given holds; the arguments are looked at last."""
+        return (
+            name_matches(match.get("server_name") or {}, self.server)
+            and name_matches(match.get("tool_name") or {}, self.tool)
+            and (not match.get("risk_class") or any(t in tags for t in match["risk_class"]))
+            and time_matches(match.get("time") or {}, self.wall_ms)
+            and args_match(match.get("args") or {}, self.args)
+        )
+
+
+def answer(action, rule, reason_code, backoff_ms=None):
+    rule_id = rule and rule["rule_id"]
+    found = {"action": action, "rule_id": rule_id, "reason_code": reason_code}
+    return found | {"backoff_ms": backoff_ms, "would_be": None}
+
+
+def strictness(found):
+    return STRICTNESS.index(found["action"]) if found else -1
+
+
+class Naive:
+    """Decides calls of one run in the order they come."""
+
+    def __init__(self, layers, identity):
+        self.layers, self.identity = layers, identity
+        self.counts, self.buckets, self.seen = defaultdict(int), {}, defaultdict(list)
+
+    def evaluate(self, call):
+        """One call through every layer: the strictest answer, the earlier layer on a tie (D17)."""
+        asked = [each for each in self.layers if applies(each[1]["selectors"], self.identity)]
+        if not asked:
+            return answer("ALLOW", None, "POLICY_NOT_APPLICABLE")
+        answers = [self.ask(layer, bundle, call) for layer, bundle in asked]
+        best = max(answers, key=strictness)
+        if best["action"] == "ALLOW":
+            for act in call.if_forwarded:
+                act()
+        return best | {"would_be": max((a["would_be"] for a in answers), key=strictness)}
+
+    def end(self, call, status, latency_ms, mono_ms):
+        """The outcome of a call that was forwarded."""
+        for act in call.when_ended:
+            act(status, latency_ms, mono_ms)
+
+    def ask(self, layer, bundle, call):
+        """One layer's answer, its mode applied."""
+        found = self.visit_rules(layer, bundle, call)
+        if bundle["mode"] == "control" and found["action"] == "BLOCK":
+            found = found | {"action": "REJECT_WITH_HINT"}
+        if bundle["mode"] == "observe" and found["action"] != "ALLOW":
+            return found | {"action": "ALLOW", "would_be": found, "backoff_ms": None}
+        return found
+
+    def visit_rules(self, layer, bundle, call):
+        """Every rule in order. The first refusal counts, unless another ends the run (D10)."""
+        if max(len(call.server), len(call.tool)) > MAX_NAME_CHARS:
+            return self.on_error(bundle["defaults"], None, ())
+        tags, settled, answers = set(), False, []
+        for rule in bundle["rules"]:
+            kind = rule["kind"]
+            if not rule["enabled"] or kind == "pin" or (settled and kind in ("allow", "deny")):
+                continue
+            where = (layer, bundle["policy_id"], rule["rule_id"])
+            try:
+                if not call.matches(rule["match"], tags):
+                    continue
+                if kind == "tag":
+                    tags |= set(rule["effect"]["tag"]["add_risk_class"])
+                elif kind in ("allow", "deny"):
+                    settled = True
+                    answers.append(self.access(layer, rule, call))
+                else:
+                    answers += getattr(self, kind)(where, rule, rule["effect"][kind], call)
+            except CannotTell:
+                answers.append(self.on_error(bundle["defaults"], rule, tags))
+        refusals = [a for a in answers if a["action"] != "ALLOW"]
+        ends = [a for a in refusals if a["action"] == "TERMINATE_RUN"]
+        return (ends + refusals + answers + [answer("ALLOW", None, "DEFAULT_ALLOW")])[0]
+
+    def on_error(self, defaults, rule, tags):
+        spared = defaults.get("fail_open_read_tools") and "read_like" in tags
+        action = "ALLOW" if spared else defaults["decision_on_error"]
+        return answer(action, rule, "EVALUATION_ERROR")
+
+    def access(self, layer, rule, call):
+        effect = rule["effect"]
+        if not effect.get("require"):
+            return answer(effect["action"], rule, effect["reason_code"])
+        if (layer, rule["rule_id"]) in call.granted:
+            return answer("ALLOW", rule, "APPROVAL_GRANTED")
+        return answer("REJECT_WITH_HINT", rule, effect["require"].upper() + "_REQUIRED")
+
+    def budget(self, where, rule, effect, call):
+        key = call.scope(where, effect["scope"])
+        if effect.get("count") == "executed":
+            call.if_forwarded.append(lambda: self.count(key))
+            after = self.counts[key] + 1
+        else:
+            after = self.count(key)
+        calls, cost = effect.get("limit_calls"), effect.get("limit_cost_units")
+        over = calls is not None and after > calls
+        over |= cost is not None and after * effect.get("cost_units_per_call", 1) > cost
+        return [answer(effect["on_exceed"], rule, "BUDGET_EXCEEDED")] if over else []
+
+    def count(self, key):
+        self.counts[key] += 1
+        return self.counts[key]
+
+    def rate_limit(self, where, rule, effect, call):
+        key, full = call.scope(where, effect["scope"]), effect["capacity"] * MICRO
+        rate, period = effect["refill_tokens"] * MICRO, effect["refill_period_ms"]
+        tokens, then = self.buckets.get(key, (full, call.now))
+        earned = (call.now - then) * rate // period
+        # The clock of a bucket stands where its last whole micro-token was earned.
+        then = call.now if tokens + earned >= full else then - (-earned * period // rate)
+        tokens = min(full, tokens + earned)
+        cost = effect.get("cost_tokens_per_call", 1) * MICRO
+        if tokens >= cost:
+            self.buckets[key] = (tokens - cost, then)
+            return []
+        action = effect["on_limit"]
+        backoff_ms = effect["backoff_ms"] if action == "THROTTLE" else None
+        return [answer(action, rule, "RATE_LIMITED", backoff_ms=backoff_ms)]
+
+    def breaker(self, where, rule, effect, call):
+        key, window = call.scope(where, effect["scope"]), effect.get("window_ms")
+        tripped = False
+        if effect.get("error_threshold") is not None:
+            tripped |= self.recent((*key, "errors"), window, call.now) >= effect["error_threshold"]
+        if effect.get("latency_count") is not None:
+            tripped |= self.recent((*key, "slow"), window, call.now) >= effect["latency_count"]
+        call.when_ended.append(lambda *end: self.ended(key, effect, *end))
+        if effect.get("repeat_threshold") is not None and not call.granted:
+            if call.args is not None:
+                same_call = (*key, "same", call.args_hash)
+                self.seen[same_call].append(call.now)
+                count = self.recent(same_call, effect["repeat_window_ms"], call.now)
+                tripped |= count >= effect["repeat_threshold"]
+            elif not tripped:
+                raise CannotTell
+        return [answer(effect["on_trip"], rule, "BREAKER_TRIPPED")] if tripped else []
+
+    def ended(self, key, effect, status, latency_ms, mono_ms):
+        if status in ("ERROR", "TIMEOUT"):
+            self.seen[(*key, "errors")].append(mono_ms)
+        if latency_ms > effect.get("latency_threshold_ms", latency_ms):
+            self.seen[(*key, "slow")].append(mono_ms)
+
+    def recent(self, key, window_ms, now):
+        return sum(seen <= now < seen + window_ms for seen in self.seen[key])
+
+    def dedupe(self, where, rule, effect, call):
+        if call.granted:
+            return []
+        if call.args is None:
+            raise CannotTell
+        key = (*call.scope(where, effect["scope"]), "dedupe", call.args_hash)
+        if self.recent(key, effect["window_ms"], call.now):
+            return [answer(effect["on_duplicate"], rule, "DEDUPE_DUPLICATE")]
+        call.if_forwarded.append(lambda: self.seen[key].append(call.now))
+        return []
