@@ -61,7 +61,9 @@ class Plan:
             if rule.data["kind"] == RuleKind.TAG and guard is None:
                 settled.update(rule.data["effect"]["tag"]["add_risk_class"])
             else:
-                self.entries.append(self._entry(index, rule.data, guard, subject))
+                entry = self._entry(index, rule.data, guard, subject)
+                entry.classes_above = frozenset(settled)
+                self.entries.append(entry)
         self.classes = frozenset(settled)
 
     def _may_gain(self, wanted: frozenset[str]) -> bool:

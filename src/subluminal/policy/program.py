@@ -19,10 +19,10 @@ from subluminal.contracts.vocabulary import (
 )
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.plan import Plan, PreparedRule
-from subluminal.policy.rules.entry import Subject
+from subluminal.policy.rules.entry import Entry, Subject
 from subluminal.policy.selecting import applies
 from subluminal.policy.snapshot import Snapshot
-from subluminal.policy.visit import NotInspected, Visit
+from subluminal.policy.visit import Call, NotInspected, Visit
 
 _MAX_PLANS = 1_024
 """Tool names come from outside: past this many the cache starts anew."""
@@ -94,7 +94,7 @@ class Program:
                     continue
                 found = entry.visit(visit)
             except NotInspected:
-                found = self.not_inspected(plan, visit, entry.rule_id)
+                found = self.not_inspected(entry, visit)
             if found is None:
                 continue
             action = found.action
@@ -106,21 +106,33 @@ class Program:
                 first = first or found
         return terminate or first or allowed or DEFAULT_ALLOW
 
-    def not_inspected(self, plan: Plan, visit: Visit, rule_id: str) -> Decision:
+    def not_inspected(self, entry: Entry, visit: Visit) -> Decision:
         """What happens where a rule needs arguments that were too large to read (D6)."""
-        classes = plan.classes | visit.classes
-        return self.on_error(classes, rule_id, "the arguments were too large to inspect")
+        # Tags act on the rules below them, here too.
+        classes = entry.classes_above | visit.classes
+        return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
         """What happens where a rule could not be evaluated (Pack 2.1)."""
-        readable = _READ_LIKE in classes
-        action = Action.ALLOW if self._fail_open_reads and readable else self._on_error
+        summary = f"the policy could not be evaluated: {why}"
+        return self._fallback(classes, rule_id, ReasonCode.EVALUATION_ERROR, summary)
+
+    def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Decision:
+        """What happens where something other than the policy failed. Names alone give classes."""
+        plan = self.plan(call.server_name, call.tool_name)
+        classes = plan.classes if plan else frozenset[str]()
+        return self._fallback(classes, None, reason_code, summary)
+
+    def _fallback(
+        self, classes: AbstractSet[str], rule_id: str | None, code: ReasonCode, summary: str
+    ) -> Decision:
+        readable = self._fail_open_reads and _READ_LIKE in classes
         return Decision(
-            action=action,
+            action=_ALLOW if readable else self._on_error,
             rule_id=rule_id,
             severity=Severity.CRITICAL,
-            reason_code=ReasonCode.EVALUATION_ERROR,
-            summary=f"the policy could not be evaluated: {why}",
+            reason_code=code,
+            summary=summary,
         )
 
     def enforced(self, written: Decision) -> tuple[Decision, WouldBe | None]:

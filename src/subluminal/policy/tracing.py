@@ -40,7 +40,7 @@ def trace(program: Program, plan: Plan, visit: Visit, call: Call, steps: list[St
     for index, rule in enumerate(program.rules):
         entry = entries.get(index)
         if entry is not None:
-            steps.append(_visit(program, plan, entry, visit, order))
+            steps.append(_visit(program, entry, visit, order))
             continue
         clause = _failed_clause(program, index, call)
         settled = rule.data["kind"] == RuleKind.TAG and not clause
@@ -70,7 +70,7 @@ def _failed_clause(program: Program, index: int, call: Call) -> str:
     return ""
 
 
-def _visit(program: Program, plan: Plan, entry: Entry, visit: Visit, order: list[Decision]) -> Step:
+def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) -> Step:
     step = Step(program.layer.value, entry.rule_id, entry.kind, "matched")
     if entry.is_access and visit.access_settled:
         return step._replace(result="passed over", note="access was settled by a rule above")
@@ -89,7 +89,7 @@ def _visit(program: Program, plan: Plan, entry: Entry, visit: Visit, order: list
             return step._replace(result="no match", clause=_guard_clause(program, entry, visit))
         found = entry.visit(visit)
     except NotInspected:
-        found = program.not_inspected(plan, visit, entry.rule_id)
+        found = program.not_inspected(entry, visit)
         step = step._replace(result="error", note=found.summary)
     finally:
         visit.read = read

@@ -1,7 +1,8 @@
 """Sliding windows in a cell of integers: exact up to 64 entries, bucketed above (D4).
 
 To know whether N things happened in a window, the times of the last N are enough. Above 64 the
-window is cut into 64 buckets of (index, count), and an entry may count one bucket too long.
+window is cut into buckets of (index, count), 64 of them kept; an entry counts until its whole
+bucket has left the window, so up to one bucket too long and never too short.
 Windows are half-open: what happened at `t` counts while now is in [t, t + window).
 """
 
@@ -33,7 +34,7 @@ def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
 
 
 def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:
-    current = now_ms // _width(window_ms)
+    current = now_ms // width(window_ms)
     pairs = _live_buckets(cell, window_ms, now_ms)
     if pairs and pairs[-1][0] == current:
         pairs[-1] = (current, pairs[-1][1] + 1)
@@ -43,10 +44,12 @@ def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:
 
 
 def _live_buckets(cell: Cell, window_ms: int, now_ms: int) -> list[tuple[int, int]]:
-    current = now_ms // _width(window_ms)
+    current = now_ms // width(window_ms)
     pairs = zip(cell[::2], cell[1::2], strict=True)
     return [pair for pair in pairs if 0 <= current - pair[0] < MAX_WINDOW_ENTRIES]
 
 
-def _width(window_ms: int) -> int:
-    return -(-window_ms // MAX_WINDOW_ENTRIES)
+def width(window_ms: int) -> int:
+    """How long one bucket of a window is. Buckets of another width cannot be read as these."""
+    # 64 buckets cover a window that starts anywhere in the first only if 63 are as long as it.
+    return -(-window_ms // (MAX_WINDOW_ENTRIES - 1))

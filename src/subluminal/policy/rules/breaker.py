@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import Trip
+from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
 from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Status
 from subluminal.policy import windows
 from subluminal.policy.rules.entry import Entry, Guard, Subject, span
@@ -42,6 +43,8 @@ class BreakerEntry(Entry):
         def window(part: str, threshold: int | None, window_ms: int | None) -> _Window | None:
             if threshold is None or window_ms is None:
                 return None
+            if threshold > MAX_WINDOW_ENTRIES:  # a reload may change how a cell is to be read
+                part = f"{part} by {windows.width(window_ms)} ms"
             key = subject.counter_key(self.rule_id, self.scope, part)
             return _Window(key, threshold, window_ms)
 
@@ -54,10 +57,12 @@ class BreakerEntry(Entry):
         """Refuses the call if one of the windows is full. Every window is looked at."""
         if self._errors is not None or self._slow is not None:
             visit.watches.append(self)
-        errors = self._full(visit, self._errors, "errors")
-        slow = self._full(visit, self._slow, "latency")
-        cause = self._repeated(visit)  # always: a repeat counts, whatever else trips
-        cause = errors or slow or cause
+        cause = self._full(visit, self._errors, "errors")
+        cause = cause or self._full(visit, self._slow, "latency")
+        # A repeat counts, whatever else trips. What trips anyway needs no arguments to compare.
+        if cause is None or visit.args is not None:
+            repeats = self._repeated(visit)
+            cause = cause or repeats
         return None if cause is None else self._trip(visit, *cause)
 
     def learn(self, read: Any, status: Status, latency_ms: int, now_ms: int) -> list[Update]:

@@ -11,7 +11,8 @@ from subluminal.policy.visit import Visit
 # A member is fetched once: in 3.11 that costs as much as a tuple.
 _PAIR = CellKind.PAIR
 _CEILING = 1 << 61
-"""Counting stops here, so that no sum leaves 64 bits."""
+"""Cost stops here, so that no sum leaves 64 bits. Calls never come that far."""
+_NO_LIMIT = 1 << 62
 
 
 class BudgetEntry(Entry):
@@ -27,15 +28,15 @@ class BudgetEntry(Entry):
         self.scope = Scope(budget["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "budget")
         self._cost: int = budget["cost_units_per_call"]
-        self._limit_calls = _or_ceiling(budget["limit_calls"])
-        self._limit_cost = _or_ceiling(budget["limit_cost_units"])
+        self._limit_calls = _or_no_limit(budget["limit_calls"])
+        self._limit_cost = _or_no_limit(budget["limit_cost_units"])
         self._on_attempt = budget["count"] == "attempts"
 
     def visit(self, visit: Visit) -> Decision | None:
         """Counts the call, and refuses it past a limit. Attempts count by default (D10)."""
         calls, cost = visit.read(_PAIR, self._key) or (0, 0)
+        calls += 1
         if cost < _CEILING:
-            calls += 1
             cost += self._cost
         update = (_PAIR, self._key, (calls, cost))
         if self._on_attempt:
@@ -59,5 +60,5 @@ class BudgetEntry(Entry):
         )
 
 
-def _or_ceiling(limit: int | None) -> int:
-    return _CEILING if limit is None else limit
+def _or_no_limit(limit: int | None) -> int:
+    return _NO_LIMIT if limit is None else limit

@@ -39,7 +39,7 @@ class Subject:
 class Entry(ABC):
     """A rule, prepared for one server and tool. `guard` is what names alone cannot settle."""
 
-    __slots__ = ("guard", "index", "kind", "rule_id", "severity")
+    __slots__ = ("classes_above", "guard", "index", "kind", "rule_id", "severity")
 
     is_access = False
 
@@ -49,6 +49,8 @@ class Entry(ABC):
         self.rule_id: str = rule["rule_id"]
         self.severity = Severity(rule["severity"])
         self.guard = guard
+        self.classes_above: frozenset[str] = frozenset()
+        """risk classes that the tags above this rule give by names alone"""
 
     @abstractmethod
     def visit(self, visit: Visit) -> Decision | None:
