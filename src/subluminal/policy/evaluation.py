@@ -3,12 +3,20 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from subluminal.contracts.counters import Counters, Update
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Layer, Status
+from subluminal.contracts.vocabulary import (
+    ACTION_STRICTNESS,
+    Action,
+    Layer,
+    Mode,
+    ReasonCode,
+    Status,
+)
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.tracing import Step, trace
@@ -112,6 +120,40 @@ class Engine:
     ) -> list[Update]:
         """Returns what the end of a forwarded call changes; refused calls teach nothing (D10)."""
         return evaluation.learn(status, latency_ms, counters, mono_ms)
+
+    def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Evaluation:
+        """What happens to a call that could not be decided or recorded: decision_on_error.
+
+        The strictest enforcing layer has its way; with none, the call passes.
+        """
+        answers = [
+            Evaluation(program.enforced(written)[0], program.ref, written.action is _ALLOW, [])
+            for program in self._programs
+            if program.mode is not Mode.OBSERVE
+            for written in [program.failure(call, reason_code, summary)]
+        ]
+        if answers:
+            return _combine(answers)
+        policy = self._all[0].ref if self._all else NO_POLICY
+        passed = replace(DEFAULT_ALLOW, reason_code=reason_code, summary=summary)
+        return Evaluation(passed, policy, True, [])
+
+    def refusal(self, decision: Decision) -> Evaluation:
+        """A refusal that no rule made: the run is over, or someone pulled the kill switch."""
+        policy = self._all[0].ref if self._all else NO_POLICY
+        return Evaluation(decision, policy, False, [])
+
+    @property
+    def mode(self) -> Mode:
+        """The strictest mode of the layers that apply; observe if there is none (D17)."""
+        modes = [program.mode for program in self._programs]
+        return max(modes, key=list(Mode).index, default=Mode.OBSERVE)
+
+    @property
+    def policy(self) -> PolicyRef:
+        """The first layer that applies, else the first one, else none."""
+        programs = self._programs or self._all
+        return programs[0].ref if programs else NO_POLICY
 
     def _without_policy(self) -> Evaluation:
         if self._all:

@@ -1,0 +1,1 @@
+"""The enforcer: begin(call) -> Ruling, finish(call, outcome); redaction, inspection, run."""

@@ -1,0 +1,112 @@
+"""Who acts: the SUB_* variables first (Pack section 5), then what the environment shows (D4).
+
+Reads the environment and /proc; decides nothing.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from subluminal.config import env
+from subluminal.contracts.identity import Identity, Workload
+from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core.workload import find_workload
+
+# Variables by which clients mark their children. Those outside the Pack's list are `custom`.
+_CLIENT_MARKS = (
+    ("CLAUDECODE", Client.CLAUDE),
+    ("CODEX_THREAD_ID", Client.CODEX),
+    ("GEMINI_CLI", Client.CUSTOM),
+    ("OPENCODE", Client.CUSTOM),
+    ("COPILOT_AGENT_SESSION_ID", Client.CUSTOM),
+)
+_CLIENT_PROCESSES = (("codex", Client.CODEX), ("claude", Client.CLAUDE))
+_Word = TypeVar("_Word", Client, Env)
+_SESSION = "CLAUDE_CODE_SESSION_ID"
+
+
+def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
+    """Builds the identity that events carry and selectors look at."""
+    workload = _given_workload(environ) or find_workload(environ, cwd)
+    return Identity(
+        agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
+        client=_client(environ),
+        env=_env(environ, workload),
+        principal=environ.get(env.SUB_PRINCIPAL.name) or _user(environ),
+        workload=workload,
+    )
+
+
+def run_id_of(environ: Mapping[str, str]) -> str:
+    """Names the run where no call does: SUB_RUN_ID, the client's session, the client's process."""
+    given = environ.get(env.SUB_RUN_ID.name)
+    if given:
+        return given
+    session = environ.get(_SESSION)
+    if session:
+        return session
+    parent = os.getppid()
+    return f"client-{parent}-{process_start(parent)}"
+
+
+def process_start(pid: int) -> int:
+    """When a process started, in clock ticks since boot; 0 if it is gone or there is no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The command, in parentheses, may itself hold spaces and parentheses.
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def parent_is(name: str) -> bool:
+    """Whether the client's process has this word in its name."""
+    try:
+        with open(f"/proc/{os.getppid()}/comm", encoding="utf-8", errors="replace") as file:
+            return name in file.read().lower()
+    except OSError:
+        return False
+
+
+def _client(environ: Mapping[str, str]) -> Client:
+    given = environ.get(env.SUB_CLIENT.name)
+    if given:
+        return _member(Client, given, Client.CUSTOM)
+    for mark, client in _CLIENT_MARKS:
+        if environ.get(mark):
+            return client
+    for name, client in _CLIENT_PROCESSES:
+        if parent_is(name):
+            return client
+    return Client.UNKNOWN
+
+
+def _env(environ: Mapping[str, str], workload: Workload) -> Env:
+    given = environ.get(env.SUB_ENV.name)
+    if given:
+        return _member(Env, given, Env.UNKNOWN)
+    return Env.CI if isinstance(workload.ci_provider, str) else Env.UNKNOWN
+
+
+def _member(kind: type[_Word], word: str, otherwise: _Word) -> _Word:
+    try:
+        return kind(word)
+    except ValueError:
+        return otherwise
+
+
+def _given_workload(environ: Mapping[str, str]) -> Workload | None:
+    text = environ.get(env.SUB_WORKLOAD.name)
+    if not text:
+        return None
+    try:
+        workload = msgspec.json.decode(text, type=Workload)
+    except msgspec.MsgspecError:
+        return None
+    return None if workload == Workload() else workload
+
+
+def _user(environ: Mapping[str, str]) -> str | None:
+    return environ.get("USER") or environ.get("LOGNAME") or None
