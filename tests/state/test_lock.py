@@ -1,0 +1,63 @@
+"""The lock is bounded, and the kernel frees it whatever happens to its holder."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.state.conftest import until
+
+from subluminal.state.errors import StateBusy
+
+
+def test_a_stopped_holder_does_not_freeze_the_others(state, start):
+    holder = start("hold")
+    assert holder.hear() == "held"
+    holder.signal(signal.SIGSTOP)
+    until(lambda: is_stopped(holder.pid), "the holder stops")
+    for _ in range(2):
+        with pytest.raises(StateBusy, match="for over 50 ms"), state.locked():
+            raise AssertionError("two processes hold the lock")
+    assert not state.locked().held
+    holder.signal(signal.SIGCONT)
+    holder.go()
+    assert holder.process.wait() == 0
+    with state.locked():
+        assert state.take_seq() == 1
+
+
+def is_stopped(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_a_killed_holder_frees_the_lock(state, start):
+    holder = start("hold")
+    assert holder.hear() == "held"
+    holder.signal(signal.SIGKILL)
+    holder.process.wait()
+    with state.locked():
+        assert state.take_seq() == 1
+
+
+def test_a_forked_child_neither_shares_nor_keeps_its_parents_lock(state, start):
+    parent = start("die_with_a_child")
+    assert parent.hear() == "busy"
+    parent.signal(signal.SIGKILL)
+    parent.process.wait()
+    with state.locked():
+        assert state.take_seq() == 1
+    parent.go()
+    assert parent.hear() == ""
+
+
+def test_the_lock_is_free_after_an_exception(state, start):
+    with pytest.raises(KeyError), state.locked():
+        raise KeyError
+    holder = start("hold")
+    assert holder.hear() == "held"
+
+
+def test_the_lock_is_not_re_entrant(state):
+    with state.locked():
+        with pytest.raises(RuntimeError, match="re-entrant"), state.locked():
+            pass
+        assert state.take_seq() == 1
