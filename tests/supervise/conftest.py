@@ -1,5 +1,6 @@
 """A household: shims started by a test, and the proof that nothing of them is left."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -121,7 +122,8 @@ class Household:
     def clean(self):
         """Ends what a failed test left, and collects what the test process adopted."""
         for pid in self.alive():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for shim in self.shims:
             shim.process.kill()
             shim.process.wait(WITHIN_S)

@@ -12,7 +12,7 @@ if "--plain-posix" in sys.argv:
     # A system without prctl and /proc: only the process group and the pipes are left.
     from subluminal.supervise import prctl, processes
 
-    prctl._prctl = lambda option, value: False
+    prctl._call = None
     processes.PROC = "/nonexistent"
 
 guard = Guard.fork()

@@ -6,6 +6,12 @@
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Prctl = Callable[[int, int], int]
+
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
 
@@ -32,25 +38,35 @@ def die_with_parent(signum: int, parent: int) -> None:
 
 
 def _prctl(option: int, value: int) -> bool:
+    return _call is not None and _call(option, value) == 0
+
+
+def _find() -> "Prctl | None":
     if not sys.platform.startswith("linux"):
-        return False
+        return None
     try:
         import _ctypes
 
         # None is the running program, which typeshed does not know.
         address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
-        return bool(_ctypes.call_function(address, (option, value, 0, 0, 0)) == 0)
-    except (ImportError, AttributeError, TypeError):
-        return _prctl_by_ctypes(option, value)
+        call_function = _ctypes.call_function
     except OSError:
-        return False  # a libc without prctl
+        return None  # a libc without prctl
+    except (ImportError, AttributeError, TypeError):
+        return _find_by_ctypes()
+    return lambda option, value: call_function(address, (option, value, 0, 0, 0))
 
 
-def _prctl_by_ctypes(option: int, value: int) -> bool:
+def _find_by_ctypes() -> "Prctl | None":
     """The public road, for an interpreter whose `_ctypes` looks different."""
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+        prctl = ctypes.CDLL(None).prctl
     except (ImportError, AttributeError, OSError):
-        return False
+        return None
+    return lambda option, value: int(prctl(option, value, 0, 0, 0))
+
+
+# Looked up once, and before the fork: what is loaded here is shared by shim and guard.
+_call = _find()

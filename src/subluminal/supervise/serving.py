@@ -3,6 +3,7 @@
 What the guard then does is in `guard`. On a system without /proc or prctl it does what it can.
 """
 
+import fcntl
 import gc
 import os
 
@@ -74,8 +75,6 @@ def _set_name() -> None:
 def _widen(fd: int) -> None:
     """Large results take fewer turns through a larger pipe; a system may refuse."""
     try:
-        import fcntl
-
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except (ImportError, AttributeError, OSError):
+    except (AttributeError, OSError):
         return
