@@ -1,7 +1,9 @@
 """Windows: exact up to 64 entries; above, never too short and at most one bucket too long (D4)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from subluminal.contracts.counters import WINDOW_INTS
 from subluminal.policy import windows
 
@@ -50,6 +52,20 @@ def test_an_entry_at_the_end_of_its_bucket_lives_as_long_as_the_window():
     assert windows.count(cell, 65, 6_400, 6_498) == 1
 
 
-def test_nothing_is_counted_before_it_happened():
-    """Another process' clock reading may be a moment ahead of ours."""
-    assert windows.count((10,), 3, 100, 9) == 0
+@pytest.mark.parametrize("threshold", [3, 65])
+def test_an_entry_that_another_shim_saw_a_moment_later_counts(threshold):
+    """Clocks are read before the lock is taken, so entries may come out of order."""
+    cell = windows.record((), threshold, 100, 10)
+
+    cell = windows.record(cell, threshold, 100, 9)
+
+    assert windows.count(cell, threshold, 100, 9) == 2
+    assert windows.count(cell, threshold, 100, 10) == 2
+
+
+@pytest.mark.parametrize("threshold", [3, 65])
+def test_what_was_seen_before_the_machine_restarted_is_forgotten(threshold):
+    cell = windows.record((), threshold, 100, 1_000_000)
+
+    assert windows.count(cell, threshold, 100, 5) == 0
+    assert windows.count(windows.record(cell, threshold, 100, 5), threshold, 100, 5) == 1

@@ -3,7 +3,9 @@
 To know whether N things happened in a window, the times of the last N are enough. Above 64 the
 window is cut into buckets of (index, count), 64 of them kept; an entry counts until its whole
 bucket has left the window, so up to one bucket too long and never too short.
-Windows are half-open: what happened at `t` counts while now is in [t, t + window).
+Windows are half-open: what happened at `t` counts while now is in [t, t + window). Shims read the
+clock before they get the lock, so `t` may be a moment ahead: that counts too. What is a whole window
+ahead was seen before the machine restarted, and does not.
 """
 
 from subluminal.contracts.counters import Cell
@@ -16,8 +18,9 @@ def record(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> Cell:
         return _record_bucket(cell, window_ms, now_ms)
     if not cell or now_ms - cell[-1] >= window_ms:
         return (now_ms,)
-    kept = [at for at in cell if 0 <= now_ms - at < window_ms]
+    kept = [at for at in cell if -window_ms < now_ms - at < window_ms]
     kept.append(now_ms)
+    kept.sort()
     return tuple(kept[-threshold:])
 
 
@@ -28,25 +31,23 @@ def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
         return sum(number for _, number in pairs)
     live = 0
     for at in cell:
-        if 0 <= now_ms - at < window_ms:
+        if -window_ms < now_ms - at < window_ms:
             live += 1
     return live
 
 
 def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:
     current = now_ms // width(window_ms)
-    pairs = _live_buckets(cell, window_ms, now_ms)
-    if pairs and pairs[-1][0] == current:
-        pairs[-1] = (current, pairs[-1][1] + 1)
-    else:
-        pairs.append((current, 1))
-    return tuple(number for pair in pairs for number in pair)
+    counts = dict(_live_buckets(cell, window_ms, now_ms))
+    counts[current] = counts.get(current, 0) + 1
+    newest = sorted(counts.items())[-MAX_WINDOW_ENTRIES:]
+    return tuple(number for pair in newest for number in pair)
 
 
 def _live_buckets(cell: Cell, window_ms: int, now_ms: int) -> list[tuple[int, int]]:
     current = now_ms // width(window_ms)
     pairs = zip(cell[::2], cell[1::2], strict=True)
-    return [pair for pair in pairs if 0 <= current - pair[0] < MAX_WINDOW_ENTRIES]
+    return [pair for pair in pairs if abs(current - pair[0]) < MAX_WINDOW_ENTRIES]
 
 
 def width(window_ms: int) -> int:

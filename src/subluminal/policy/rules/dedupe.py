@@ -37,8 +37,9 @@ class DedupeEntry(Entry):
         now_ms = visit.mono_ms
         cell = visit.read(_RECENT, key)
         # A call exactly window_ms old is new: windows are half-open, [seen, seen + window).
-        if cell and 0 <= now_ms - cell[0] < self._window_ms:
-            return self._duplicate(now_ms - cell[0])
+        # A negative age is that of a call which another shim made while this one got the lock.
+        if cell and -self._window_ms < now_ms - cell[0] < self._window_ms:
+            return self._duplicate(max(0, now_ms - cell[0]))
         visit.if_forwarded.append((_RECENT, key, (now_ms,)))
         return None
 
