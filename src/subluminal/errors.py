@@ -5,6 +5,7 @@ Every exception Subluminal raises on purpose:
   x AmbiguousJSON         JSON that two parsers may read differently (architecture D1, D6)
   x UsageError            the command line is wrong
   x InvalidInput          a file a person wrote is wrong; carries every problem found in it
+  x SecretUnavailable     a secret cannot be read; the server that needs it is not started
 
 Anything else that escapes is a bug, and leaves a report (exit code 70).
 Specialise only where someone catches.
@@ -77,3 +78,7 @@ class InvalidInput(SubluminalError):
         suffix = f" (and {more} more)" if more else ""
         super().__init__(f"{first}{suffix}", hint=first.hint)
         self.problems = tuple(problems)
+
+
+class SecretUnavailable(SubluminalError):
+    """A secret is missing, locked away, or lies where others can read it. Never holds a value."""

@@ -17,6 +17,7 @@ class Places:
         self.state = os.path.join(home, "state")
         self.ledger = os.path.join(home, "ledger.db")
         self.policy = os.path.join(home, "policy.yaml")
+        self.secrets = os.path.join(home, "secrets")
         self.cache = os.path.join(home, "cache")
         self.reports = os.path.join(home, "reports")
         self.backups = os.path.join(home, "backups")

@@ -1,0 +1,109 @@
+r"""Fits masks into JSON text, so that what was JSON before is JSON afterwards.
+
+A mask may cut an escape in half, swallow a quote that ends a string, or stand where a number was.
+Works on a *view*: the text with every `\\` and `\"` blanked, byte for byte, so that each `"` left
+is structure and each `\` left begins another escape. Knows nothing of secrets.
+"""
+
+from collections.abc import Iterator
+
+Span = tuple[int, int]
+
+_STRUCTURE = frozenset(b',:{}[] \t\r\n"')
+_PAIR_FIRST, _PAIR_SECOND = 0x01, 0x02
+_PAIR = b"\x01\x02"
+_LONGEST_ESCAPE = 6
+
+
+def looks_like_json(data: bytes) -> bool:
+    """Tells whether masks need fitting at all."""
+    return data[:64].lstrip(b" \t\r\n")[:1] in (b"{", b"[", b'"')
+
+
+def view_of(data: bytes) -> bytes:
+    """Returns the view of a text: same length, same places."""
+    return data.replace(b"\\\\", _PAIR).replace(b'\\"', _PAIR)
+
+
+def whole_escapes(view: bytes, span: Span) -> Span:
+    """Widens a span so that it cuts no escape and no character in half."""
+    start, end = span
+    start, end = _escape_start(view, start), _escape_end(view, end)
+    while start > 0 and view[start] & 0xC0 == 0x80:
+        start -= 1
+    while end < len(view) and view[end] & 0xC0 == 0x80:
+        end += 1
+    return start, end
+
+
+def _escape_start(view: bytes, at: int) -> int:
+    if view[at] == _PAIR_SECOND:
+        return at - 1
+    begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE + 1), at)
+    if begin < 0 or at >= _after_escape(view, begin):
+        return at
+    return _pair_start(view, begin)
+
+
+def _escape_end(view: bytes, at: int) -> int:
+    if view[at - 1] == _PAIR_FIRST:
+        return at + 1
+    begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE), at)
+    if begin < 0 or at > _after_escape(view, begin):
+        return at
+    end = _after_escape(view, begin)
+    # Half of a surrogate pair is no character: the other half goes too.
+    if view[begin + 1 : begin + 3].lower() == b"ud" and view[begin + 3 : begin + 4] in b"89abAB":
+        end = _after_escape(view, end) if view[end : end + 2] == b"\\u" else end
+    return min(end, len(view))
+
+
+def _pair_start(view: bytes, begin: int) -> int:
+    low = (
+        view[begin + 1 : begin + 3].lower() == b"ud" and view[begin + 3 : begin + 4] in b"cdefCDEF"
+    )
+    return begin - _LONGEST_ESCAPE if low and view[begin - 6 : begin - 4] == b"\\u" else begin
+
+
+def _after_escape(view: bytes, begin: int) -> int:
+    return begin + (_LONGEST_ESCAPE if view[begin + 1 : begin + 2] == b"u" else 2)
+
+
+def inside_one_string(view: bytes, span: Span) -> bool:
+    """Tells whether a span lies within one string: the common case, and the simple one."""
+    start, end = span
+    return view.find(b'"', start, end) < 0 and view.count(b'"', 0, start) % 2 == 1
+
+
+def split_at_structure(view: bytes, span: Span) -> Iterator[tuple[Span, bool]]:
+    """Yields the parts of a span that hold content; True for a part outside of strings.
+
+    Brackets, commas, colons, quotes and space are structure, and stay. A part outside is a whole
+    number or literal, whose mask needs quotes of its own.
+    """
+    start, end = span
+    in_string = view.count(b'"', 0, start) % 2 == 1
+    while start < end:
+        if in_string:
+            quote = view.find(b'"', start, end)
+            stop = end if quote < 0 else quote
+            if stop > start:
+                yield (start, stop), False
+            start = stop + 1
+            in_string = False
+        elif view[start] in _STRUCTURE:
+            in_string = view[start] == 0x22
+            start += 1
+        else:
+            part = _scalar(view, start)
+            yield part, True
+            start = part[1]
+
+
+def _scalar(view: bytes, at: int) -> Span:
+    start = end = at
+    while start > 0 and view[start - 1] not in _STRUCTURE:
+        start -= 1
+    while end < len(view) and view[end] not in _STRUCTURE:
+        end += 1
+    return start, end
