@@ -50,9 +50,16 @@ def _keep_only(*needed: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number, inheritable=False)
-    for name in os.listdir("/dev/fd"):
-        if int(name) > 2 and int(name) not in needed:
-            _close(int(name))
+    for fd in _open_descriptors():
+        if fd > 2 and fd not in needed:
+            _close(fd)
+
+
+def _open_descriptors() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return list(range(256))  # a bare chroot: the shim has few open so early
 
 
 def _close(fd: int) -> None:
