@@ -21,7 +21,7 @@ def claims(nodes: list[ast.expr]) -> Iterator[str]:
                     yield str(argument.value)
 
 
-def tests_of(file: Path) -> Iterator[tuple[str, set[str]]]:
+def marked_tests(file: Path) -> Iterator[tuple[str, set[str]]]:
     """Every test function of a file, with the ids that it, its class or its module claims."""
     yield from _tests_in(ast.parse(file.read_text("utf-8")), file.stem, set())
 
@@ -47,7 +47,7 @@ def _pytestmarks(node: ast.Module | ast.ClassDef) -> list[ast.expr]:
 
 
 def claimed() -> set[str]:
-    return {id_ for file in FILES for _, ids in tests_of(file) for id_ in ids}
+    return {id_ for file in FILES for _, ids in marked_tests(file) for id_ in ids}
 
 
 def test_every_requirement_has_a_test_or_is_deferred_by_name() -> None:
@@ -68,7 +68,7 @@ def test_every_claim_names_an_entry() -> None:
     "file", sorted((TESTS / "contracts").glob("test_*.py")), ids=lambda file: file.stem
 )
 def test_every_contract_test_has_an_entry(file: Path) -> None:
-    assert not [name for name, ids in tests_of(file) if not ids]
+    assert not [name for name, ids in marked_tests(file) if not ids]
 
 
 def test_an_unknown_id_is_refused_where_it_is_written() -> None:

@@ -85,11 +85,9 @@ def _parse_exactly(text: bytes) -> Any:
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise AmbiguousJSON(f"duplicate key {key!a}")
-            seen.add(key)
+        last = {key: position for position, (key, _) in enumerate(pairs)}
+        twice = next(key for position, (key, _) in enumerate(pairs) if last[key] != position)
+        raise AmbiguousJSON(f"duplicate key {twice!a}")
     return result
 
 

@@ -99,8 +99,8 @@ def _columns() -> int:
     if wish.isdecimal() and int(wish):
         return int(wish)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
-    except (AttributeError, ValueError, OSError):
+        return os.get_terminal_size().columns or 80
+    except OSError:
         return 80
 
 

@@ -1,6 +1,8 @@
 """The contracts as JSON Schemas, for producers and consumers in other languages.
 
-`make schema` writes them to `schema/`; a test fails when the files there are stale.
+`make schema` writes them to `schema/`; a test fails when the files there are stale. What the Pack
+says in words and a Python type cannot say (a field that an action requires, the form of a hash) is
+added here. Our own readers are more tolerant than these: see `codec`.
 """
 
 from typing import Any
@@ -12,6 +14,7 @@ from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.decision import Decision, ErrorData
 from subluminal.contracts.events import AnyEvent
 from subluminal.contracts.identity import Workload
+from subluminal.contracts.vocabulary import Action
 
 _CONTRACTS: dict[str, tuple[Any, str]] = {
     "event": (AnyEvent, "Contract A: one line of the event stream"),
@@ -22,6 +25,30 @@ _CONTRACTS: dict[str, tuple[Any, str]] = {
     "secret_bindings": (ServerBindings, "Pack 4.1: the secret bindings of one server"),
 }
 
+# Pack 1.6, 3.1, 3.2: what a decision must carry besides, by action.
+_REQUIRED_BY_ACTION = {
+    Action.THROTTLE: ("backoff_ms", {"type": "integer", "minimum": 0}),
+    Action.REJECT_WITH_HINT: ("hint", {"type": "object"}),
+    Action.TERMINATE_RUN: ("terminate", {"type": "object"}),
+}
+_DECISIONS = ("Decision", "DecisionMade")
+# 3.2 names no `terminate`: it is ours, and additive.
+_ERRORS = ("SubluminalErrorData",)
+
+_TIME: dict[str, Any] = {"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}
+_SHA256: dict[str, Any] = {"pattern": "^[0-9a-f]{64}$"}
+_COUNT: dict[str, Any] = {"minimum": 0}
+_FORMS = {
+    "ts": _TIME,
+    "started_at": _TIME,
+    "ended_at": _TIME,
+    "args_hash": _SHA256,
+    "seq": {"minimum": 1},
+    "bytes_in": _COUNT,
+    "bytes_out": _COUNT,
+    "latency_ms": _COUNT,
+}
+
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Returns every published schema by its file's stem."""
@@ -29,9 +56,28 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _schema(name: str, type_: Any, title: str) -> dict[str, Any]:
-    return {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"subluminal/{name}.schema.json",
         "title": title,
         **msgspec.json.schema(type_),
+    }
+    for struct, definition in schema["$defs"].items():
+        for field, property_ in definition.get("properties", {}).items():
+            property_.update(_FORMS.get(field, {}))
+        if struct in _DECISIONS:
+            definition["allOf"] = [_condition(action) for action in _REQUIRED_BY_ACTION]
+        elif struct in _ERRORS:
+            definition["allOf"] = [
+                _condition(Action.THROTTLE),
+                _condition(Action.REJECT_WITH_HINT),
+            ]
+    return schema
+
+
+def _condition(action: Action) -> dict[str, Any]:
+    field, form = _REQUIRED_BY_ACTION[action]
+    return {
+        "if": {"properties": {"action": {"const": action.value}}},
+        "then": {"required": [field], "properties": {field: form}},
     }

@@ -162,25 +162,95 @@ class Requirement(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Reason codes of our own (D10). A rule's effect may name others; those are the author's."""
+    """Reason codes of our own (D10). A rule's effect may name others; those are the author's.
+
+    Under each stand two paragraphs: what it means, and what to do. They are its reference page.
+    """
 
     DEFAULT_ALLOW = "DEFAULT_ALLOW"
+    """No rule had anything to say about this call, so it passed.
+
+    Nothing. To refuse what no rule allows, end the policy with a `deny` rule whose `match` is
+    `{}`."""
     POLICY_NOT_APPLICABLE = "POLICY_NOT_APPLICABLE"
+    """The policy's `selectors` do not match this run, so the policy was not asked.
+
+    Compare `selectors` with the `env`, `agent_id`, `client` and `workload` of the run's events.
+    An empty `selectors: {}` applies to every run."""
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    """A `budget` rule counted more calls, or more cost, than it allows in its scope.
+
+    The agent should finish with what it has. Raise `limit_calls` or `limit_cost_units` in the
+    rule that `rule_id` names, or start a new run."""
     RATE_LIMITED = "RATE_LIMITED"
+    """A `rate_limit` rule's bucket has no token left for this call.
+
+    Wait for `backoff_ms`, then try again. If the limit is too tight, raise `capacity` or the
+    refill of the rule."""
     BREAKER_TRIPPED = "BREAKER_TRIPPED"
+    """A `breaker` rule saw too many errors, identical calls or slow calls in its window.
+
+    Look at the calls before this one: the agent is looping, or the upstream server is failing.
+    The breaker closes by itself when its window has passed."""
     DEDUPE_DUPLICATE = "DEDUPE_DUPLICATE"
+    """A `dedupe` rule saw the same call, with the same arguments, inside its window.
+
+    The first call was forwarded and took effect: use its result. To repeat it on purpose,
+    change the arguments or wait for `window_ms`."""
     EVALUATION_ERROR = "EVALUATION_ERROR"
+    """The policy could not be evaluated, so its `decision_on_error` was applied.
+
+    Run `sub policy lint` on the policy and read the summary of the decision: it names what went
+    wrong. Names or counters beyond the documented limits are the usual cause."""
     AMBIGUOUS_MESSAGE = "AMBIGUOUS_MESSAGE"
+    """The client sent a message that two JSON parsers may read differently, so that what we judge
+    need not be what the server does.
+
+    Send strict JSON: no duplicate keys, no NaN, no lone surrogates, no nesting past 512 levels.
+    `sub canonical` says what is wrong with a text."""
     JOURNAL_UNAVAILABLE = "JOURNAL_UNAVAILABLE"
+    """The decision could not be recorded, because the journal cannot be written.
+    `decision_on_error` was applied.
+
+    Free some disk space, and check that the journal folder below SUB_HOME can be written. What
+    was lost is counted in a `shim_health` event."""
     RUN_TERMINATED = "RUN_TERMINATED"
+    """A rule ended this run earlier. Every later call of the run is refused.
+
+    Read the run's first TERMINATE_RUN decision for the cause, then start a new run."""
     KILL_SWITCH = "KILL_SWITCH"
+    """A person stopped this run, agent or tool.
+
+    Ask who stopped it. `sub revive` lifts the stop."""
     APPROVAL_GRANTED = "APPROVAL_GRANTED"
+    """A rule asks for a person, and a person's grant covers this call.
+
+    Nothing. `grant` in the decision says who approved it."""
     APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
+    """A rule lets this call pass only after a person approved it. The call was refused at once,
+    and an approval is pending.
+
+    A person runs `sub approvals` and `sub approve`; then the agent repeats the same call."""
     STEP_UP_REQUIRED = "STEP_UP_REQUIRED"
+    """A rule asks for a stronger proof of identity before this call.
+
+    The principal of the run authenticates again and approves the pending entry of `sub
+    approvals`; then the agent repeats the same call."""
     TICKET_REQUIRED = "TICKET_REQUIRED"
+    """A rule asks for a change ticket before this call.
+
+    Open the ticket, approve the pending entry of `sub approvals` with it; then the agent
+    repeats the same call."""
     HUMAN_REQUIRED = "HUMAN_REQUIRED"
+    """A rule leaves this action to a person altogether.
+
+    A person does it, or approves the pending entry of `sub approvals` so that the agent may
+    repeat the call."""
     CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
+    """A rule asks that somebody confirms this very call.
+
+    Read the arguments of the pending entry in `sub approvals` and approve it; then the agent
+    repeats the same call."""
 
 
 class ErrorCode(IntEnum):

@@ -1,0 +1,18 @@
+"""The interface to a run's counters: sizes that every store can rely on (D4)."""
+
+from tests.requirements import requirement
+
+from subluminal.contracts.counters import WINDOW_INTS, CountersFull
+from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
+
+pytestmark = requirement("house:counters")
+
+
+def test_a_cell_holds_a_window_exactly_or_in_buckets() -> None:
+    """A bucket is (index, count), so the same room holds as many buckets as exact entries."""
+    assert WINDOW_INTS == 2 * MAX_WINDOW_ENTRIES
+
+
+def test_a_full_store_is_no_error_of_the_operator() -> None:
+    """It becomes an evaluation error (D10), so it is not one that the command line would print."""
+    assert not hasattr(CountersFull(), "hint")

@@ -1,0 +1,18 @@
+"""Small pieces of Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+
+def page(title: str, *parts: str) -> str:
+    """A page: title, and parts with an empty line between them."""
+    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; pipes in cells are escaped."""
+    lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
