@@ -28,6 +28,16 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 COMMANDS: dict[str, Command | Group] = {
     "version": _command("what runs here", "version"),
     "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
+    "policy": Group(
+        "write, check, test and compare policies",
+        {
+            "lint": _command("problems with line numbers", "policy_lint"),
+            "compile": _command("the snapshot as JSON, with policy_hash", "policy_compile"),
+            "explain": _command("one decision with its steps", "policy_explain"),
+            "test": _command("run golden cases", "policy_test"),
+            "diff": _command("what changed, with severity", "policy_diff"),
+        },
+    ),
     "completion": _command("print a shell's completion script", "completion"),
     "__complete": _command("candidates for the shell", "complete", hidden=True),
 }

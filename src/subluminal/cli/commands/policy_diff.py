@@ -1,0 +1,41 @@
+"""`sub policy diff OLD NEW`: what changed, and whether it loosens (spec 001 section 9.4)."""
+
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_files import load_bundle
+from subluminal.contracts.vocabulary import SEVERITY_RANK, Severity
+from subluminal.errors import ExitCode
+from subluminal.policy.diff.report import as_markdown, as_text, report
+from subluminal.policy.diffing import diff
+
+EXAMPLE = """sub policy diff main.yaml policy.yaml
+sub policy diff main.yaml policy.yaml --fail-on critical --format markdown"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("old", metavar="OLD", help="the bundle as it was")
+    parser.add_argument("new", metavar="NEW", help="the bundle as it is to be")
+    parser.add_argument(
+        "--fail-on",
+        choices=[severity.value for severity in Severity],
+        help="exit 1 if a change is at least this serious: critical loosens, warn tightens",
+    )
+    parser.add_argument("--format", choices=["text", "markdown", "json"], default="text")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+
+
+def run(args: Args, out: Output) -> int:
+    old, new = load_bundle(args.old).bundle, load_bundle(args.new).bundle
+    found = report(old, new, diff(old, new))
+    if args.json or args.format == "json":
+        out.json(found)
+    else:
+        for line in as_markdown(found) if args.format == "markdown" else as_text(found):
+            out.line(shown(line))
+    return ExitCode.NO if _fails(found.severity, args.fail_on) else ExitCode.OK
+
+
+def _fails(severity: Severity | None, fail_on: str | None) -> bool:
+    if severity is None or fail_on is None:
+        return False
+    return SEVERITY_RANK[severity] >= SEVERITY_RANK[Severity(fail_on)]

@@ -1,0 +1,96 @@
+"""`sub policy explain`: one decision, each rule on the way to it, counters before and after."""
+
+from typing import Any
+
+from subluminal.canonical import parse
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_files import load_policy
+from subluminal.clock import now
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.shape import misfits, struct_of
+from subluminal.contracts.vocabulary import Client, Env
+from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
+from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
+from subluminal.policy.explaining import Explanation, as_text, explain, with_disabled
+
+EXAMPLE = """sub policy explain --policy policy.yaml --server git --tool push --args '{"a":1}'
+sub policy explain --policy policy.yaml --server git --tool push --env ci --repeat 3 --json"""
+
+_MAX_REPEAT = 10_000
+
+
+def add_arguments(parser: Parser) -> None:
+    default = CaseIdentity()
+    parser.add_argument("--policy", required=True, metavar="FILE", help="a bundle or a snapshot")
+    parser.add_argument("--server", required=True, help="the server's name")
+    parser.add_argument("--tool", required=True, help="the tool's name")
+    parser.add_argument("--args", default="{}", metavar="JSON", help="the call's arguments")
+    parser.add_argument("--env", choices=[env.value for env in Env], default=default.env.value)
+    parser.add_argument("--agent-id", default=default.agent_id)
+    parser.add_argument(
+        "--client", choices=[client.value for client in Client], default=default.client.value
+    )
+    parser.add_argument("--principal", help="who initiated the run")
+    parser.add_argument("--workload", default="{}", metavar="JSON", help='{"branch": "main", …}')
+    parser.add_argument("--at", metavar="TIME", help="wall clock, as 2026-01-31T09:00:00Z")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="explain the Nth of N equal calls"
+    )
+    parser.add_argument("--json", action="store_true", help="print {decision, steps, …}")
+
+
+def run(args: Args, out: Output) -> int:
+    if not 1 <= args.repeat <= _MAX_REPEAT:
+        raise UsageError(f"--repeat: expected 1 to {_MAX_REPEAT}, got {args.repeat}")
+    policy = load_policy(args.policy)
+    call = (args.server, args.tool, _object(args.args, "--args"))
+    found = explain(
+        policy.snapshot, _identity(args), call, wall_ms=_wall_ms(args.at), repeat=args.repeat
+    )
+    if policy.loaded is not None:
+        steps = with_disabled(found.steps, policy.loaded.bundle.rules)
+        found = Explanation(found.evaluation, steps)
+    if args.json:
+        out.json(found.plain())
+    else:
+        for line in as_text(found):
+            out.line(shown(line))
+    return ExitCode.OK
+
+
+def _identity(args: Args) -> Identity:
+    workload = _object(args.workload, "--workload")
+    wrong = misfits(workload, CaseWorkload)
+    if wrong:
+        raise UsageError(f"--workload: {wrong[0].message}", hint=wrong[0].hint)
+    return Identity(
+        agent_id=args.agent_id,
+        client=Client(args.client),
+        env=Env(args.env),
+        principal=args.principal,
+        workload=struct_of(workload, CaseWorkload),
+    )
+
+
+def _wall_ms(text: str | None) -> int:
+    if text is None:
+        return now().wall_ms
+    wall_ms = wall_ms_of(text)
+    if wall_ms is None:
+        raise UsageError(
+            f"--at: `{text}` is not a time with a zone", hint="write it as `2026-01-31T09:00:00Z`"
+        )
+    return wall_ms
+
+
+def _object(text: str, option: str) -> dict[str, Any]:
+    try:
+        value = parse(text.encode("utf-8", "surrogateescape")).value
+    except AmbiguousJSON as error:
+        raise UsageError(
+            f"{option}: {error}", hint="give one JSON object in single quotes"
+        ) from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{option}: expected a JSON object", hint='such as \'{"branch": "main"}\'')
+    return value

@@ -1,0 +1,130 @@
+"""`sub policy test CASES…`: runs golden cases (cli.md, "Policy cases")."""
+
+import os
+from typing import Any
+
+import msgspec
+
+from subluminal.cli.coverage import Coverage
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_files import STDIN, Policy, load_policy, read_file, shown_name
+from subluminal.contracts.vocabulary import Layer
+from subluminal.errors import ExitCode
+from subluminal.policy.case_running import CaseResult, run_case
+from subluminal.policy.casefile import LoadedCase, parse_cases
+from subluminal.policy.compiling import compile_bundle
+
+EXAMPLE = """sub policy test cases.yaml
+sub policy test --coverage tests/policy/*.yaml"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("files", nargs="+", metavar="CASES", help="a case file; `-` reads stdin")
+    parser.add_argument("--coverage", action="store_true", help="say which rules no call matched")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object a case, then a summary"
+    )
+
+
+def run(args: Args, out: Output) -> int:
+    tester = _Tester(out, as_json=args.json)
+    # Everything is read before anything runs: a broken file is no failed case.
+    cases = [
+        (path, case, tester.layers_of(case, path))
+        for path in args.files
+        for case in parse_cases(read_file(path), shown_name(path))
+    ]
+    for path, case, policies in cases:
+        tester.run(path, case, policies)
+    if args.coverage:
+        tester.tell_coverage()
+    tester.tell_summary(len(args.files))
+    return ExitCode.NO if tester.failed else ExitCode.OK
+
+
+class _Tester:
+    """Runs cases, prints what failed, and keeps count."""
+
+    def __init__(self, out: Output, *, as_json: bool) -> None:
+        self._out = out
+        self._as_json = as_json
+        self._files: dict[str, Policy] = {}
+        self._coverage = Coverage()
+        self._cases = 0
+        self.failed = 0
+
+    def layers_of(self, case: LoadedCase, path: str) -> list[tuple[Layer, str, Policy]]:
+        """Loads the policies of a case; paths are relative to the case file."""
+        return [self._policy(layer, source, path) for layer, source in case.policies]
+
+    def _policy(self, layer: Layer, source: Any, path: str) -> tuple[Layer, str, Policy]:
+        if not isinstance(source, str):
+            policy = Policy(compile_bundle(source.bundle), source)
+            return layer, f"{source.file}:{source.node.place.line}", policy
+        base = "" if path == STDIN else os.path.dirname(path)
+        found = os.path.join(base, source)
+        if found not in self._files:
+            self._files[found] = load_policy(found)
+        return layer, found, self._files[found]
+
+    def run(self, path: str, case: LoadedCase, policies: list[tuple[Layer, str, Policy]]) -> None:
+        """Runs one case."""
+        result = run_case(case, [(layer, policy.snapshot) for layer, _, policy in policies])
+        self._cases += 1
+        self.failed += not result.passed
+        for _, name, policy in policies:
+            self._coverage.add(name, policy.snapshot, result.matched)
+        if self._as_json:
+            self._out.json(_row(path, case, result))
+        else:
+            self._print_failures(path, case, result)
+
+    def _print_failures(self, path: str, case: LoadedCase, result: CaseResult) -> None:
+        for failure in result.failures:
+            call = case.case.calls[failure.call - 1]
+            where = f"{shown_name(path)}:{case.line}: {case.title}"
+            which = f"call {failure.call} ({call.server}/{call.tool})"
+            self._out.line(f"{self._out.paint('FAIL', 'red')} {shown(where)}: {shown(which)}")
+            for field, wanted, got in failure.differences:
+                self._out.line(f"     {field}: wanted {_told(wanted)}, got {_told(got)}")
+
+    def tell_coverage(self) -> None:
+        """Says which rules no case has reached."""
+        for row in self._coverage.rows():
+            if self._as_json:
+                self._out.json({"coverage": row})
+                continue
+            share = f"{row['matched']} of {row['rules']} rules matched"
+            self._out.line(f"{shown(row['policy'])}: {share}")
+            for rule_id in row["never_matched"]:
+                self._out.line(f"     never matched: {shown(rule_id)}")
+
+    def tell_summary(self, files: int) -> None:
+        """Says how it went, last."""
+        passed = self._cases - self.failed
+        if self._as_json:
+            counts = {"files": files, "cases": self._cases, "passed": passed, "failed": self.failed}
+            self._out.json({"summary": counts})
+        else:
+            self._out.line(f"{self._cases} cases: {passed} passed, {self.failed} failed")
+
+
+def _row(path: str, case: LoadedCase, result: CaseResult) -> dict[str, Any]:
+    return {
+        "file": shown_name(path),
+        "line": case.line,
+        "note": case.case.note,
+        "passed": result.passed,
+        "failures": [
+            {
+                "call": failure.call,
+                "differences": [difference._asdict() for difference in failure.differences],
+            }
+            for failure in result.failures
+        ],
+    }
+
+
+def _told(value: Any) -> str:
+    return shown(msgspec.json.encode(value).decode())

@@ -1,0 +1,107 @@
+"""Runs cases in virtual time and says what came out otherwise than wanted. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from subluminal.canonical import args_hash
+from subluminal.contracts.counters import CountersFull, Update
+from subluminal.contracts.limits import MAX_COUNTERS
+from subluminal.contracts.vocabulary import Layer
+from subluminal.errors import SubluminalError
+from subluminal.policy.case_wants import Difference, differences
+from subluminal.policy.casefile import CaseCall, LoadedCase
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
+from subluminal.policy.snapshot import Snapshot
+
+Layers = Sequence[tuple[Layer, Snapshot]]
+
+_UNREAD_HASH = "0" * 64
+"""Stands for the hash of arguments that were too large to inspect."""
+
+
+class Failure(NamedTuple):
+    """One call that met something else."""
+
+    call: int
+    """counted from 1, as `seq` is"""
+    differences: list[Difference]
+
+
+class CaseResult(NamedTuple):
+    """What a case showed."""
+
+    failures: list[Failure]
+    matched: set[tuple[str, str]]
+    """(policy_hash, rule_id) of every rule that matched a call"""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+
+def run_case(loaded: LoadedCase, layers: Layers) -> CaseResult:
+    """Runs the calls of one case, in order, against fresh counters."""
+    runner = _Runner(loaded, layers)
+    failures = []
+    for number, call in enumerate(loaded.case.calls, start=1):
+        found = differences(call.want, runner.make(call))
+        if found:
+            failures.append(Failure(number, found))
+    return CaseResult(failures, runner.matched)
+
+
+class _Runner:
+    """One run: its engine, its counters, its clock."""
+
+    def __init__(self, loaded: LoadedCase, layers: Layers) -> None:
+        self._engine = Engine(layers, loaded.identity)
+        self._layers = [layer.value for layer, _ in layers]
+        self._hashes = {layer.value: snapshot.policy_hash for layer, snapshot in layers}
+        self._counters = MemoryCounters()
+        self._title = loaded.title
+        self._start_ms = loaded.start_ms
+        self._now_ms = 0
+        self.matched: set[tuple[str, str]] = set()
+
+    def make(self, call: CaseCall) -> Evaluation:
+        """Makes one call, and lets it end, before the next."""
+        if call.at_ms is not None:
+            self._now_ms = call.at_ms
+        steps: list[Step] = []
+        evaluation = self._engine.evaluate(
+            self._call_of(call),
+            self._counters,
+            wall_ms=self._start_ms + self._now_ms,
+            mono_ms=self._now_ms,
+            steps=steps,
+        )
+        self.matched.update(
+            (self._hashes[step.layer], step.rule_id) for step in steps if step.result == "matched"
+        )
+        self._write(evaluation.updates)
+        outcome = call.outcome
+        self._write(
+            self._engine.outcome(
+                evaluation,
+                outcome.status,
+                outcome.latency_ms,
+                self._counters,
+                mono_ms=self._now_ms,
+            )
+        )
+        return evaluation
+
+    def _write(self, updates: list[Update]) -> None:
+        try:
+            self._counters.write(updates)
+        except CountersFull:
+            raise SubluminalError(
+                f"{self._title} needs more than {MAX_COUNTERS} counters",
+                hint="use fewer tools in one case, or the scope `run`",
+            ) from None
+
+    def _call_of(self, call: CaseCall) -> Call:
+        granted = frozenset((layer, rule) for layer in self._layers for rule in call.granted)
+        given = _UNREAD_HASH if call.args is None else args_hash(call.args)
+        return Call(call.server, call.tool, call.args, given, granted)

@@ -1,0 +1,103 @@
+"""One decision with its steps, for `sub policy explain`. Pure data to data, and to lines."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from subluminal.canonical import args_hash
+from subluminal.contracts.bundle import AnyRule
+from subluminal.contracts.counters import Cell
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Layer, ReasonCode, Status
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
+from subluminal.policy.snapshot import Snapshot
+
+_DISABLED = "disabled"
+
+
+class Explanation(NamedTuple):
+    """A decision, and every rule on the way to it."""
+
+    evaluation: Evaluation
+    steps: list[Step]
+
+    def plain(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "decision": msgspec.to_builtins(self.evaluation.decision),
+            "steps": [step._asdict() for step in self.steps],
+            "would_be": msgspec.to_builtins(self.evaluation.would_be),
+            "risk_classes": sorted(self.evaluation.risk_classes),
+            "policy": msgspec.to_builtins(self.evaluation.policy),
+        }
+
+
+def explain(
+    snapshot: Snapshot,
+    identity: Identity,
+    call: tuple[str, str, dict[str, Any]],
+    *,
+    wall_ms: int,
+    repeat: int = 1,
+) -> Explanation:
+    """Decides a call as the first of a run, or as the last of `repeat` equal ones."""
+    server, tool, args = call
+    engine = Engine([(Layer.REPOSITORY, snapshot)], identity)
+    asked = Call(server, tool, args, args_hash(args))
+    counters = MemoryCounters()
+    for _ in range(repeat):
+        steps: list[Step] = []
+        evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=0, steps=steps)
+        counters.write(evaluation.updates)
+        counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
+    return Explanation(evaluation, steps)
+
+
+def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
+    """Puts disabled rules, which a snapshot leaves out, back in their places."""
+    if not steps:
+        return steps
+    rest = iter(steps)
+    return [
+        next(rest)
+        if rule.enabled
+        else Step(steps[0].layer, rule.rule_id, str(rule.__struct_config__.tag), _DISABLED)
+        for rule in rules
+    ]
+
+
+def as_text(explanation: Explanation) -> list[str]:
+    """Lines for a terminal: the decision, then each rule in order."""
+    evaluation, steps = explanation
+    decision = evaluation.decision
+    by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
+    lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
+    lines.append(f"  {decision.summary}")
+    if evaluation.would_be is not None:
+        lines.append(f"  would be {evaluation.would_be.action}: the policy only observes")
+    if decision.backoff_ms is not None:
+        lines.append(f"  retry after {decision.backoff_ms} ms")
+    if decision.hint is not None:
+        lines.append(f"  hint: {decision.hint.hint_text}")
+        if decision.hint.suggested_args is not None:
+            suggested = msgspec.json.encode(decision.hint.suggested_args).decode()
+            lines.append(f"  suggested arguments: {suggested}")
+    if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
+        lines += ["", "rules, in order:"]
+        lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]
+    return lines
+
+
+def _step_line(number: int, step: Step) -> str:
+    why = f": `{step.clause}` does not hold" if step.clause else ""
+    action = f", {step.action}" if step.action else ""
+    note = f" ({step.note})" if step.note else ""
+    line = f"  {number:>3}. {step.rule_id} ({step.kind}): {step.result}{why}{action}{note}"
+    if step.before or step.after:
+        line += f"; counter {_cell(step.before)} -> {_cell(step.after or step.before)}"
+    return line
+
+
+def _cell(cell: Cell) -> str:
+    return "[" + ", ".join(str(number) for number in cell) + "]" if cell else "empty"
