@@ -1,0 +1,71 @@
+"""The golden cases of tests/cases/policy, through the product and through the naive evaluator.
+
+The product runs them with the runner behind `sub policy test`, so there is one. The naive evaluator
+checks the fields that it knows.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.differential.driving import Naively
+
+from subluminal.policy.case_running import run_case
+from subluminal.policy.casefile import CaseCall, LoadedCase, parse_cases
+from subluminal.policy.compiling import compile_bundle
+
+FILES = sorted((Path(__file__).parents[1] / "cases" / "policy").glob("*.yaml"))
+NAIVE_FIELDS = ("action", "rule_id", "reason_code", "backoff_ms", "would_be")
+
+CASES = [
+    pytest.param(case, id=f"{path.stem}: {case.case.note}")
+    for path in FILES
+    for case in parse_cases(path.read_bytes(), path.name)
+]
+
+
+@pytest.mark.parametrize("loaded", CASES)
+def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
+    layers = [(layer, compile_bundle(policy.bundle)) for layer, policy in loaded.policies]
+
+    assert run_case(loaded, layers).failures == []
+
+
+# The naive evaluator has the standard library's regexes, which lack RE2's syntax and its patience.
+@pytest.mark.parametrize("loaded", [case for case in CASES if "names_re2" not in case.id])
+def test_the_naive_evaluator_answers_as_the_case_wants(loaded: LoadedCase):
+    case = loaded.case
+    layers = list(case.layers.items()) or [("repository", case.bundle)]
+    driver = Naively(layers, msgspec.to_builtins(case.identity))
+    for number, call in enumerate(case.calls, start=1):
+        answer, handle = driver.call(
+            step_of(call, [name for name, _ in layers]), loaded.start_ms + call.at_ms, call.at_ms
+        )
+        assert known(call.want) == asked(call.want, answer), f"call {number}"
+        if answer["action"] == "ALLOW":
+            driver.end(handle, call.outcome.status.value, call.outcome.latency_ms, call.at_ms)
+
+
+def step_of(call: CaseCall, layers: list[str]) -> dict[str, Any]:
+    granted = frozenset((layer, rule) for layer in layers for rule in call.granted)
+    return {"server": call.server, "tool": call.tool, "args": call.args, "granted": granted}
+
+
+def known(want: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in want.items() if name in NAIVE_FIELDS}
+
+
+def asked(want: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """The same fields of an answer; of `would_be` those that are asked for."""
+    found = {name: answer[name] for name in known(want)}
+    if found.get("would_be"):
+        found["would_be"] = {name: found["would_be"][name] for name in want["would_be"]}
+    return found
+
+
+def test_every_case_has_a_note_of_its_own():
+    names = [case.id for case in CASES]
+
+    assert len(names) == len(set(names))
+    assert all(case.values[0].case.note for case in CASES)
