@@ -37,7 +37,9 @@ def parse_settings(data: bytes, path: str) -> Settings:
         raise InvalidInput([Problem("not UTF-8", path, line)]) from None
     try:
         value = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidInput([Problem("nested too deeply", path)]) from None
+    except tomllib.TOMLDecodeError as error:
         raise InvalidInput([_syntax_problem(error, path)]) from None
     problems = list(_problems(value, text, path))
     if problems:
@@ -49,9 +51,9 @@ def parse_settings(data: bytes, path: str) -> Settings:
 def _problems(value: dict[str, Any], text: str, path: str) -> Iterator[Problem]:
     for misfit in misfits(value, Settings):
         line = line_of(text, misfit.path)
-        where = ".".join(str(part) for part in misfit.path[:-1] if isinstance(part, str))
-        section = f" in `[{where}]`" if misfit.at_key and where else ""
-        named = "" if misfit.at_key or not misfit.path else f"`{misfit.path[-1]}`: "
+        names = [part for part in misfit.path if isinstance(part, str)]
+        section = f" in `[{'.'.join(names[:-1])}]`" if misfit.at_key and names[:-1] else ""
+        named = "" if misfit.at_key or not names else f"`{names[-1]}`: "
         yield Problem(f"{named}{misfit.message}{section}", path, line, hint=misfit.hint)
 
 

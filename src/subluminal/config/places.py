@@ -35,7 +35,14 @@ def places(environ: Mapping[str, str], home: str | None = None) -> Places:
 
 def make_private_dir(path: str) -> str:
     """Creates a directory that only its owner can enter, parents included."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    parent = os.path.dirname(path)
+    if parent and not os.path.isdir(parent):
+        make_private_dir(parent)  # os.makedirs would give parents the mode of the umask
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
     return path
 
 

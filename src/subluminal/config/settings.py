@@ -3,12 +3,15 @@
 The docstring under a field is its reference documentation; the page is generated from here.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
+
+Count = Annotated[int, Meta(ge=0)]
+Size = Annotated[int, Meta(ge=1)]
 
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,7 +21,7 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class LedgerSettings(_Section, frozen=True, kw_only=True):
     """How long the ledger remembers."""
 
-    keep_days: int = 90
+    keep_days: Size = 90
     """Calls older than this are removed."""
 
 
@@ -33,13 +36,13 @@ class RecordSettings(_Section, frozen=True, kw_only=True):
 class LimitSettings(_Section, frozen=True, kw_only=True):
     """Bounds of the data plane."""
 
-    max_inspect_bytes: int = MAX_INSPECT_BYTES
+    max_inspect_bytes: Size = MAX_INSPECT_BYTES
     """A larger message is forwarded whole, but not inspected."""
-    max_preview_bytes: int = MAX_PREVIEW_BYTES
+    max_preview_bytes: Count = MAX_PREVIEW_BYTES
     """Size of one preview."""
-    max_spool_bytes: int = 1_073_741_824
+    max_spool_bytes: Count = 1_073_741_824
     """A client line above `max_inspect_bytes` waits on disk, up to this, until it is decided."""
-    max_journal_bytes: int = 67_108_864
+    max_journal_bytes: Size = 67_108_864
     """A journal file is rotated at this size."""
 
 
@@ -75,16 +78,16 @@ class SecretsSettings(_Section, frozen=True, kw_only=True):
     passphrase_file: str | None = None
     """A 0600 file whose contents encrypt the file store, on another disk or from a vault. Without
     it a key in the keychain does, where there is one; else the store is plain."""
-    keychain_wait_ms: int = 20_000
+    keychain_wait_ms: Count = 20_000
     """How long a server waits for the keychain to be unlocked before it is not started."""
 
 
 class ServerSettings(_Section, frozen=True, kw_only=True):
     """One MCP server, by its name in the client's configuration."""
 
-    grace_ms: int = 2000
+    grace_ms: Count = 2000
     """How long the upstream server has to end by itself after its stdin closed."""
-    call_timeout_ms: int | None = None
+    call_timeout_ms: Size | None = None
     """A call that takes longer is recorded as TIMEOUT. The call itself is not cut off."""
     pass_env: list[str] = field(default_factory=list)
     """Credentials of the client that this server may see all the same."""

@@ -26,7 +26,7 @@ def _places(text: str) -> dict[tuple[str | int, ...], int]:
     places: dict[tuple[str | int, ...], int] = {}
     counts: dict[tuple[str | int, ...], int] = {}
     table: tuple[str | int, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         header = _HEADER.match(line)
         if header:
             table = _resolve(_parts(header.group(2)), counts)

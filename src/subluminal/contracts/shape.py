@@ -87,6 +87,10 @@ def _check_scalar(value: Any, info: inspect.Type, path: Path) -> Iterator[Misfit
     types, noun = _SCALARS[type(info)]
     if type(value) not in types:
         yield Misfit(path, f"expected {noun}, got {_told(value)}", _quote_hint(value, noun))
+        return
+    least = getattr(info, "ge", None)
+    if least is not None and value < least:
+        yield Misfit(path, f"expected {noun} of at least {least}, got `{value}`")
 
 
 def _quote_hint(value: Any, noun: str) -> str | None:
