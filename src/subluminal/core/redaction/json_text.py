@@ -39,10 +39,11 @@ def whole_escapes(view: bytes, span: Span) -> Span:
 def _escape_start(view: bytes, at: int) -> int:
     if view[at] == _PAIR_SECOND:
         return at - 1
-    begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE + 1), at)
+    begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE + 1), at + 1)
     if begin < 0 or at >= _after_escape(view, begin):
         return at
-    return _pair_start(view, begin)
+    # Half of a surrogate pair is no character: the other half goes too.
+    return begin - _LONGEST_ESCAPE if _is_pair(view, begin - _LONGEST_ESCAPE) else begin
 
 
 def _escape_end(view: bytes, at: int) -> int:
@@ -51,18 +52,19 @@ def _escape_end(view: bytes, at: int) -> int:
     begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE), at)
     if begin < 0 or at > _after_escape(view, begin):
         return at
-    end = _after_escape(view, begin)
-    # Half of a surrogate pair is no character: the other half goes too.
-    if view[begin + 1 : begin + 3].lower() == b"ud" and view[begin + 3 : begin + 4] in b"89abAB":
-        end = _after_escape(view, end) if view[end : end + 2] == b"\\u" else end
+    end = begin + 2 * _LONGEST_ESCAPE if _is_pair(view, begin) else _after_escape(view, begin)
     return min(end, len(view))
 
 
-def _pair_start(view: bytes, begin: int) -> int:
-    low = (
-        view[begin + 1 : begin + 3].lower() == b"ud" and view[begin + 3 : begin + 4] in b"cdefCDEF"
+def _is_pair(view: bytes, at: int) -> bool:
+    """Tells whether two surrogate escapes that belong together begin here."""
+    return (
+        at >= 0
+        and view[at : at + 3].lower() == b"\\ud"
+        and view[at + 3 : at + 4].lower() in (b"8", b"9", b"a", b"b")
+        and view[at + 6 : at + 9].lower() == b"\\ud"
+        and view[at + 9 : at + 10].lower() in (b"c", b"d", b"e", b"f")
     )
-    return begin - _LONGEST_ESCAPE if low and view[begin - 6 : begin - 4] == b"\\u" else begin
 
 
 def _after_escape(view: bytes, begin: int) -> int:
