@@ -5,8 +5,7 @@ run's lock, so a hook, an in-process guard and every adapter share them (archite
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -32,7 +31,7 @@ from subluminal.contracts.vocabulary import (
     Severity,
     Status,
 )
-from subluminal.core.previews import Previewer
+from subluminal.core.previews import Preview, Previewer
 from subluminal.core.run import Run
 from subluminal.core.timestamps import Timestamps
 from subluminal.journal import JournalUnavailable
@@ -98,12 +97,15 @@ class Enforcer:
         self._names: dict[tuple[str, str], bytes] = {}
         self._decisions: dict[int, tuple[Evaluation, Decision, bytes]] = {}
         self._calls = 0
+        self.refusal: Decision | None = None
+        """set while a policy that should be in force is not: nothing passes"""
+        self.on_bug: Callable[[Exception], None] = _ignore_bug
+        """told of a bug of ours while deciding; `decision_on_error` has been applied"""
 
     def begin(self, call: ToolCall, args_text: bytes | None) -> Ruling:
         """Decides one call; start and decision are journalled when this returns (D5)."""
         wall_ns = time.time_ns()
         mono_ns = time.monotonic_ns()
-        preview = self._previews.args(args_text)
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         seq = 0
         try:
@@ -111,17 +113,28 @@ class Enforcer:
                 seq = self._state.take_seq()
                 evaluation = self._decide(asked, wall_ns // 1_000_000, mono_ns // 1_000_000)
         except (StateBusy, CountersFull) as error:
-            evaluation = self.engine.failure(
-                asked, ReasonCode.EVALUATION_ERROR, f"the run's counters are unavailable: {error}"
-            )
-        self._calls += 1
-        call_id = f"{self.run.shim_id}.{self._calls}"
-        ruling = Ruling(call, call_id, evaluation, mono_ns, self._names_of(call))
+            evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
+        except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
+            self.on_bug(bug)
+            evaluation = self._failure(asked, f"a bug in sub: {type(bug).__name__}")
+        if not evaluation.forwarded:
+            evaluation.decision = self._masked(evaluation.decision)
+        wall_ms = wall_ns // 1_000_000
+        return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, args_text)
+
+    def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
+        """Records a call that no policy can judge, and applies `decision_on_error` (D6)."""
+        wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
+        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        evaluation = self.engine.failure(asked, reason, self._previews.safe(summary))
+        seq = 0
         try:
-            self._record(ruling, self._timestamps.at(wall_ns // 1_000_000), seq, preview)
-        except JournalUnavailable as error:
-            ruling.evaluation = self._unrecorded(ruling, asked, str(error))
-        return ruling
+            with self._state.locked():
+                seq = self._state.take_seq()
+                self._state.count(_TOTALS[evaluation.decision.action])
+        except StateBusy:
+            pass  # it is recorded below all the same
+        return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, None)
 
     def finish(self, ruling: Ruling, outcome: Outcome) -> None:
         """Learns and records how a call ended. Idempotent: a late second end changes nothing.
@@ -166,6 +179,8 @@ class Enforcer:
         ended = self._state.terminated()
         if ended is not None:
             evaluation = self.engine.refusal(_terminated(ended.code, ended.message))
+        elif self.refusal is not None:
+            evaluation = self.engine.refusal(self.refusal)
         else:
             counters = self._state.counters
             evaluation = self.engine.evaluate(call, counters, wall_ms=wall_ms, mono_ms=mono_ms)
@@ -179,7 +194,28 @@ class Enforcer:
         self._state.count(_TOTALS[evaluation.decision.action])
         return evaluation
 
-    def _record(self, ruling: Ruling, ts: bytes, seq: int, preview: Any) -> None:
+    def _ruled(
+        self,
+        call: ToolCall,
+        asked: Call,
+        evaluation: Evaluation,
+        wall_ms: int,
+        mono_ns: int,
+        seq: int,
+        args_text: bytes | None,
+    ) -> Ruling:
+        """Turns an evaluation into a ruling that is on record."""
+        self._calls += 1
+        call_id = f"{self.run.shim_id}.{self._calls}"
+        ruling = Ruling(call, call_id, evaluation, mono_ns, self._names_of(call))
+        preview = self._previews.args(args_text)
+        try:
+            self._record(ruling, self._timestamps.at(wall_ms), seq, preview)
+        except JournalUnavailable as error:
+            ruling.evaluation = self._unrecorded(ruling, asked, str(error))
+        return ruling
+
+    def _record(self, ruling: Ruling, ts: bytes, seq: int, preview: Preview) -> None:
         call, journal = ruling.call, self._journal
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         journal.add(
@@ -223,7 +259,7 @@ class Enforcer:
                     server_name=call.server_name,
                     tool_name=call.tool_name,
                 ),
-                hint=self._safe_hint(decision),
+                hint=decision.hint,
                 hint_id=f"hint-{ruling.call_id}",
                 rule_id=decision.rule_id,
             )
@@ -238,6 +274,20 @@ class Enforcer:
                 ),
                 breaker=trip,
             )
+
+    def _failure(self, call: Call, summary: str) -> Evaluation:
+        return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
+
+    def _masked(self, decision: Decision) -> Decision:
+        """A refusal as it may be told: its hint may repeat the call's own arguments (D12)."""
+        text = encode_json(decision)
+        masked = self._previews.safe(text.decode())
+        if masked == text.decode():
+            return decision
+        try:
+            return msgspec.json.decode(masked, type=Decision)
+        except msgspec.MsgspecError:
+            return msgspec.structs.replace(decision, summary="[REDACTED]", hint=None)
 
     def _unrecorded(self, ruling: Ruling, call: Call, why: str) -> Evaluation:
         """Nothing may run unrecorded, unless the policy would rather run blind (D5)."""
@@ -295,27 +345,14 @@ class Enforcer:
             action=decision.action,
             rule_id=decision.rule_id,
             severity=decision.severity,
-            explain=Explain(
-                summary=self._previews.safe(decision.summary), reason_code=decision.reason_code
-            ),
+            explain=Explain(summary=decision.summary, reason_code=decision.reason_code),
             policy=evaluation.policy,
             backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
-            hint=UNSET if decision.hint is None else self._safe_hint(decision),
+            hint=UNSET if decision.hint is None else decision.hint,
             terminate=UNSET if decision.terminate is None else decision.terminate,
             would_be=UNSET if would_be is None else would_be,
             policies=self.engine.policies if several else UNSET,
         )
-
-    def _safe_hint(self, decision: Decision) -> Any:
-        """A hint with secrets masked: its suggestions come from the call's own arguments."""
-        hint = decision.hint
-        if hint is None:  # pragma: no cover - callers ask only where there is one
-            return UNSET
-        masked = self._previews.safe(encode_json(hint).decode())
-        try:
-            return msgspec.json.decode(masked, type=type(hint))
-        except msgspec.MsgspecError:
-            return msgspec.structs.replace(hint, hint_text="[REDACTED]", suggested_args=None)
 
     def _end_extra(self, outcome: Outcome) -> bytes:
         extra = b""
@@ -329,6 +366,10 @@ class Enforcer:
         if outcome.result_stream_hash is not None:
             extra += b',"result_stream_hash":"%b"' % outcome.result_stream_hash.encode()
         return extra
+
+
+def _ignore_bug(_bug: Exception) -> None:
+    """Until someone wants to know."""
 
 
 def _terminated(code: str, message: str) -> Decision:

@@ -1,0 +1,211 @@
+"""Puts a shim together: environment, server, then identity, policies, runs and the loop."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from subluminal.config.places import Places, make_private_dir, places
+from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
+from subluminal.supervise import Guard
+
+if TYPE_CHECKING:
+    from subluminal.contracts.events import Injection
+    from subluminal.core.enforcer import Enforcer
+    from subluminal.core.runs import Runs
+    from subluminal.secrets.value import SecretValue
+
+
+def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
+    """Starts the server and runs the shim in front of it; returns the exit code."""
+    server = options["--server"]
+    where = _usable_home(places(os.environ, options.get("--home")))
+    after_death = _last_words(where)
+    if os.path.exists(where.settings):
+        prepared = _Prepared(server, where)
+        if prepared.problem:
+            return _not_started(guard, prepared, where, options)
+        guard.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
+    else:
+        # No settings, so no secrets: the server boots while we load.
+        env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
+        guard.spawn(command, env, after_death=after_death)
+        prepared = _Prepared(server, where)
+    return _run(guard, prepared, where, options)
+
+
+class _Prepared:
+    """What the settings say about one server."""
+
+    def __init__(self, server: str, where: Places) -> None:
+        from subluminal.config.loading import load_settings
+        from subluminal.config.settings import ServerSettings, Settings
+        from subluminal.errors import SubluminalError
+        from subluminal.secrets.environment import BindingsUnresolved, child_environment
+
+        self.server = server
+        self.problem = ""
+        self.hint: str | None = None
+        self.env: dict[str, str] = {}
+        self.injections: list[Injection] = []
+        self.values: list[SecretValue] = []
+        self.settings: Settings = Settings()
+        try:
+            self.settings = load_settings(where.settings)
+            child = child_environment(os.environ, server, self.settings, where)
+            self.env, self.injections, self.values = child.env, child.injections, child.values
+        except BindingsUnresolved as error:
+            self.problem, self.hint = str(error), error.hint
+            self.injections = error.injections
+        except SubluminalError as error:
+            self.problem, self.hint = str(error), error.hint
+        self._own = self.settings.servers.get(server, ServerSettings())
+
+    @property
+    def grace_ms(self) -> int:
+        return self._own.grace_ms
+
+    @property
+    def call_timeout_ms(self) -> int | None:
+        return self._own.call_timeout_ms
+
+
+def _usable_home(wanted: Places) -> Places:
+    """The home, or a private place beside it where the home cannot be written."""
+    try:
+        make_private_dir(wanted.state)
+        make_private_dir(wanted.journal)
+        if os.access(wanted.state, os.W_OK) and os.access(wanted.journal, os.W_OK):
+            return wanted
+        problem = "it is not writable"
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+    import tempfile
+
+    home = os.path.join(tempfile.gettempdir(), f"subluminal-{os.getuid()}")
+    make_private_dir(home)
+    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{home}`\n")
+    return places({"SUB_HOME": home}, home)
+
+
+def _last_words(where: Places) -> list[str]:
+    """What the guard runs when we die without a word: it closes the runs that we left open."""
+    return [
+        sys.executable,
+        "-m",
+        "subluminal.core.last_words",
+        where.home,
+        str(os.getpid()),
+    ]
+
+
+def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
+    """A server whose settings or secrets are wrong is not started; the run says why."""
+    from subluminal.contracts.vocabulary import RunStatus
+
+    sys.stderr.write(f"error: {prepared.problem}\n")
+    if prepared.hint:
+        sys.stderr.write(f"hint: {prepared.hint}\n")
+    runs, enforcer_of = _core(prepared, where, options)
+    run = enforcer_of({}).run
+    _record_injections(runs, prepared)
+    run.health("failed", server_name=prepared.server, detail=prepared.problem)
+    runs.leave_all(RunStatus.FAILED)
+    guard.stop(grace_ms=0)
+    guard.wait_gone(1_000)
+    return 1
+
+
+def _core(
+    prepared: _Prepared, where: Places, options: dict[str, str]
+) -> "tuple[Runs, Callable[[dict[str, Any]], Enforcer]]":
+    from subluminal.config import env
+    from subluminal.core.identity import identity_of, run_id_of
+    from subluminal.core.policies import Policies
+    from subluminal.core.previews import Previewer
+    from subluminal.core.redaction.redactor import redactor_for
+    from subluminal.core.runs import Runs
+
+    settings = prepared.settings
+    cwd = os.getcwd()
+    identity = identity_of(os.environ, cwd)
+    explicit = options.get("--policy") or os.environ.get(env.SUB_POLICY.name)
+    policies = Policies(where, identity, cwd, explicit)
+    previewer = Previewer(
+        redactor_for(settings.redact, prepared.values),
+        record_mode=settings.record.mode,
+        max_bytes=settings.limits.max_preview_bytes,
+        full_bytes=settings.limits.max_inspect_bytes,
+    )
+    runs = Runs(
+        where,
+        identity,
+        policies,
+        previewer,
+        max_journal_bytes=settings.limits.max_journal_bytes,
+    )
+    default = run_id_of(os.environ)
+    is_given = bool(os.environ.get(env.SUB_RUN_ID.name))
+
+    def enforcer_of(meta: dict[str, Any]) -> "Enforcer":
+        named = None if is_given else _session(meta)
+        return runs.enforcer(named or default)
+
+    return runs, enforcer_of
+
+
+def _session(meta: dict[str, Any]) -> str | None:
+    """The run that a call itself names: Codex' session (D4)."""
+    turn = meta.get("x-codex-turn-metadata")
+    session = turn.get("session_id") if isinstance(turn, dict) else None
+    return session if isinstance(session, str) and session else None
+
+
+def _record_injections(runs: "Runs", prepared: _Prepared) -> None:
+    from subluminal.contracts.events import SecretInjection
+
+    for enforcer in runs.all():
+        for injection in prepared.injections:
+            enforcer.run.emit(SecretInjection, injection=injection)
+        enforcer.flush()
+
+
+def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
+    from subluminal.adapters.mcp_stdio.calls import Calls
+    from subluminal.adapters.mcp_stdio.intake import Intake
+    from subluminal.adapters.mcp_stdio.render import Renderer
+    from subluminal.adapters.mcp_stdio.shim import Shim
+    from subluminal.adapters.mcp_stdio.spool import Spool
+    from subluminal.config import env
+    from subluminal.core.identity import parent_is
+
+    settings = prepared.settings
+    limits = settings.limits
+    runs, enforcer_of = _core(prepared, where, options)
+    runs.poll_policies(0, force=True)
+
+    def open_run() -> None:
+        if os.environ.get(env.SUB_RUN_ID.name) or not parent_is("codex"):
+            # Codex names the run in its calls; anyone else's is known already.
+            enforcer_of({})
+            _record_injections(runs, prepared)
+
+    shim = Shim(
+        guard,
+        runs,
+        lambda answer: Calls(
+            prepared.server,
+            enforcer_of,
+            Renderer(settings.shim.codes),
+            answer,
+            call_timeout_ms=prepared.call_timeout_ms,
+        ),
+        Intake(
+            limits.max_inspect_bytes,
+            lambda: Spool(os.path.join(where.home, "spool"), limits.max_spool_bytes),
+        ),
+        open_run=open_run,
+        max_inspect_bytes=limits.max_inspect_bytes,
+        grace_ms=prepared.grace_ms,
+    )
+    return shim.run()

@@ -1,0 +1,350 @@
+"""The tool calls of one server: from a client's message to a ruling, from a reply to its end.
+
+Asks the enforcer and keeps what is pending; writes nothing itself. What goes to the server is
+returned, what goes to the client is handed to `answer`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from subluminal.adapters.mcp_stdio.large import LargeMessage
+from subluminal.adapters.mcp_stdio.messages import (
+    TOOLS_CALL,
+    Ambiguous,
+    Batch,
+    CallMessage,
+    Cancellation,
+    Message,
+    id_key,
+)
+from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer, error_line
+from subluminal.adapters.mcp_stdio.replies import Reply
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import (
+    Action,
+    ErrorClass,
+    ErrorCode,
+    ReasonCode,
+    Status,
+    Transport,
+)
+from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+
+_MAX_CONTINUED = 256
+"""Calls that wait for more input from the client, remembered per shim (D7)."""
+
+_UNKNOWN_TOOL = "?"
+"""The tool of a message that cannot be read with certainty."""
+
+
+class Pending(Struct):
+    """A forwarded call whose answer has not come yet."""
+
+    ruling: Ruling
+    enforcer: Enforcer
+    deadline_ns: int
+
+
+class Calls:
+    """Decides messages and matches replies for one server."""
+
+    def __init__(
+        self,
+        server_name: str,
+        enforcer_of: Callable[[dict[str, Any]], Enforcer],
+        renderer: Renderer,
+        answer: Callable[[bytes], None],
+        *,
+        call_timeout_ms: int | None = None,
+    ) -> None:
+        self._server_name = server_name
+        self._enforcer_of = enforcer_of
+        self._renderer = renderer
+        self._answer = answer
+        self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
+        self._pending: dict[tuple[bool, Any], deque[Pending]] = {}
+        self._continued: dict[tuple[str, str, str], Pending] = {}
+        self.open = 0
+        """how many forwarded calls have no end yet"""
+
+    def decide(self, message: Message, size: int) -> bool:
+        """Decides one message; True if its line is to be forwarded."""
+        if isinstance(message, CallMessage):
+            return self._decide_call(message, size)
+        if isinstance(message, Cancellation):
+            self._cancel(message)
+            return True
+        if isinstance(message, Batch):
+            return self._decide_batch(message, size)
+        if isinstance(message, Ambiguous):
+            return self.decide_ambiguous(message, size)
+        return True
+
+    def _decide_call(self, message: CallMessage, size: int) -> bool:
+        call = self._tool_call(message, size)
+        if self._continues(message, call):
+            return True
+        enforcer = self._enforcer_of(message.meta)
+        ruling = enforcer.begin(call, message.args_text)
+        if ruling.is_allowed:
+            self._wait_for(message.id, ruling, enforcer)
+            return True
+        self._refuse(message.id, ruling, enforcer)
+        return False
+
+    def decide_large(self, message: LargeMessage, size: int) -> bool:
+        """Decides a message of which only the outside could be read (D6)."""
+        if message.problem:
+            ids = [] if message.id is UNSET else [message.id]
+            return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
+        if message.method != TOOLS_CALL:
+            return True
+        if not isinstance(message.name, str):
+            ids = [] if message.id is UNSET else [message.id]
+            return self.decide_ambiguous(Ambiguous("a tools/call names no tool", ids), size)
+        call = ToolCall(
+            server_name=self._server_name,
+            tool_name=message.name,
+            args=None,
+            args_hash=message.args_hash,
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+            context={"args_stream_hash": message.args_hash},
+        )
+        enforcer = self._enforcer_of({})
+        ruling = enforcer.begin(call, None)
+        if ruling.is_allowed:
+            self._wait_for(message.id, ruling, enforcer)
+            return True
+        self._refuse(message.id, ruling, enforcer)
+        return False
+
+    def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
+        """A line that two parsers may read differently: decision_on_error, and recorded (D6)."""
+        enforcer = self._enforcer_of({})
+        call = ToolCall(
+            server_name=self._server_name,
+            tool_name=_UNKNOWN_TOOL,
+            args={},
+            args_hash=sha256(b"{}").hexdigest(),
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+        )
+        summary = f"the message can be read in more than one way: {message.why}"
+        ruling = enforcer.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, summary)
+        if ruling.is_allowed:
+            # What it will turn out to be, and how it ends, cannot be known.
+            enforcer.finish(ruling, Outcome(Status.OK, 0))
+            return True
+        ids = message.ids or [None]
+        self._end_refused(ruling, enforcer, [self._error(each, ruling, enforcer) for each in ids])
+        return False
+
+    def _decide_batch(self, batch: Batch, size: int) -> bool:
+        """A batch passes whole or not at all; every id gets its answer (D6)."""
+        rulings: list[tuple[CallMessage, Ruling, Enforcer]] = []
+        for message in batch.calls:
+            enforcer = self._enforcer_of(message.meta)
+            ruling = enforcer.begin(self._tool_call(message, size), message.args_text)
+            rulings.append((message, ruling, enforcer))
+        if all(ruling.is_allowed for _, ruling, _ in rulings):
+            for message, ruling, enforcer in rulings:
+                self._wait_for(message.id, ruling, enforcer)
+            for cancellation in batch.cancellations:
+                self._cancel(cancellation)
+            return True
+        self._refuse_batch(batch, rulings)
+        return False
+
+    def _refuse_batch(
+        self, batch: Batch, rulings: list[tuple[CallMessage, Ruling, Enforcer]]
+    ) -> None:
+        why = "not executed: another call of the same batch was refused"
+        errors: dict[tuple[bool, Any], bytes] = {
+            id_key(each): error_line(each, ErrorCode.POLICY_BLOCKED, why) for each in batch.ids
+        }
+        for message, ruling, enforcer in rulings:
+            refusal = b""
+            if ruling.is_allowed:
+                outcome = _refused(why, len(refusal), Status.CANCELLED)
+            else:
+                refusal = self._error(message.id, ruling, enforcer)
+                outcome = _refused(ruling.decision.summary, len(refusal))
+                if message.id is not UNSET:
+                    errors[id_key(message.id)] = refusal
+            enforcer.finish(ruling, outcome)
+            enforcer.flush()
+        if errors:
+            self._answer(b"[" + b",".join(errors.values()) + b"]\n")
+
+    def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
+        return ToolCall(
+            server_name=self._server_name,
+            tool_name=message.name,
+            args=message.args,
+            args_hash=sha256(message.args_text).hexdigest(),
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+            context=_context(message.meta) if message.meta else {},
+        )
+
+    def _refuse(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
+        errors = [] if request_id is UNSET else [self._error(request_id, ruling, enforcer)]
+        self._end_refused(ruling, enforcer, errors)
+
+    def _end_refused(self, ruling: Ruling, enforcer: Enforcer, errors: Sequence[bytes]) -> None:
+        text = b"".join(error + b"\n" for error in errors)
+        if text:
+            self._answer(text)
+        enforcer.finish(
+            ruling, _refused(ruling.decision.summary, len(text), action=ruling.decision)
+        )
+
+    def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
+        call = ruling.call
+        refused = RefusedCall(
+            run_id=enforcer.run.run_id,
+            call_id=ruling.call_id,
+            server_name=call.server_name,
+            tool_name=call.tool_name,
+            args_hash=call.args_hash,
+            policy=ruling.evaluation.policy,
+        )
+        return self._renderer.error(request_id, ruling.decision, refused)
+
+    def _wait_for(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
+        deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
+        pending = Pending(ruling, enforcer, deadline)
+        if request_id is UNSET:
+            # Nothing will ever answer it; that it was forwarded is all that can be known.
+            enforcer.finish(ruling, Outcome(Status.OK, 0))
+            return
+        self._pending.setdefault(id_key(request_id), deque()).append(pending)
+        self.open += 1
+
+    def _continues(self, message: CallMessage, call: ToolCall) -> bool:
+        """Whether a call is the next round of one that asked for input: the same call (D7)."""
+        if message.request_state is None or not self._continued:
+            return False
+        key = (call.tool_name, call.args_hash, message.request_state)
+        pending = self._continued.pop(key, None)
+        if pending is None or message.id is UNSET:
+            return False
+        self._pending.setdefault(id_key(message.id), deque()).append(pending)
+        return True
+
+    def replied(self, reply: Reply) -> None:
+        """Ends the call that a reply answers, if it answers one."""
+        waiting = self._pending.get(id_key(reply.id))
+        if not waiting:
+            return
+        pending = waiting.popleft()
+        if not waiting:
+            del self._pending[id_key(reply.id)]
+        if reply.request_state is not None:
+            self._continue_later(pending, reply.request_state)
+            return
+        self.open -= 1
+        pending.enforcer.finish(pending.ruling, _outcome(reply))
+
+    def _continue_later(self, pending: Pending, request_state: str) -> None:
+        call = pending.ruling.call
+        if len(self._continued) >= _MAX_CONTINUED:
+            self._end(self._continued.pop(next(iter(self._continued))), Status.CANCELLED, "")
+        self._continued[(call.tool_name, call.args_hash, request_state)] = pending
+
+    def _cancel(self, message: Cancellation) -> None:
+        waiting = self._pending.pop(id_key(message.request_id), None)
+        status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
+        for pending in waiting or ():
+            self._end(pending, status, "the client cancelled the call")
+
+    def _end(
+        self,
+        pending: Pending,
+        status: Status,
+        message: str,
+        error_class: ErrorClass | None = None,
+    ) -> None:
+        self.open -= 1
+        if error_class is None:
+            timed_out = status is Status.TIMEOUT
+            error_class = ErrorClass.TIMEOUT if timed_out else ErrorClass.UNKNOWN
+        outcome = Outcome(status, 0, error_class=error_class, error_message=message)
+        pending.enforcer.finish(pending.ruling, outcome)
+
+    def time_out(self) -> None:
+        """Records calls that took longer than `call_timeout_ms`; they are not cut off."""
+        if not self._timeout_ns or not self.open:
+            return
+        now_ns = time.monotonic_ns()
+        for waiting in self._pending.values():
+            for pending in waiting:
+                if pending.deadline_ns <= now_ns and not pending.ruling.finished:
+                    outcome = Outcome(
+                        Status.TIMEOUT,
+                        0,
+                        error_class=ErrorClass.TIMEOUT,
+                        error_message="the call took longer than call_timeout_ms",
+                    )
+                    pending.enforcer.finish(pending.ruling, outcome)
+
+    def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
+        """Ends everything that is pending: the server or the client is gone."""
+        waiting = [each for queue in self._pending.values() for each in queue]
+        waiting += self._continued.values()
+        self._pending.clear()
+        self._continued.clear()
+        for pending in waiting:
+            self._end(pending, status, message, error_class)
+
+
+def _outcome(reply: Reply) -> Outcome:
+    if not reply.is_error:
+        return Outcome(Status.OK, reply.size, reply.result, result_stream_hash=reply.stream_hash)
+    return Outcome(
+        Status.ERROR,
+        reply.size,
+        reply.result,
+        error_class=ErrorClass.UPSTREAM_ERROR,
+        error_message=reply.error_message,
+        error_code=reply.error_code,
+        result_stream_hash=reply.stream_hash,
+    )
+
+
+_REFUSAL_CODES = {
+    Action.BLOCK: ErrorCode.POLICY_BLOCKED,
+    Action.THROTTLE: ErrorCode.POLICY_THROTTLED,
+    Action.REJECT_WITH_HINT: ErrorCode.REJECT_WITH_HINT,
+    Action.TERMINATE_RUN: ErrorCode.RUN_TERMINATED,
+}
+
+
+def _refused(
+    message: str, size: int, status: Status = Status.ERROR, action: Decision | None = None
+) -> Outcome:
+    return Outcome(
+        status,
+        size,
+        error_class=ErrorClass.POLICY_BLOCK,
+        error_message=message,
+        error_code=int(_REFUSAL_CODES[action.action]) if action is not None else None,
+    )
+
+
+def _context(meta: dict[str, Any]) -> dict[str, str]:
+    """What a call says about itself that is worth recording."""
+    context: dict[str, str] = {}
+    for key in ("claudecode/toolUseId", "callId"):
+        if isinstance(meta.get(key), str):
+            context["client_call_id"] = meta[key]
+    if isinstance(meta.get("traceparent"), str):
+        context["traceparent"] = meta["traceparent"]
+    return context

@@ -1,0 +1,81 @@
+"""The client's bytes cut into lines, held whole up to a bound and on disk above it (D6).
+
+Yields what was read as it stands; forwarding is left to the shim.
+"""
+
+from collections.abc import Callable, Iterator
+
+from subluminal.adapters.mcp_stdio.large import LargeMessage, LargeScanner
+from subluminal.adapters.mcp_stdio.spool import Spool, SpoolFull
+
+
+class LargeLine:
+    """A line on disk, ended or being read."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.spool = spool
+        self.overflowed = False
+        self._scanner = LargeScanner()
+
+    def append(self, data: bytes) -> None:
+        """Takes more of the line; what exceeds the bound is read past and dropped."""
+        self._scanner.feed(data)
+        if self.overflowed:
+            return
+        try:
+            self.spool.append(data)
+        except SpoolFull:
+            self.overflowed = True
+
+    def message(self) -> LargeMessage:
+        """What could be told of it."""
+        return self._scanner.result()
+
+
+class Intake:
+    """Cuts chunks into lines. A line that outgrows `max_bytes` goes to a spool."""
+
+    def __init__(self, max_bytes: int, open_spool: Callable[[], Spool]) -> None:
+        self._max_bytes = max_bytes
+        self._open_spool = open_spool
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._large: LargeLine | None = None
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | LargeLine]:
+        """Yields the lines that end in this chunk, each with its newline."""
+        start = 0
+        while True:
+            end = chunk.find(b"\n", start) + 1
+            if not end:
+                rest = chunk[start:] if start else chunk
+                if rest:
+                    self._keep(rest)
+                return
+            yield self._ended(chunk[start:end])
+            start = end
+
+    def finish(self) -> Iterator[bytes | LargeLine]:
+        """Yields a last line that no newline ended."""
+        if self._size or self._large is not None:
+            yield self._ended(b"")
+
+    def _ended(self, piece: bytes) -> bytes | LargeLine:
+        if self._large is None and not self._parts and len(piece) <= self._max_bytes:
+            return piece
+        self._keep(piece)
+        large, self._large = self._large, None
+        parts, self._parts, self._size = self._parts, [], 0
+        return large if large is not None else b"".join(parts)
+
+    def _keep(self, piece: bytes) -> None:
+        if self._large is not None:
+            self._large.append(piece)
+            return
+        self._parts.append(piece)
+        self._size += len(piece)
+        # The newline does not count: a message of exactly the bound is inspected.
+        if self._size > self._max_bytes + 1:
+            self._large = LargeLine(self._open_spool())
+            self._large.append(b"".join(self._parts))
+            self._parts = []

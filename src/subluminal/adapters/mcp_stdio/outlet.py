@@ -1,0 +1,148 @@
+"""One descriptor to write to, without ever blocking: what it does not take now waits in order."""
+
+import os
+from collections import deque
+from typing import Protocol
+
+CHUNK_BYTES = 65_536
+"""Larger reads cost page faults (performance.md 1f)."""
+
+
+class Streamed(Protocol):
+    """Something large that is written piece by piece, such as a spooled line."""
+
+    def read(self, size: int) -> bytes:
+        """Returns the next piece; empty at the end."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+
+
+class Outlet:
+    """Bytes and streams on their way out. `waiting` is how many bytes have not left yet."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.waiting = 0
+        self.broken = False
+        """nobody reads any more; what is sent goes nowhere"""
+        self._queue: deque[bytes | Streamed] = deque()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the descriptor should be polled for room."""
+        return bool(self._queue) and not self.broken
+
+    def send(self, data: bytes) -> None:
+        """Writes what the descriptor takes at once; the rest waits."""
+        if self.broken or not data:
+            return
+        if self._queue:
+            self._queue.append(data)
+            self.waiting += len(data)
+            return
+        written = self._write(data)
+        if written < len(data) and not self.broken:
+            rest = data[written:]
+            self._queue.append(rest)
+            self.waiting += len(rest)
+
+    def stream(self, source: Streamed) -> None:
+        """Sends something large behind what is waiting."""
+        self._queue.append(source)
+        self.drain()
+
+    def drain(self) -> None:
+        """Writes what waits, as far as the descriptor takes it. Bounded, so that others get on."""
+        for _ in range(16):
+            if not self._queue or self.broken:
+                return
+            if not self._drain_one():
+                return
+
+    def drop_oldest(self, limit: int) -> int:
+        """Forgets what waits longest until at most `limit` bytes wait; returns how many went."""
+        dropped = 0
+        while self.waiting > limit and self._queue:
+            oldest = self._queue.popleft()
+            if isinstance(oldest, bytes):
+                self.waiting -= len(oldest)
+                dropped += len(oldest)
+        return dropped
+
+    def _drain_one(self) -> bool:
+        """Writes from the front of the queue; False if the descriptor is full."""
+        front = self._queue[0]
+        if not isinstance(front, bytes):
+            piece = front.read(CHUNK_BYTES)
+            if not piece:
+                front.close()
+                self._queue.popleft()
+                return True
+            self._queue.appendleft(piece)
+            self.waiting += len(piece)
+            front = piece
+        written = self._write(front)
+        if self.broken:
+            return False
+        self.waiting -= written
+        if written == len(front):
+            self._queue.popleft()
+            return True
+        self._queue[0] = front[written:]
+        return False
+
+    def _write(self, data: bytes) -> int:
+        try:
+            return os.write(self.fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.broken = True
+            self._let_go()
+            return 0
+
+    def _let_go(self) -> None:
+        for item in self._queue:
+            if not isinstance(item, bytes):
+                item.close()
+        self._queue.clear()
+        self.waiting = 0
+
+
+class ClientOutlet(Outlet):
+    """The client's side: the server's bytes, and our own lines between its lines, never inside."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self._at_line_start = True
+        self._held: list[bytes] = []
+
+    def forward(self, chunk: bytes) -> None:
+        """Passes on what the server wrote, and lets held lines in at its next line's end."""
+        if self._held:
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                self.send(chunk[:end])
+                self.send(b"".join(self._held))
+                self._held.clear()
+                chunk = chunk[end:]
+                self._at_line_start = True
+                if not chunk:
+                    return
+        self._at_line_start = chunk.endswith(b"\n")
+        self.send(chunk)
+
+    def inject(self, line: bytes) -> None:
+        """Sends a line of our own, as soon as the server is between two of its lines."""
+        if self._at_line_start:
+            self.send(line)
+        else:
+            self._held.append(line)
+
+    def server_ended(self) -> None:
+        """Lets held lines out when the server will not end the line that it began."""
+        if self._held:
+            self._at_line_start = True
+            self.send(b"\n" + b"".join(self._held))
+            self._held.clear()

@@ -1,0 +1,126 @@
+"""Our refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint (D8).
+
+Most clients show the model only `error.message`, so it says in one or two sentences what happened,
+how to do better, with which arguments, and when. `error.data` carries the contract.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from subluminal.canonical import encode
+from subluminal.contracts import PACK_VERSION
+from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
+from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode
+
+_CODES = {
+    Action.BLOCK: "POLICY_BLOCKED",
+    Action.THROTTLE: "POLICY_THROTTLED",
+    Action.REJECT_WITH_HINT: "REJECT_WITH_HINT",
+    Action.TERMINATE_RUN: "RUN_TERMINATED",
+}
+_MAX_SHOWN_ARGS = 2_000
+"""Suggested arguments longer than this are left to `error.data`."""
+
+
+class RefusedCall(msgspec.Struct, frozen=True):
+    """What an error tells about the call that it answers."""
+
+    run_id: str
+    call_id: str
+    server_name: str
+    tool_name: str
+    args_hash: str
+    policy: PolicyRef
+
+
+class Renderer:
+    """Writes refusals. `codes` is config.settings' shim.codes."""
+
+    def __init__(self, codes: str = "pack") -> None:
+        self._uses_pack_codes = codes == "pack"
+
+    def error(self, request_id: Any, decision: Decision, call: RefusedCall) -> bytes:
+        """Returns one JSON-RPC error object, without a newline."""
+        name = _CODES[decision.action]
+        pack_code = ErrorCode[name]
+        code = pack_code if self._uses_pack_codes else McpErrorCode[name]
+        data = ErrorData(
+            subluminal=SubluminalErrorData(
+                v=PACK_VERSION,
+                action=decision.action,
+                rule_id=decision.rule_id,
+                reason_code=decision.reason_code,
+                summary=decision.summary,
+                run_id=call.run_id,
+                call_id=call.call_id,
+                server_name=call.server_name,
+                tool_name=call.tool_name,
+                args_hash=call.args_hash,
+                policy=call.policy,
+                backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
+                retry_advice=_throttle_advice(decision),
+                hint=UNSET if decision.hint is None else decision.hint,
+                terminate=UNSET if decision.terminate is None else decision.terminate,
+                code=UNSET if self._uses_pack_codes else int(pack_code),
+            )
+        )
+        return error_line(request_id, int(code), message_of(decision), data)
+
+
+def error_line(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
+    """Returns a JSON-RPC error with the request's own id."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (
+        encode(request_id),
+        msgspec.json.encode(error),
+    )
+
+
+def message_of(decision: Decision) -> str:
+    """What the model reads: summary, hint, suggested arguments, advice; in that order, once."""
+    said = _sentence(_opening(decision))
+    hint = decision.hint
+    if hint is not None:
+        if hint.hint_text not in said:
+            said += f" {_sentence(hint.hint_text)}"
+        said += _shown_args(hint)
+        if hint.retry_advice:
+            said += f" {_sentence(hint.retry_advice)}"
+    elif decision.action is Action.THROTTLE:
+        said += f" Retry after {decision.backoff_ms} ms."
+    elif decision.action is Action.TERMINATE_RUN:
+        said += " Stop: every further call of this run is refused."
+    return said
+
+
+def _opening(decision: Decision) -> str:
+    word = {
+        Action.BLOCK: "Blocked by policy",
+        Action.THROTTLE: "Throttled by policy",
+        Action.REJECT_WITH_HINT: "Rejected by policy",
+        Action.TERMINATE_RUN: "Run ended by policy",
+    }[decision.action]
+    rule = f" (rule {decision.rule_id})" if decision.rule_id else ""
+    return f"{word}{rule}: {decision.summary}"
+
+
+def _shown_args(hint: Hint) -> str:
+    if hint.suggested_args is None:
+        return ""
+    text = msgspec.json.encode(hint.suggested_args).decode()
+    return f" Suggested arguments: {text}." if len(text) <= _MAX_SHOWN_ARGS else ""
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _throttle_advice(decision: Decision) -> Any:
+    if decision.action is not Action.THROTTLE:
+        return UNSET
+    return f"retry after {decision.backoff_ms} ms"

@@ -1,0 +1,246 @@
+"""The server's lines, looked at after they were forwarded: which call they answer, and how.
+
+Chunks come in as they were read. Constant memory: a line is kept up to a bound, past which only its
+head, tail, size and hash remain. Knows no events and no policies.
+"""
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+_EDGE_BYTES = 1_024
+"""Enough of a line's head and tail to find an id there."""
+
+_ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
+# What SDKs write: Python and Rust put the id first, TypeScript puts it last.
+_ID_FIRST = re.compile(rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":')
+_ID_LAST = re.compile(rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$")
+_RESULT_FIRST = b'{"result":{'
+_IS_ERROR = re.compile(rb'"isError"\s*:\s*true')
+_INPUT_REQUIRED = b'"input_required"'
+
+
+class Line(Struct, frozen=True):
+    """One line of the server's. `text` is None where it was too large to keep."""
+
+    size: int
+    text: bytes | None
+    head: bytes = b""
+    tail: bytes = b""
+    stream_hash: str | None = None
+
+
+class Reply(Struct, frozen=True):
+    """An answer to a request of the client's."""
+
+    id: Any
+    size: int
+    result: bytes | None
+    """the result's text; None if it was too large to keep"""
+    is_error: bool = False
+    error_code: Any = None
+    error_message: str = ""
+    stream_hash: str | None = None
+    request_state: str | None = None
+    """set where the server wants more input first: the call is not over (D7)"""
+
+
+class _Envelope(Struct):
+    id: Any = UNSET
+    method: Any = UNSET
+    result: Raw = Raw(b"")
+    error: Raw = Raw(b"")
+
+
+class _Error(Struct):
+    code: Any = None
+    message: Any = ""
+
+
+class _Result(Struct):
+    isError: Any = False  # noqa: N815 - the wire's name
+    resultType: Any = None  # noqa: N815
+    requestState: Any = None  # noqa: N815
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
+_decode_error = msgspec.json.Decoder(_Error).decode
+_decode_result = msgspec.json.Decoder(_Result).decode
+_decode_id = msgspec.json.Decoder().decode
+
+
+class LineKeeper:
+    """Cuts chunks into lines, and keeps no more of a line than `max_bytes`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._hash: Any = None
+        self._head = b""
+        self._tail = b""
+        self._skipping = False
+
+    def feed(self, chunk: bytes, *, wanted: bool) -> Iterator[Line]:
+        """Yields the lines that end in this chunk.
+
+        `wanted`: whether an answer may come. A line that began when none could is not kept.
+        """
+        start = 0
+        while True:
+            end = chunk.find(b"\n", start)
+            if end < 0:
+                self._keep(chunk[start:] if start else chunk, wanted)
+                return
+            piece = chunk[start:end]
+            start = end + 1
+            if self._skipping or not (wanted or self._size):
+                self._skipping = False
+                continue
+            if self._size:
+                self._keep(piece, wanted)
+                yield self._line()
+            else:
+                yield self._whole(piece)
+
+    def _whole(self, piece: bytes) -> Line:
+        if len(piece) <= self._max_bytes:
+            return Line(len(piece), piece)
+        self._keep(piece, True)
+        return self._line()
+
+    def _keep(self, piece: bytes, wanted: bool) -> None:
+        if not piece or self._skipping:
+            return
+        if not self._size and not wanted:
+            self._skipping = True
+            return
+        self._size += len(piece)
+        if self._hash is not None:
+            self._hash.update(piece)
+            self._tail = (self._tail + piece[-_EDGE_BYTES:])[-_EDGE_BYTES:]
+            return
+        self._parts.append(piece)
+        if self._size > self._max_bytes:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        text = b"".join(self._parts)
+        self._parts = []
+        self._hash = sha256(text)
+        self._head, self._tail = text[:_EDGE_BYTES], text[-_EDGE_BYTES:]
+
+    def _line(self) -> Line:
+        if self._hash is None:
+            line = Line(self._size, b"".join(self._parts))
+        else:
+            line = Line(self._size, None, self._head, self._tail, self._hash.hexdigest())
+        self._parts, self._size, self._hash = [], 0, None
+        return line
+
+
+def replies_in(line: Line) -> list[Reply]:
+    """Returns the answers that a line holds; a line that is no answer holds none."""
+    if line.text is None:
+        return _large(line)
+    text = line.text
+    found = _ID_FIRST.match(text)
+    if found is not None:
+        body = text[found.end() : text.rfind(b"}")]
+        is_result = found.group(2) == b"result"
+        return _reply(line, _decode_id(found.group(1)), body, is_result)
+    if text.startswith(_RESULT_FIRST):
+        last = _ID_LAST.search(text, max(0, len(text) - _EDGE_BYTES))
+        if last is not None:
+            body = text[len(_RESULT_FIRST) - 1 : last.start() + 1]
+            return _reply(line, _decode_id(last.group(1)), body, True)
+    return _decoded(line, text)
+
+
+def _decoded(line: Line, text: bytes) -> list[Reply]:
+    first = text.lstrip()[:1]
+    try:
+        if first == b"{":
+            envelopes = [_decode_envelope(text)]
+        elif first == b"[":
+            envelopes = _decode_batch(text)
+        else:
+            return []
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return []
+    found: list[Reply] = []
+    for each in envelopes:
+        result, error = bytes(each.result), bytes(each.error)
+        if each.id is not UNSET and each.method is UNSET and (result or error):
+            found += _reply(line, each.id, result or error, bool(result))
+    return found
+
+
+def _reply(line: Line, request_id: Any, body: bytes, is_result: bool) -> list[Reply]:
+    if not is_result:
+        error = _error_of(body)
+        return [
+            Reply(
+                request_id,
+                line.size,
+                b"",
+                is_error=True,
+                error_code=error.code if isinstance(error.code, int | str) else None,
+                error_message=str(error.message),
+            )
+        ]
+    if not _IS_ERROR.search(body) and _INPUT_REQUIRED not in body:
+        return [Reply(request_id, line.size, body)]
+    result = _result_of(body)
+    waits = result.resultType == "input_required"
+    state = result.requestState if isinstance(result.requestState, str) else ""
+    return [
+        Reply(
+            request_id,
+            line.size,
+            body,
+            is_error=result.isError is True,
+            error_message="the tool reported an error" if result.isError is True else "",
+            request_state=state if waits else None,
+        )
+    ]
+
+
+def _error_of(body: bytes) -> _Error:
+    try:
+        return _decode_error(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return _Error()
+
+
+def _result_of(body: bytes) -> _Result:
+    try:
+        return _decode_result(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return _Result()
+
+
+def _large(line: Line) -> list[Reply]:
+    """Finds the id of an answer of which only the edges were kept."""
+    found = _ID_FIRST.match(line.head)
+    if found is None and line.head.startswith(_RESULT_FIRST):
+        found = _ID_LAST.search(line.tail)
+    if found is None:
+        return []
+    is_error = found.re is _ID_FIRST and found.group(2) == b"error"
+    is_error = is_error or bool(_IS_ERROR.search(line.tail) or _IS_ERROR.search(line.head))
+    return [
+        Reply(
+            _decode_id(found.group(1)),
+            line.size,
+            None,
+            is_error=is_error,
+            error_message="the answer was too large to inspect" if is_error else "",
+            stream_hash=line.stream_hash,
+        )
+    ]

@@ -1,0 +1,56 @@
+"""A client's line that is too large to inspect, kept on disk until it is decided (D6).
+
+The file has no name: nobody finds it, and it goes when we do.
+"""
+
+import os
+import tempfile
+
+from subluminal.config.places import make_private_dir
+
+
+class SpoolFull(Exception):
+    """The line is larger than the bound, or the disk is full."""
+
+
+class Spool:
+    """Bytes on disk: appended, then read once from the start."""
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._fd = _unnamed_file(directory)
+        self.size = 0
+        self._read_at = 0
+
+    def append(self, data: bytes) -> None:
+        """Adds bytes, or raises SpoolFull."""
+        if self.size + len(data) > self._max_bytes:
+            raise SpoolFull
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            raise SpoolFull from error
+        self.size += len(data)
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes; empty at the end."""
+        piece = os.pread(self._fd, size, self._read_at)
+        self._read_at += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """Frees the disk space."""
+        os.close(self._fd)
+
+
+def _unnamed_file(directory: str) -> int:
+    for place in (directory, tempfile.gettempdir()):
+        try:
+            fd, path = tempfile.mkstemp(prefix="spool-", dir=make_private_dir(place))
+        except OSError:
+            continue
+        os.unlink(path)
+        return fd
+    raise SpoolFull

@@ -1,0 +1,107 @@
+"""Compiles one policy file in a process of its own, so that no shim ever loads YAML (D16).
+
+`python -m subluminal.core.compile_helper NAME < bundle`: the snapshot on stdout, or exit code 1 and
+the first problems as text. `start` and `collect` are the shim's side.
+"""
+
+import os
+import sys
+from typing import NamedTuple
+
+MAX_SNAPSHOT_BYTES = 64 << 20
+MAX_PROBLEM_CHARS = 2_000
+
+
+class Compilation(NamedTuple):
+    """A running helper: its process and where its answer comes from."""
+
+    pid: int
+    fd: int
+    chunks: list[bytes]
+
+
+class Compiled(NamedTuple):
+    """A helper's answer: a snapshot's JSON, or what is wrong with the policy."""
+
+    snapshot: bytes | None
+    problem: str
+
+
+def start(name: str, bundle: bytes) -> Compilation:
+    """Starts a helper over `bundle`."""
+    read_in = _file_of(bundle)
+    out, their_out = os.pipe()
+    argv = [sys.executable, "-m", "subluminal.core.compile_helper", name]
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, read_in, 0),
+                (os.POSIX_SPAWN_DUP2, their_out, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+    finally:
+        os.close(read_in)
+        os.close(their_out)
+    os.set_blocking(out, False)
+    return Compilation(pid, out, [])
+
+
+def collect(running: Compilation) -> Compiled | None:
+    """Takes what the helper has written; its answer once it is done, else None."""
+    while True:
+        try:
+            chunk = os.read(running.fd, 65536)
+        except BlockingIOError:
+            return None
+        if not chunk:
+            break
+        running.chunks.append(chunk)
+    os.close(running.fd)
+    code = os.waitstatus_to_exitcode(os.waitpid(running.pid, 0)[1])
+    answer = b"".join(running.chunks)
+    if code == 0:
+        return Compiled(answer, "")
+    return Compiled(None, answer.decode("utf-8", "replace") or "the policy compiler crashed")
+
+
+def _file_of(data: bytes) -> int:
+    """An unnamed file holding `data`: unlike a pipe it takes any amount without a reader."""
+    fd = os.memfd_create("bundle", os.MFD_CLOEXEC)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def main() -> int:
+    """The helper's own side."""
+    from subluminal.errors import InvalidInput, SubluminalError
+    from subluminal.policy.compiling import compile_bundle
+    from subluminal.policy.loading import parse_bundle
+    from subluminal.policy.snapshot import Snapshot
+
+    name = sys.argv[1]
+    data = sys.stdin.buffer.read()
+    try:
+        if name.endswith(".json") and b'"policy_hash"' in data:
+            snapshot = Snapshot.from_json(data)
+        else:
+            snapshot = compile_bundle(parse_bundle(data, name).bundle)
+    except InvalidInput as error:
+        text = "; ".join(str(problem) for problem in error.problems)
+        sys.stdout.write(text[:MAX_PROBLEM_CHARS])
+        return 1
+    except SubluminalError as error:
+        sys.stdout.write(str(error)[:MAX_PROBLEM_CHARS])
+        return 1
+    sys.stdout.buffer.write(snapshot.to_json())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

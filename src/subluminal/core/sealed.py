@@ -1,0 +1,63 @@
+"""Small JSON files that only this home may have written: contents under a MAC (D13).
+
+What that stops is in the threat model: a file copied in from elsewhere or edited by mistake, not a
+process of the same user that reads the key.
+"""
+
+import hashlib
+import hmac
+import os
+
+from subluminal.config.places import make_private_dir
+
+_KEY_BYTES = 32
+
+
+def seal_key(state_dir: str) -> bytes:
+    """Returns this home's key, made on first use."""
+    path = os.path.join(make_private_dir(state_dir), "seal.key")
+    try:
+        return _read_key(path)
+    except FileNotFoundError:
+        pass
+    # Written aside and linked into place, so that nobody ever reads half a key.
+    aside = f"{path}.{os.getpid()}"
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(os.urandom(_KEY_BYTES))
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass  # another process was first
+    finally:
+        os.unlink(aside)
+    return _read_key(path)
+
+
+def _read_key(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_sealed(path: str, key: bytes, purpose: str, data: bytes) -> None:
+    """Writes data with its MAC, atomically. `purpose` keeps one kind from passing as another."""
+    make_private_dir(os.path.dirname(path))
+    aside = f"{path}.{os.getpid()}"
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(_mac(key, purpose, data) + b"\n" + data)
+    os.replace(aside, path)
+
+
+def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
+    """Reads data back; None if it is not there or was not sealed by this home."""
+    try:
+        with open(path, "rb") as file:
+            mac, _, data = file.read().partition(b"\n")
+    except OSError:
+        return None
+    return data if hmac.compare_digest(mac, _mac(key, purpose, data)) else None
+
+
+def _mac(key: bytes, purpose: str, data: bytes) -> bytes:
+    return hmac.new(key, purpose.encode() + b"\0" + data, hashlib.sha256).hexdigest().encode()
