@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tests.state.conftest import until
 
+from subluminal.state import layout
 from subluminal.state.errors import StateBusy
+from subluminal.state.storage import open_or_create
 
 
 def test_a_stopped_holder_does_not_freeze_the_others(state, start):
@@ -47,6 +49,37 @@ def test_a_forked_child_neither_shares_nor_keeps_its_parents_lock(state, start):
         assert state.take_seq() == 1
     parent.go()
     assert parent.hear() == ""
+
+
+@pytest.fixture
+def words(state_dir):
+    file = open_or_create(state_dir, "run")
+    yield file.words
+    file.close()
+
+
+def test_a_waiter_asks_to_go_first_and_takes_that_back_when_it_was_served(words, start):
+    holder = start("hold")
+    assert holder.hear() == "held"
+    waiter = start("churn")
+    assert waiter.hear() == "ready"
+    until(lambda: words[layout.W_WANTED] == waiter.pid, "the waiter asks")
+    holder.go()
+    until(lambda: words[layout.W_SEQ] > 0 and words[layout.W_WANTED] == 0, "it is served")
+
+
+def test_a_waiter_that_gives_up_takes_back_what_it_asked(state, words, start):
+    assert start("hold").hear() == "held"
+    with pytest.raises(StateBusy), state.locked():
+        pass
+    assert words[layout.W_WANTED] == 0
+
+
+def test_a_process_that_asked_to_go_first_and_died_holds_nobody_up_twice(state, words):
+    words[layout.W_WANTED] = 2**22 + 1
+    with state.locked():
+        assert state.take_seq() == 1
+    assert words[layout.W_WANTED] == 0
 
 
 def test_the_lock_is_free_after_an_exception(state, start):

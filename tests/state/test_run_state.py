@@ -3,15 +3,18 @@
 import os
 import random
 import signal
+import subprocess
+import sys
+from functools import partial
 
 import pytest
 from tests.state.conftest import until
-from tests.state.worker import PAIR_KEY, RECENT_NAMES, WINDOW_KEY, churned, recent_key
+from tests.state.worker import PAIR_KEY, RECENT_NAMES, WINDOW_KEY, churned, patiently, recent_key
 
 from subluminal import clock
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.state import layout
+from subluminal.state import layout, run_state
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState, Total, Totals
 
@@ -55,8 +58,7 @@ def test_processes_killed_while_writing_tear_nothing_and_block_nobody(state, sta
         assert victim.hear() == "ready"
         let_them_write(state, steps=chance.randrange(20, 400))
         victim.signal(signal.SIGKILL)
-        with state.locked():
-            n = check_churned(state, n)
+        n = patiently(state, partial(check_churned, state, n))
         victim.end()
     let_them_write(state, steps=100)
 
@@ -163,8 +165,6 @@ def test_every_change_needs_the_lock(state, change):
 
 def test_a_run_that_is_pruned_while_it_is_opened_is_made_anew(state_dir, state, monkeypatch):
     path, opened = state.path, []
-    from subluminal.state import run_state
-
     real = run_state.open_or_create
 
     def open_then_lose(*where):
@@ -185,3 +185,14 @@ def test_a_run_whose_lock_is_held_by_a_stopped_process_can_still_be_opened(state
     holder.signal(signal.SIGSTOP)
     with RunState.open(state_dir, "run") as other:
         assert other.terminated() is None
+
+
+def test_the_hot_path_loads_nothing_heavy():
+    """D16: a shim is started once per server, so what it imports is paid each time."""
+    heavy = {"asyncio", "json", "logging", "msgspec", "subprocess", "threading", "yaml"}
+    code = "import sys, subluminal.state.run_state; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "subluminal.state.table" in loaded
+    assert not heavy & set(loaded)

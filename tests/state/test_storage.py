@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from subluminal.errors import SubluminalError
-from subluminal.state import layout
+from subluminal.state import layout, storage
 from subluminal.state.errors import StateUnusable
 from subluminal.state.run_state import RunState
 from subluminal.state.storage import StateFile, open_or_create, state_path
@@ -168,6 +168,22 @@ def test_odd_run_ids_stay_in_the_directory_and_apart(state_dir):
             assert state.counters.read(0, b"k" * 16) == (number,)
             assert os.path.dirname(state.path) == os.path.join(state_dir, "runs")
     assert len(os.listdir(os.path.join(state_dir, "runs"))) == len(ids)
+
+
+def test_who_loses_the_race_to_create_a_run_uses_the_winners(state_dir, state, monkeypatch):
+    with state.locked():
+        state.take_seq()
+    real, missing = storage._open, [FileNotFoundError()]
+
+    def not_yet_there(path):
+        if missing:
+            raise missing.pop()
+        return real(path)
+
+    monkeypatch.setattr(storage, "_open", not_yet_there)
+    with RunState.open(state_dir, "run") as late, late.locked():
+        assert late.take_seq() == 2
+    assert len(os.listdir(os.path.dirname(state.path))) == 1
 
 
 def test_there_is_no_file_before_there_is_a_run(state_dir):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.counters_suite import RECENT, key_of
 
+from subluminal.contracts.counters import CountersFull
 from subluminal.state.errors import StateUnusable
 from subluminal.state.layout import PAGE_WORDS, WORD_BYTES, Shape, place_tables
 from subluminal.state.storage import StateFile, open_or_create
@@ -178,6 +179,26 @@ def test_a_chain_that_goes_round_is_damage():
         memory.words[PLACE.heads + head] = 2
     with pytest.raises(StateUnusable, match="contradict"):
         put(memory.table(), KEYS[7], ())
+
+
+def test_an_eviction_notices_a_chain_that_goes_round():
+    memory = prepared(FULL)
+    bucket = KEYS[0][0] & 1
+    new = bytes([KEYS[0][0] ^ 1]) * 32
+    memory.words[PLACE.heads + bucket] = 2
+    memory.words[PLACE.heads + 1 - bucket] = 0
+    memory.words[PLACE.slots + SMALL.slot_words + 1] = 2
+    with pytest.raises(StateUnusable, match="contradict"):
+        put(memory.table(), new, ())
+
+
+def test_a_table_that_does_not_evict_takes_no_more_than_it_holds():
+    (place,), _, _ = place_tables((SMALL._replace(evicts=False),), PAGE_WORDS)
+    table = Table(Memory(), place)
+    for key in KEYS[:4]:
+        put(table, key, (1,))
+    with pytest.raises(CountersFull, match="4 counters of this kind"):
+        put(table, KEYS[4], (1,))
 
 
 @pytest.mark.parametrize("commit", [100 << 1, -1])

@@ -4,6 +4,10 @@ A record lock belongs to the process. The kernel frees it when the process dies,
 and a forked child does not inherit it: with flock(2) a child would keep its dead parent's lock, and
 would not exclude a living one. The price: closing *any* descriptor of the file frees it, and it
 does not exclude threads of one process, so a process opens a run once and uses it from one thread.
+
+Only a waiter that sleeps in the kernel is served in order, and that wait cannot be bounded without
+a signal. So waiters try again and again, and one that fails for long writes its pid into the file:
+the others then let it go first. It is a courtesy: wrong or lost, it costs two milliseconds.
 """
 
 import fcntl
@@ -11,13 +15,17 @@ import os
 import time
 
 from subluminal.state.errors import StateBusy
+from subluminal.state.layout import W_WANTED
+from subluminal.state.storage import StateFile
 
 LOCK_WAIT_MS = 50
 """Far above any honest hold (tens of microseconds), far below what a client notices."""
 
-_FIRST_PAUSE_S = 0.00005
-_LAST_PAUSE_S = 0.0005
-"""Short, so that a hundred tries fit into the bound and nobody starves in a crowd."""
+_PAUSE_S = 0.00005
+_PATIENCE_S = 0.0005
+"""How long a waiter tries before it asks to go first."""
+_MAX_COURTESIES = 20
+"""Pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
 
 _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
 
@@ -25,19 +33,18 @@ _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
 class RunLock:
     """A context manager, not re-entrant. `held` says whether this process is inside."""
 
-    __slots__ = ("_fd", "_path", "held")
+    __slots__ = ("_fd", "_path", "_words", "held")
 
-    def __init__(self, fd: int, path: str) -> None:
-        self._fd = fd
-        self._path = path
+    def __init__(self, file: StateFile) -> None:
+        self._fd = file.fd
+        self._path = file.path
+        self._words = file.words
         self.held = False
 
     def __enter__(self) -> None:
         if self.held:
             raise RuntimeError("the lock of a run is not re-entrant")
-        try:
-            fcntl.lockf(self._fd, _TRY)
-        except BlockingIOError:
+        if self._words[W_WANTED] or not self._try():
             self._wait()
         self.held = True
 
@@ -50,17 +57,32 @@ class RunLock:
         if not self.held:
             raise RuntimeError("the state of a run is changed only under its lock")
 
+    def _try(self) -> bool:
+        try:
+            fcntl.lockf(self._fd, _TRY)
+        except BlockingIOError:
+            return False
+        return True
+
     def _wait(self) -> None:
-        deadline = time.monotonic() + LOCK_WAIT_MS / 1000
-        pause = _FIRST_PAUSE_S
+        words, own_pid = self._words, os.getpid()
+        began, first, courtesies = time.monotonic(), 0, 0
         # On a single CPU the holder needs ours to finish.
         os.sched_yield()
-        while True:
-            try:
-                fcntl.lockf(self._fd, _TRY)
-                return
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise StateBusy(self._path, LOCK_WAIT_MS) from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LAST_PAUSE_S)
+        try:
+            while True:
+                if words[W_WANTED] != first:
+                    first, courtesies = words[W_WANTED], 0
+                may_try = first in (0, own_pid)
+                if may_try and self._try():
+                    return
+                courtesies += not may_try
+                waited = time.monotonic() - began
+                if waited >= LOCK_WAIT_MS / 1000:
+                    raise StateBusy(self._path, LOCK_WAIT_MS)
+                if courtesies >= _MAX_COURTESIES or (may_try and waited >= _PATIENCE_S):
+                    words[W_WANTED] = own_pid
+                time.sleep(_PAUSE_S)
+        finally:
+            if words[W_WANTED] == own_pid:
+                words[W_WANTED] = 0

@@ -48,7 +48,7 @@ def _prune_one(path: str, before_ms: int) -> bool:
 def _remove_if_stale(file: storage.StateFile, before_ms: int) -> bool:
     # INVARIANT: judged and removed under the lock, under which a shim that opens the run marks it
     # as used and looks whether it is still there.
-    with RunLock(file.fd, file.path):
+    with RunLock(file):
         if file.words[layout.W_LAST_USED_MS] > before_ms or ShimTable(file).live():
             return False
         os.unlink(file.path)

@@ -61,7 +61,7 @@ class RunState:
         """
         while True:
             file = open_or_create(state_dir, run_id)
-            lock = RunLock(file.fd, file.path)
+            lock = RunLock(file)
             if _is_kept(file, lock):
                 return cls(file, lock)
             file.close()
