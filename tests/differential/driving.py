@@ -13,6 +13,7 @@ from subluminal.contracts.vocabulary import Layer, Status
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
+from subluminal.policy.snapshot import Snapshot
 
 START_MS = 1_794_520_740_000
 """2026-11-12T21:59Z, a Thursday: near an hour and a day that generated rules ask for."""
@@ -25,13 +26,20 @@ def hash_of(args: dict[str, Any] | None) -> str:
     return "0" * 64 if args is None else args_hash(args)
 
 
+def compiled(layers: Layers) -> list[tuple[Layer, Snapshot]]:
+    return [(Layer(name), compile_bundle(bundle_of(bundle))) for name, bundle in layers]
+
+
+def identity_of(data: dict[str, Any]) -> Identity:
+    return msgspec.convert(data, Identity)
+
+
 class Product:
     """Compile and evaluate, with counters in memory."""
 
     def __init__(self, layers: Layers, identity: dict[str, Any]) -> None:
-        compiled = [(Layer(name), compile_bundle(bundle_of(bundle))) for name, bundle in layers]
         self.counters = MemoryCounters()
-        self.engine = Engine(compiled, msgspec.convert(identity, Identity))
+        self.engine = Engine(compiled(layers), identity_of(identity))
 
     def call(self, step: dict[str, Any], wall_ms: int, mono_ms: int) -> tuple[Answer, Evaluation]:
         args = step["args"]

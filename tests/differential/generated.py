@@ -121,6 +121,23 @@ def access(choose: Chooser, actions: list[str], code: str) -> Data:
     return effect | ({"require": choose.one(REQUIREMENTS)} if choose.rarely() else {})
 
 
+def suggestion(choose: Chooser) -> Data:
+    match choose.below(4):
+        case 0:
+            return {"set": choose.one(VALUES)}
+        case 1:
+            return {"remove": True}
+        case 2:
+            return {"one_of": choose.some(VALUES, 1, 3)}
+    ends = bounds(choose)
+    return {f"clamp_{end}": number for end, number in ends.items()}
+
+
+def denial(choose: Chooser) -> Data:
+    effect = access(choose, ["BLOCK", "REJECT_WITH_HINT"], "NO")
+    return effect | choose.fields(suggest=lambda: choose.by_key(lambda: suggestion(choose)))
+
+
 def budget(choose: Chooser) -> Data:
     limits = {"limit_calls": choose.below(5), "limit_cost_units": choose.below(5) * 2}
     if choose.below(3):
@@ -173,7 +190,7 @@ def dedupe(choose: Chooser) -> Data:
 
 EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "allow": lambda choose: access(choose, ["ALLOW"], "OK"),
-    "deny": lambda choose: access(choose, ["BLOCK", "REJECT_WITH_HINT"], "NO"),
+    "deny": denial,
     "budget": lambda choose: {"budget": budget(choose)},
     "rate_limit": lambda choose: {"rate_limit": rate_limit(choose)},
     "breaker": lambda choose: {"breaker": breaker(choose)},
