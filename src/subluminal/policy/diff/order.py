@@ -23,44 +23,50 @@ def order_changes(
     if places == sorted(places):
         return
     told: set[str] = set()
-    for change in _flips(kept):
+    partners: set[str] = set()
+    for change, partner in _flips(kept):
         if change.rule_id not in told:
-            told.add(str(change.rule_id))
             yield change
+        told.add(str(change.rule_id))
+        partners.add(partner)
     steady = _longest_rising(places)
     for place, rule in kept:
-        if place not in steady and rule.rule_id not in told:
+        # Of two rules that changed places, one is told, in words that name the other.
+        if place not in steady and rule.rule_id not in told | partners:
             yield _moved(rule, NEUTRAL, "moved to another place")
 
 
-def _flips(kept: list[tuple[int, AnyRule]]) -> Iterator[Change]:
-    """Pairs of rules whose order was turned round and matters."""
+def _flips(kept: list[tuple[int, AnyRule]]) -> list[tuple[Change, str]]:
+    """Rules whose order was turned round and matters, each with the other; loosening first."""
     bound = [entry for entry in kept if _depends_on_order(entry[1])]
-    found: list[Change] = []
+    found: list[tuple[Change, str]] = []
     for index, (upper_place, upper) in enumerate(bound):
         for lower_place, lower in bound[index + 1 :]:
             if lower_place < upper_place:
                 found += _meaning(upper, lower)
-    yield from sorted(found, key=lambda change: change.severity is not LOOSENS)
+    return sorted(found, key=lambda flip: flip[0].severity is not LOOSENS)
 
 
 def _depends_on_order(rule: AnyRule) -> bool:
     return isinstance(rule, AllowRule | DenyRule | TagRule) or bool(rule.match.risk_class)
 
 
-def _meaning(upper: AnyRule, lower: AnyRule) -> list[Change]:
+def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
     """What it means that `upper` now stands above `lower`."""
+    upper_name, lower_name = quoted(upper.rule_id), quoted(lower.rule_id)
     if may_shield(upper, lower):
-        return [_moved(upper, LOOSENS, f"moved above the deny {quoted(lower.rule_id)}")]
-    if may_shield(lower, upper):
-        return [_moved(upper, TIGHTENS, f"moved above the allow {quoted(lower.rule_id)}")]
-    if isinstance(upper, TagRule) and uses(lower, upper.effect.tag.add_risk_class):
+        change = _moved(upper, LOOSENS, f"moved above the deny {lower_name}")
+    elif may_shield(lower, upper):
+        change = _moved(upper, TIGHTENS, f"moved above the allow {lower_name}")
+    elif isinstance(upper, TagRule) and uses(lower, upper.effect.tag.add_risk_class):
         severity = LOOSENS if isinstance(lower, AllowRule) else TIGHTENS
-        return [_moved(upper, severity, f"moved above {quoted(lower.rule_id)}, which uses it")]
-    if isinstance(lower, TagRule) and uses(upper, lower.effect.tag.add_risk_class):
+        change = _moved(upper, severity, f"moved above {lower_name}, which uses it")
+    elif isinstance(lower, TagRule) and uses(upper, lower.effect.tag.add_risk_class):
         severity = TIGHTENS if isinstance(upper, AllowRule) else LOOSENS
-        return [_moved(lower, severity, f"moved below {quoted(upper.rule_id)}, which uses it")]
-    return []
+        change = _moved(lower, severity, f"moved below {upper_name}, which uses it")
+    else:
+        return []
+    return [(change, lower.rule_id if change.rule_id == upper.rule_id else upper.rule_id)]
 
 
 def _moved(rule: AnyRule, severity: Severity, summary: str) -> Change:

@@ -1,0 +1,72 @@
+"""Rules that changed places."""
+
+from tests.policy.bundles import bundle, rule, tools
+
+from subluminal.policy.diff.rules import rule_changes
+
+ALLOW, DENY, BUDGET = rule("allow"), rule("deny"), rule("budget")
+TAG = rule("tag")
+LIMIT = rule("budget", "limit", match={"risk_class": ["write_like"]})
+
+
+def told(old, new) -> list[tuple[str | None, str, str]]:
+    found = rule_changes(bundle(*old).rules, bundle(*new).rules)
+    return [(change.rule_id, str(change.severity), change.summary) for change in found]
+
+
+def test_an_allow_that_moves_above_a_deny_loosens():
+    assert told([DENY, ALLOW], [ALLOW, DENY]) == [
+        ("allow", "critical", "moved above the deny `deny`")
+    ]
+
+
+def test_a_deny_that_moves_above_an_allow_tightens():
+    assert told([ALLOW, DENY], [DENY, ALLOW]) == [("deny", "warn", "moved above the allow `allow`")]
+
+
+def test_rules_that_cannot_meet_may_change_places():
+    allow, deny = rule("allow", match=tools("x")), rule("deny", match=tools("y"))
+    ((_, severity, summary),) = told([deny, allow], [allow, deny])
+    assert (severity, summary) == ("info", "moved to another place")
+
+
+def test_a_tag_below_its_users_no_longer_serves_them():
+    assert told([TAG, LIMIT], [LIMIT, TAG]) == [
+        ("tag", "critical", "moved below `limit`, which uses it")
+    ]
+    assert told([LIMIT, TAG], [TAG, LIMIT]) == [
+        ("tag", "warn", "moved above `limit`, which uses it")
+    ]
+
+
+def test_a_tag_above_an_allow_that_uses_it_loosens():
+    allow = rule("allow", match={"risk_class": ["write_like"]})
+    assert told([allow, TAG], [TAG, allow])[0][1] == "critical"
+    assert told([TAG, allow], [allow, TAG])[0][1] == "warn"
+
+
+def test_other_moves_are_for_information():
+    assert told([BUDGET, DENY, TAG], [DENY, TAG, BUDGET]) == [
+        ("budget", "info", "moved to another place")
+    ]
+
+
+def test_only_the_worst_move_of_a_rule_is_told():
+    first, second = rule("deny", "one"), rule("deny", "two")
+    assert told([first, second, ALLOW], [ALLOW, first, second]) == [
+        ("allow", "critical", "moved above the deny `one`")
+    ]
+
+
+def test_disabled_and_new_rules_do_not_count_as_moved():
+    off = rule("deny", "off", enabled=False)
+    assert told([off, ALLOW], [ALLOW, off]) == []
+    assert told([BUDGET], [rule("dedupe"), BUDGET])[0][2] == "added (dedupe)"
+
+
+def test_a_renamed_rule_is_followed():
+    found = told([rule("deny", "a"), ALLOW], [ALLOW, rule("deny", "b")])
+    assert [(severity, summary) for _, severity, summary in found] == [
+        ("info", "renamed from `a`"),
+        ("critical", "moved above the deny `b`"),
+    ]

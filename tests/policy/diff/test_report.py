@@ -1,0 +1,61 @@
+"""Reports of a diff: text, Markdown ready to post, JSON."""
+
+import msgspec
+from tests.policy.bundles import bundle, rule
+
+from subluminal.policy.diff.report import as_markdown, as_text, report
+from subluminal.policy.diffing import diff
+
+
+def of(old, new):
+    return report(old, new, diff(old, new))
+
+
+OLD = bundle(rule("deny", "no|pipes`", message="m"))
+NEW = bundle(version="2", policy_id="q")
+
+
+def test_text():
+    assert as_text(of(OLD, NEW)) == [
+        "`p` to `q` `1` to `2`: 1 critical, 1 warn, 1 info",
+        "  critical  rule `no|pipes'`: removed (deny)",
+        "  warn      policy_id changed from `p` to `q`",
+        "  info      version changed from `1` to `2`",
+    ]
+
+
+def test_markdown_is_a_table_that_values_cannot_break():
+    assert as_markdown(of(OLD, NEW)) == [
+        "### Policy `p` to `q` `1` to `2`",
+        "",
+        "1 critical, 1 warn, 1 info.",
+        "",
+        "| severity | rule | change |",
+        "|---|---|---|",
+        "| **critical** | `no\\|pipes'` | removed (deny) |",
+        "| warn |  | policy_id changed from `p` to `q` |",
+        "| info |  | version changed from `1` to `2` |",
+    ]
+
+
+def test_no_change_is_said_as_such():
+    same = of(OLD, OLD)
+    assert same.severity is None
+    assert as_text(same) == ["`p` `1`: no changes"]
+    assert as_markdown(same) == ["### Policy `p` `1`", "", "No changes."]
+
+
+def test_json_has_the_contracts_names():
+    found = msgspec.to_builtins(of(OLD, NEW))
+    assert found["severity"] == "critical"
+    assert found["counts"] == {"critical": 1, "warn": 1, "info": 1}
+    assert set(found["old"]) == {"policy_id", "policy_version", "policy_hash"}
+    assert found["changes"][0]["kind"] == "rule_removed"
+    assert found["changes"][0]["old"]["rule_id"] == "no|pipes`"
+
+
+def test_long_and_many_lined_values_stay_on_one_line():
+    changed = bundle(rule("deny", "r", message="a\nb" * 100))
+    lines = as_text(of(bundle(rule("deny", "r")), changed))
+    assert "\n" not in lines[1]
+    assert len(lines[1]) < 200
