@@ -1,11 +1,13 @@
 # `make demo` and `make test` are all that a newcomer needs; both install what they use.
-.PHONY: setup demo test check format schema docs bench cover lock clean
+.PHONY: help setup demo test check format schema docs bench cover matrix lock clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-UV_VERSION := 0.13.7
+# Packages that decide: every branch of them is tested by their own tests.
+PURE := canonical contracts
+PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*
 export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -15,13 +17,17 @@ help:
 ## make setup    the command at .venv/bin/sub, with every tool of the repository
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
+$(VENV)/.ready: requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sub needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
 	$(BIN)/uv pip install --quiet --require-hashes -r requirements/dev.txt
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
+
+## make demo     a walk through the contracts and the hash
+demo: setup
+	$(BIN)/python examples/contracts_walk.py
 
 ## make check    ruff, mypy --strict, import-linter
 check: setup
@@ -31,8 +37,32 @@ check: setup
 	$(BIN)/lint-imports --no-logo
 
 ## make test     everything
-test: setup
-	$(BIN)/pytest -n 2 --dist loadgroup
+test: cover
+	$(BIN)/pytest -n 2 --dist loadgroup $(PURE:%=--ignore=tests/%)
+
+## make cover    the tests of the deciding packages, which must reach every branch
+cover: setup
+	$(BIN)/coverage run --source=subluminal -m pytest $(PURE:%=tests/%)
+	$(BIN)/coverage report --fail-under=100 --include='$(PURE_FILES)'
+
+## make matrix   make test on every supported Python that is on the PATH
+matrix:
+	@for version in 3.11 3.12 3.13; do \
+	  if python$$version -c pass 2>/dev/null; then \
+	    $(MAKE) VENV=.venv-$$version PYTHON=python$$version test || exit 1; \
+	  else echo "python$$version is not here"; fi; done
+
+## make bench    ratios against their bars; NAME=args_hash for one
+bench: setup
+	$(BIN)/python -m bench $(NAME)
+
+## make schema   schema/*.json from the contracts
+schema: setup
+	$(BIN)/python -m tools.generated schema
+
+## make docs     docs/reference from the code
+docs: setup
+	$(BIN)/python -m tools.generated docs
 
 ## make format   what ruff can mend
 format: setup
@@ -41,6 +71,10 @@ format: setup
 
 ## make lock     requirements/*.txt from requirements/*.in, with hashes
 lock: setup
-	for name in dev; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	for name in bootstrap dev; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  requirements/$$name.in -o requirements/$$name.txt; done
+
+## make clean    what make setup made
+clean:
+	rm -rf $(VENV) .venv-3.* .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,18 @@
+"""What a command costs before it does anything, against a bare interpreter."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.harness import Result, command, interleaved
+
+SUB = str(Path(sys.executable).with_name("sub"))
+
+
+def measure() -> Iterator[Result]:
+    """The installed command, as a shell starts it."""
+    bare, version = interleaved(
+        [command(sys.executable, "-c", "pass"), command(SUB, "version")], rounds=40
+    )
+    detail = f"{version * 1e3:.1f} ms against {bare * 1e3:.1f} ms"
+    yield Result("sub version over python -c pass", version / bare, 3.0, False, detail)
