@@ -5,7 +5,7 @@ is the only thing that a killed process cannot leave half done. A change here ra
 
     header | shims | bucket heads and stamps | slots | spill        (4 KiB aligned; 12 MiB, sparse)
 
-Everything before the slots is backed by disk blocks from the start (144 KiB); slots and spill when
+Everything before the slots is backed by disk blocks from the start (124 KiB); slots and spill when
 they are first used.
 """
 
