@@ -2,8 +2,6 @@
 
 import fnmatch
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import casbin
 
@@ -28,12 +26,9 @@ def decider(refusals: Sequence[Refusal], tool: str) -> Callable[[], bool]:
         rule.regex or fnmatch.translate(f"{rule.glob}{'?' * 9 if rule.key else ''}")
         for rule in refusals
     ]
-    lines = [f'p, *, "{pattern}", deny' for pattern in patterns]
-    with TemporaryDirectory() as folder:
-        model, policy = Path(folder, "model.conf"), Path(folder, "policy.csv")
-        model.write_text(MODEL)
-        policy.write_text("\n".join(["p, *, .*, allow", *lines]))
-        enforcer = casbin.Enforcer(str(model), str(policy))
+    model = casbin.Enforcer.new_model(text=MODEL)
+    enforcer = casbin.Enforcer(model)
+    enforcer.add_policies([["*", ".*", "allow"], *(["*", pattern, "deny"] for pattern in patterns)])
 
     def decide() -> bool:
         return bool(enforcer.enforce(SERVER, tool))
