@@ -38,6 +38,18 @@ COMMANDS: dict[str, Command | Group] = {
             "diff": _command("what changed, with severity", "policy_diff"),
         },
     ),
+    "secrets": Group(
+        "values that servers get and agents never see",
+        {
+            "add": _command("store a value, from a prompt or stdin", "secrets_add"),
+            "get": _command("what is known of a secret; --reveal asks first", "secrets_get"),
+            "list": _command("every secret, who uses it, when it last worked", "secrets_list"),
+            "remove": _command("delete a value", "secrets_remove"),
+            "rename": _command("another name for the same value", "secrets_rename"),
+            "check": _command("resolve all bindings, print no value", "secrets_check"),
+            "scan": _command("look for secrets in what was recorded", "secrets_scan"),
+        },
+    ),
     "completion": _command("print a shell's completion script", "completion"),
     "__complete": _command("candidates for the shell", "complete", hidden=True),
 }

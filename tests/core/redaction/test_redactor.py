@@ -186,3 +186,21 @@ def test_json_stays_json_whatever_the_pattern(value: object, pattern: str) -> No
     redactor = Redactor(shapes=(), patterns=[RedactPattern(name="p", pattern=pattern)])
     for text in (json.dumps([value]), json.dumps({"k": value}, ensure_ascii=False)):
         json.loads(redactor.redact(text)[0])
+
+
+def test_masks_that_shrink_a_text_do_not_show_what_was_not_searched_to_its_end() -> None:
+    """What is cut off may be the rest of a secret; so nothing near the end of the window shows."""
+    redactor = only("A" * 3000, TOKEN)
+    for pad in range(0, 60, 7):
+        text = "A" * 3000 + "x" * (100 + redactor.hold_back_bytes - 3000 - pad) + TOKEN * 3
+        preview = redactor.preview(text, 100)
+        assert preview.truncated
+        assert TOKEN[:4] not in preview.text
+
+
+@given(st.text(), st.integers(0, 12))
+def test_a_preview_is_a_beginning_of_the_text(text: str, size: int) -> None:
+    preview = Redactor(shapes=()).preview(text, size)
+    assert text.startswith(preview.text)
+    assert len(preview.text.encode("utf-8", "surrogatepass")) <= size
+    assert preview.truncated == (len(text.encode("utf-8", "surrogatepass")) > size)

@@ -26,12 +26,17 @@ def view_of(data: bytes) -> bytes:
 
 
 def whole_escapes(view: bytes, span: Span) -> Span:
-    """Widens a span so that it cuts no escape and no character in half."""
+    """Widens a span so that it cuts no escape in half."""
     start, end = span
-    start, end = _escape_start(view, start), _escape_end(view, end)
-    while start > 0 and view[start] & 0xC0 == 0x80:
+    return _escape_start(view, start), _escape_end(view, end)
+
+
+def whole_chars(data: bytes, span: Span) -> Span:
+    """Widens a span so that it cuts no UTF-8 character in half."""
+    start, end = span
+    while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
-    while end < len(view) and view[end] & 0xC0 == 0x80:
+    while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     return start, end
 

@@ -102,6 +102,14 @@ class Matcher:
         return options
 
 
+def after_open_hits(hits: Sequence[Hit], cut: int) -> int:
+    """Moves a cut behind the hits that lie across it."""
+    for hit in hits:
+        if hit.start < cut:
+            cut = max(cut, hit.end)
+    return cut
+
+
 def check_pattern(name: str, pattern: str) -> None:
     """Refuses a pattern that RE2 cannot run, or that would mask nothing or everything."""
     import re2

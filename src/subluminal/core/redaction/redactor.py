@@ -10,7 +10,14 @@ from typing import NamedTuple
 from subluminal.config.settings import RedactPattern, RedactSettings
 from subluminal.core.redaction import json_text
 from subluminal.core.redaction.forms import EXPANSION, forms_of
-from subluminal.core.redaction.matching import Hit, Matcher, TooManyHits, Wanted, check_pattern
+from subluminal.core.redaction.matching import (
+    Hit,
+    Matcher,
+    TooManyHits,
+    Wanted,
+    after_open_hits,
+    check_pattern,
+)
 from subluminal.core.redaction.shapes import SHAPES, Shape
 from subluminal.secrets.value import SecretValue
 
@@ -89,12 +96,19 @@ class Redactor:
 
     def preview(self, text: str, max_bytes: int) -> Preview:
         """Redacts, then cuts to at most `max_bytes`: a secret across the cut leaves no half."""
-        data = text.encode("utf-8", "surrogatepass")
-        window = data[: max_bytes + self.hold_back_bytes]
-        masked, names = self.redact_bytes(window)
-        if len(window) == len(data) and len(masked) <= max_bytes:
-            return Preview(masked.decode("utf-8", "surrogatepass") if names else text, False, names)
-        return Preview(_cut(masked, max_bytes), True, names)
+        bound = max_bytes + self.hold_back_bytes
+        window = text[:bound].encode("utf-8", "surrogatepass")
+        if len(window) <= max_bytes and len(text) <= bound:
+            masked, names = self.redact_bytes(window)
+            return Preview(_cut(masked, max_bytes), len(masked) > max_bytes, names)
+        try:
+            hits = self.find(window)
+        except TooManyHits:
+            return Preview(self._mark(TOO_MANY).decode(), True, (TOO_MANY,))
+        # What lies near the end of the window may be the beginning of something: it is not shown.
+        end = after_open_hits(hits, max_bytes)
+        hits = [hit for hit in hits if hit.end <= end]
+        return Preview(_cut(self.mask(window[:end], hits), max_bytes), True, self.names_of(hits))
 
     def find(self, data: bytes) -> list[Hit]:
         """Returns every hit, in order of place."""
@@ -114,7 +128,7 @@ class Redactor:
         view = json_text.view_of(data) if json_text.looks_like_json(data) else None
         parts = []
         at = 0
-        for start, end, index in _merged(hits, view):
+        for start, end, index in _merged(data, hits, view):
             for (begin, stop), needs_quotes in _content(data, view, (start, end)):
                 if stop <= at:
                     continue
@@ -147,12 +161,13 @@ def _shape_wanted(prefilter: bytes, pattern: bytes) -> Wanted:
     return Wanted(prefilter, lambda: pattern)
 
 
-def _merged(hits: Sequence[Hit], view: bytes | None) -> list[Hit]:
+def _merged(data: bytes, hits: Sequence[Hit], view: bytes | None) -> list[Hit]:
     merged: list[Hit] = []
     for hit in hits:
-        start, end = hit.start, hit.end
+        span = hit.start, hit.end
         if view is not None:
-            start, end = json_text.whole_escapes(view, (start, end))
+            span = json_text.whole_escapes(view, span)
+        start, end = json_text.whole_chars(data, span)
         if merged and start <= merged[-1].end:
             last = merged.pop()
             # Values come before shapes in the table, and say more.
@@ -190,9 +205,15 @@ def _harmless(data: bytes, hit: Hit) -> bool:
 
 
 def _cut(data: bytes, max_bytes: int) -> str:
-    while max_bytes > 0 and data[max_bytes : max_bytes + 1] and data[max_bytes] & 0xC0 == 0x80:
-        max_bytes -= 1
-    return data[:max_bytes].decode("utf-8", "surrogatepass")
+    """The text up to a bound, without the half of a character that the bound may leave."""
+    data = data[:max_bytes]
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            length = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            data = data if length <= back else data[:-back]
+            break
+    return data.decode("utf-8", "surrogatepass")
 
 
 def _safe(name: str) -> str:

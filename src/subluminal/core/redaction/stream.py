@@ -4,7 +4,7 @@ Holds back as much as a secret can need to show itself, so that one split across
 Bounded: never keeps more than MAX_HELD_BYTES, whatever arrives.
 """
 
-from subluminal.core.redaction.matching import Hit, TooManyHits
+from subluminal.core.redaction.matching import Hit, TooManyHits, after_open_hits
 from subluminal.core.redaction.redactor import TOO_MANY, Redactor
 
 MAX_HELD_BYTES = 262_144
@@ -41,7 +41,7 @@ class StreamRedactor:
         if len(held) <= MAX_HELD_BYTES:
             ready = _before_open_hits(hits, ready, len(held))
         else:
-            ready = _after_open_hits(hits, ready)
+            ready = after_open_hits(hits, ready)
         out = [hit for hit in hits if hit.end <= ready]
         self.names.update(self._redactor.names_of(out))
         self._held = held[ready:]
@@ -55,12 +55,4 @@ def _before_open_hits(hits: list[Hit], ready: int, length: int) -> int:
     for hit in reversed(hits):
         if hit.start < ready < hit.end:
             ready = hit.start
-    return ready
-
-
-def _after_open_hits(hits: list[Hit], ready: int) -> int:
-    """Moves the cut behind the hits that lie across it: they have grown long enough."""
-    for hit in hits:
-        if hit.start < ready:
-            ready = max(ready, hit.end)
     return ready
