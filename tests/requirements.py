@@ -104,8 +104,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     # 4 Secrets
     "4.1:binding-fields": Requirement("4.1", "a secret binding's fields; redact defaults to true"),
     "4.1:injected": Requirement("4.1", "each shim MUST support secret bindings at spawn", SECRETS),
-    "4.1:not-logged": Requirement("4.1", "the shim MUST NOT log secret values", SECRETS),
-    "4.1:not-previewed": Requirement("4.1", "secrets MUST NOT show in previews", SECRETS),
+    "4.1:not-logged": Requirement("4.1", "the shim MUST NOT log secret values"),
+    "4.1:not-previewed": Requirement("4.1", "secrets MUST NOT show in previews"),
     "4.1:metadata-only": Requirement("4.1", "secret_injection carries metadata only"),
     # 5 Identity
     "5:variables": Requirement("5", "the five SUB_* variables"),

@@ -1,6 +1,6 @@
 """`misfits`: every mistake of a person is told at once, in words, with a suggestion."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -227,3 +227,9 @@ def test_literals_outside_a_struct() -> None:
 def test_a_tolerant_struct_takes_unknown_fields_and_any_value() -> None:
     value = {"hint_text": "x", "suggested_args": {"a": object()}, "new_in_v9": 1}
     assert misfits(value, Hint) == []
+
+
+def test_a_number_below_its_bound_is_told() -> None:
+    bounded = Annotated[int, msgspec.Meta(ge=1)]
+    assert told(0, bounded) == [("", "expected a whole number of at least 1, got `0`", None)]
+    assert told(1, bounded) == []
