@@ -70,6 +70,11 @@ class Ruling(Struct):
         """Whether the adapter forwards the call."""
         return self.evaluation.forwarded
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a breaker wants to know how the call ends, even if it ends well."""
+        return any(visit.watches for visit in self.evaluation.visits)
+
 
 class Outcome(Struct, frozen=True):
     """How a call ended, in no protocol's words."""
@@ -136,15 +141,16 @@ class Enforcer:
             pass  # it is recorded below all the same
         return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, None)
 
-    def finish(self, ruling: Ruling, outcome: Outcome) -> None:
+    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Learns and records how a call ended. Idempotent: a late second end changes nothing.
 
-        The end event is buffered; `flush` or the next `begin` writes it.
+        The end event is buffered; `flush` or the next `begin` writes it. `at_ns` is when it ended
+        by the monotonic clock, if that was not just now.
         """
         if ruling.finished:
             return
         ruling.finished = True
-        mono_ns = time.monotonic_ns()
+        mono_ns = time.monotonic_ns() if at_ns is None else at_ns
         latency_ms = max(0, mono_ns - ruling.started_ns) // 1_000_000
         self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
         preview = self._previews.result(outcome.result)
@@ -299,8 +305,7 @@ class Enforcer:
 
     def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> None:
         evaluation = ruling.evaluation
-        watched = any(visit.watches for visit in evaluation.visits)
-        if status is Status.OK and not watched:
+        if status is Status.OK and not ruling.is_watched:
             return
         try:
             with self._state.locked():

@@ -33,7 +33,7 @@ class Visit(Struct):
     wall_ms: int
     mono_ms: int
     access_settled: bool = False
-    recent_suffix: bytes = b""
+    recent_half: bytes = b""
     """half of args_hash, once a rule has asked for it"""
     classes: frozenset[str] = frozenset()
     """risk classes beyond those that names alone give"""
@@ -46,11 +46,12 @@ class Visit(Struct):
 
     def recent_key(self, prefix: bytes) -> bytes:
         """Names what a rule remembers about exactly these arguments."""
-        if not self.recent_suffix:
+        if not self.recent_half:
             if self.args is None:
                 raise NotInspected
-            self.recent_suffix = bytes.fromhex(self.call.args_hash[:32])
-        return prefix + self.recent_suffix
+            self.recent_half = bytes.fromhex(self.call.args_hash[:32])
+        # The arguments' half comes first: stores spread keys by their first bytes.
+        return self.recent_half + prefix
 
     @property
     def exempt(self) -> bool:

@@ -72,6 +72,9 @@ class Calls:
         self._continued: dict[tuple[str, str, str], Pending] = {}
         self.open = 0
         """how many forwarded calls have no end yet"""
+        self._ended: deque[tuple[Pending, Reply, int]] = deque()
+        self.unrecorded = 0
+        """how many calls have ended whose end is not yet on record"""
 
     def decide(self, message: Message, size: int) -> bool:
         """Decides one message; True if its line is to be forwarded."""
@@ -251,7 +254,25 @@ class Calls:
             self._continue_later(pending, reply.request_state)
             return
         self.open -= 1
-        pending.enforcer.finish(pending.ruling, _outcome(reply))
+        at_ns = time.monotonic_ns()
+        if reply.is_error or pending.ruling.is_watched:
+            # The next call's decision depends on it.
+            pending.enforcer.finish(pending.ruling, _outcome(reply), at_ns)
+        self._ended.append((pending, reply, at_ns))
+        self.unrecorded += 1
+
+    def record(self, at_most: int | None) -> None:
+        """Records calls that have ended, oldest first; all of them if `at_most` is None."""
+        enforcers: dict[int, Enforcer] = {}
+        for _ in range(len(self._ended) if at_most is None else at_most):
+            if not self._ended:
+                break
+            pending, reply, at_ns = self._ended.popleft()
+            pending.enforcer.finish(pending.ruling, _outcome(reply), at_ns)
+            enforcers[id(pending.enforcer)] = pending.enforcer
+        self.unrecorded = len(self._ended)
+        for enforcer in enforcers.values():
+            enforcer.flush()
 
     def _continue_later(self, pending: Pending, request_state: str) -> None:
         call = pending.ruling.call

@@ -26,39 +26,35 @@ class Outlet:
         self.waiting = 0
         self.broken = False
         """nobody reads any more; what is sent goes nowhere"""
+        self.busy = False
+        """whether the descriptor should be polled for room"""
         self._queue: deque[bytes | Streamed] = deque()
-
-    @property
-    def busy(self) -> bool:
-        """Whether the descriptor should be polled for room."""
-        return bool(self._queue) and not self.broken
 
     def send(self, data: bytes) -> None:
         """Writes what the descriptor takes at once; the rest waits."""
         if self.broken or not data:
             return
-        if self._queue:
-            self._queue.append(data)
-            self.waiting += len(data)
-            return
-        written = self._write(data)
-        if written < len(data) and not self.broken:
-            rest = data[written:]
-            self._queue.append(rest)
-            self.waiting += len(rest)
+        if not self._queue:
+            written = self._write(data)
+            if written == len(data) or self.broken:
+                return
+            data = data[written:]
+        self._queue.append(data)
+        self.waiting += len(data)
+        self.busy = True
 
     def stream(self, source: Streamed) -> None:
         """Sends something large behind what is waiting."""
         self._queue.append(source)
+        self.busy = True
         self.drain()
 
     def drain(self) -> None:
         """Writes what waits, as far as the descriptor takes it. Bounded, so that others get on."""
         for _ in range(16):
-            if not self._queue or self.broken:
-                return
-            if not self._drain_one():
-                return
+            if not self._queue or not self._drain_one():
+                break
+        self.busy = bool(self._queue)
 
     def drop_oldest(self, limit: int) -> int:
         """Forgets what waits longest until at most `limit` bytes wait; returns how many went."""
@@ -68,6 +64,7 @@ class Outlet:
             if isinstance(oldest, bytes):
                 self.waiting -= len(oldest)
                 dropped += len(oldest)
+        self.busy = bool(self._queue)
         return dropped
 
     def _drain_one(self) -> bool:
@@ -108,6 +105,7 @@ class Outlet:
                 item.close()
         self._queue.clear()
         self.waiting = 0
+        self.busy = False
 
 
 class ClientOutlet(Outlet):

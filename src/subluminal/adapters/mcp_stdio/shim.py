@@ -32,6 +32,11 @@ MAX_STDERR_BYTES = 1 << 18
 """stderr that nobody reads is dropped past this, the oldest first: it must never block."""
 
 _IDLE_MS = 1_000
+_SETTLE_MS = 1
+"""Ends of calls are written when nothing has happened for this long…"""
+_MAX_UNRECORDED = 64
+"""…or in slices, when this many wait: never all at once (performance.md 1f)."""
+_LOOK_EVERY_MS = 50
 _COMPILING_MS = 20
 _HOLD_MS = 5_000
 """How long calls wait for a policy that is being compiled for the first time (D16)."""
@@ -70,55 +75,68 @@ class Shim:
         self._reading_client = True
         self._server_speaks = True
         self._stderr_open = True
-        self._must_flush = False
         self._signal = 0
+        self._poll = select.poll()
+        self._watched: dict[int, int] = {}
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._changed = True
+        """whether the set of descriptors to poll may have to change"""
+        self._settled = False
+        """whether nothing but data is expected: the run is open, the client is there"""
+        self._next_look_ms = 0
         self.ending = Ending(guard, grace_ms)
 
     def run(self) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
         wakeup = self._prepare()
-        poll = select.poll()
-        try:
-            while not self.ending.is_over(self._server_speaks or self._client.busy):
-                self._turn(poll, wakeup)
-        finally:
-            self._leave(None)
+        self._handlers = self._all_handlers(wakeup)
+        while not self.ending.is_over(self._server_speaks or self._client.busy):
+            self._turn(wakeup)
+        self._leave(None)
         self._drain_client()
         return self.ending.exit_code(self._signal)
 
     # One turn of the loop
 
-    def _turn(self, poll: Any, wakeup: int) -> None:
-        watched = self._watched(wakeup)
-        for fd in watched:
-            poll.register(fd, watched[fd])
-        ready = poll.poll(0 if self._must_flush else self._timeout_ms())
-        for fd in watched:
-            poll.unregister(fd)
-        if not ready and self._must_flush:
-            # Nothing else to do: now the ends of calls are written.
-            self._flush()
-        handlers = self._handlers(wakeup)
+    def _turn(self, wakeup: int) -> None:
+        if self._changed or self._client.busy or self._server.busy or self._stderr.busy:
+            self._watch(self._wanted(wakeup))
+        ready = self._poll.poll(_SETTLE_MS if self._calls.unrecorded else self._timeout_ms())
         for fd, _ in ready:
-            handlers[fd]()
-        self._housekeep()
+            self._handlers[fd]()
+        if not ready or self._calls.unrecorded > _MAX_UNRECORDED:
+            self._calls.record(_MAX_UNRECORDED // 8 if ready else None)
+        now_ms = _now_ms()
+        if now_ms >= self._next_look_ms or not self._settled:
+            self._housekeep(now_ms)
 
-    def _watched(self, wakeup: int) -> dict[int, int]:
-        guard, watched = self._guard, {wakeup: _IN}
+    def _wanted(self, wakeup: int) -> dict[int, int]:
+        """Which descriptors matter now, and for what."""
+        guard, wanted = self._guard, {wakeup: _IN}
         if self._reading_client and self._has_room():
-            watched[0] = _IN
+            wanted[0] = _IN
         if self._server_speaks and self._client.waiting < MAX_WAITING_BYTES:
-            watched[guard.stdout_fd] = _IN
+            wanted[guard.stdout_fd] = _IN
         if self._stderr_open:
-            watched[guard.stderr_fd] = _IN
+            wanted[guard.stderr_fd] = _IN
         if not guard.closed:
-            watched[guard.report_fd] = _IN
+            wanted[guard.report_fd] = _IN
         for outlet in (self._client, self._server, self._stderr):
             if outlet.busy:
-                watched[outlet.fd] = select.POLLOUT
-        return watched
+                wanted[outlet.fd] = select.POLLOUT
+        return wanted
 
-    def _handlers(self, wakeup: int) -> dict[int, Callable[[], None]]:
+    def _watch(self, wanted: dict[int, int]) -> None:
+        # Stays changed while something waits: when that has left, others may be read again.
+        self._changed = self._client.busy or self._server.busy or self._stderr.busy
+        for fd in self._watched.keys() - wanted.keys():
+            self._poll.unregister(fd)
+        for fd, events in wanted.items():
+            if self._watched.get(fd) != events:
+                self._poll.register(fd, events)
+        self._watched = wanted
+
+    def _all_handlers(self, wakeup: int) -> dict[int, Callable[[], None]]:
         guard = self._guard
         return {
             0: self._read_client,
@@ -135,10 +153,11 @@ class Shim:
         return max(self._server.waiting, self._client.waiting) < MAX_WAITING_BYTES
 
     def _timeout_ms(self) -> int:
-        return _COMPILING_MS if self._runs.is_loading else _IDLE_MS
+        return _IDLE_MS if self._settled else _COMPILING_MS
 
-    def _housekeep(self) -> None:
-        now_ms = _now_ms()
+    def _housekeep(self, now_ms: int) -> None:
+        """What is due now and then, and in every turn while the shim starts or ends."""
+        self._next_look_ms = now_ms + _LOOK_EVERY_MS
         self._runs.poll_policies(now_ms)
         if not self._run_is_open or self._held:
             self._begin_if_ready(now_ms)
@@ -146,6 +165,8 @@ class Shim:
         self.ending.hurry(now_ms)
         if self.ending.waits_for_calls and not self._calls.open:
             self._stop()
+        self._settled = self._run_is_open and not self._held and self._reading_client
+        self._changed = True
 
     def _begin_if_ready(self, now_ms: int) -> None:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
@@ -217,7 +238,8 @@ class Shim:
 
     def _client_left(self) -> None:
         """EOF. What was asked may still be answered; then the server has its grace to end."""
-        self._reading_client = False
+        self._reading_client = self._settled = False
+        self._changed = True
         if self._runs.is_loading:
             return  # what was asked is decided when the policy is there
         if self._calls.open and self._server_speaks and not self._client.broken:
@@ -243,6 +265,7 @@ class Shim:
             return
         if not data:
             self._server_speaks = False
+            self._changed = True
             self._client.server_ended()
             return
         # The client comes first: accounting must not delay an answer.
@@ -252,7 +275,6 @@ class Shim:
             if calls.open:
                 for reply in replies_in(line):
                     calls.replied(reply)
-                    self._must_flush = True
 
     def _read_stderr(self) -> None:
         data = _read(self._guard.stderr_fd)
@@ -260,6 +282,7 @@ class Shim:
             return
         if not data:
             self._stderr_open = False
+            self._changed = True
             return
         self._stderr.send(data)
         if self._stderr.waiting > MAX_STDERR_BYTES:
@@ -334,13 +357,9 @@ class Shim:
             self.ending.stop(_now_ms())
 
     def _leave(self, failure: RunStatus | None) -> None:
-        self._flush()
+        self._settled, self._changed = False, True
+        self._calls.record(None)
         self._runs.leave_all(failure)
-
-    def _flush(self) -> None:
-        self._must_flush = False
-        for enforcer in self._runs.all():
-            enforcer.flush()
 
     def _say(self, text: str) -> None:
         self._stderr.send(text.encode("utf-8", "backslashreplace") + b"\n")
