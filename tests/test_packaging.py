@@ -64,8 +64,11 @@ def requirements(name: str) -> set[str]:
     return {line for line in lines if line and not line.startswith(("#", "-r "))}
 
 
-def test_the_core_is_locked_as_it_is_declared() -> None:
+def test_what_is_declared_is_what_is_locked() -> None:
     assert requirements("core") == set(PROJECT["dependencies"])
+    for extra, declared in PROJECT["optional-dependencies"].items():
+        if (ROOT / "requirements" / f"{extra}.in").exists():
+            assert requirements(extra) == set(declared), extra
 
 
 @pytest.mark.parametrize(
