@@ -18,14 +18,18 @@ MAX_PRIVATE_BYTES = 16 << 20
 def read_private(path: str) -> bytes | None:
     """Returns a file's bytes; None if there is none. Raises if anyone else could read it."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Non-blocking: a FIFO in the file's place must not hold up a server's start.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SecretUnavailable(f"cannot read `{path}`: {_reason(error)}") from None
-    with open(fd, "rb") as file:
+    try:
         _refuse_exposed(path, os.fstat(fd))
-        return file.read(MAX_PRIVATE_BYTES)
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(MAX_PRIVATE_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _refuse_exposed(path: str, found: os.stat_result) -> None:
