@@ -45,16 +45,23 @@ class Overlong(NamedTuple):
 
 def journal_files(root: str) -> list[JournalFile]:
     """Lists the journals below a directory; what vanishes meanwhile is left out."""
-    return sorted(_list(root))
-
-
-def _list(root: str) -> Iterator[JournalFile]:
+    found = list(files_in(root, ""))
     for entry in _entries(root):
         if entry.is_dir(follow_symlinks=False):
-            for inner in _entries(entry.path):
-                yield from _file(inner, entry.name)
-        else:
-            yield from _file(entry, "")
+            found += files_in(entry.path, entry.name)
+    return sorted(found)
+
+
+def files_in(directory: str, run: str) -> Iterator[JournalFile]:
+    """The journals in one directory, which is that of `run`; in no order."""
+    for entry in _entries(directory):
+        if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
+            stem = entry.name.removesuffix(SUFFIX)
+            shim, dot, part = stem.rpartition(".")
+            if dot and part.isdigit():
+                yield JournalFile(run, shim, int(part), entry.path)
+            else:
+                yield JournalFile(run, stem, 0, entry.path)
 
 
 def _entries(directory: str) -> list["os.DirEntry[str]"]:
@@ -63,16 +70,6 @@ def _entries(directory: str) -> list["os.DirEntry[str]"]:
             return list(entries)
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _file(entry: "os.DirEntry[str]", run: str) -> Iterator[JournalFile]:
-    if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
-        stem = entry.name.removesuffix(SUFFIX)
-        shim, dot, part = stem.rpartition(".")
-        if dot and part.isdigit():
-            yield JournalFile(run, shim, int(part), entry.path)
-        else:
-            yield JournalFile(run, stem, 0, entry.path)
 
 
 class Follower:

@@ -1,0 +1,209 @@
+"""What one transaction will write: the rows that a batch of events adds or changes.
+
+Folds the three events of a call into one row before anything is written. Knows the ledger only to
+look up a call that an earlier batch began.
+"""
+
+from collections.abc import Callable
+
+import apsw
+import msgspec
+from msgspec import UNSET, Struct, field
+
+from subluminal.contracts.events import (
+    Event,
+    HintIssued,
+    PolicyLoaded,
+    RunEnd,
+    RunStart,
+    ToolCallDecision,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from subluminal.ledger import deriving
+from subluminal.ledger.rows import (
+    Call,
+    HintRow,
+    Previews,
+    RollupKey,
+    columns,
+    rollup_key,
+)
+
+CallKey = tuple[int, str]
+"""A shim, and the call_id that it gave."""
+
+_FIND_CALL = (
+    f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ? "
+    "ORDER BY id DESC LIMIT 1"
+)
+
+
+class RunDelta(Struct):
+    """What a batch adds to a run."""
+
+    seen: Event
+    """an event that names the run; it says who acts if no run_start ever comes"""
+    first_ms: int
+    last_ms: int
+    calls: int = 0
+    starts: list[RunStart] = field(default_factory=list)
+    ends: list[RunEnd] = field(default_factory=list)
+
+
+class Batch:
+    """Rows to be written."""
+
+    def __init__(self) -> None:
+        self.new_calls: list[Call] = []
+        self.changed_calls: dict[int, Call] = {}
+        self.counted_before: dict[int, RollupKey] = {}
+        """under which key a changed call is counted in the ledger now"""
+        self.previews: dict[int, Previews] = {}
+        self.hints: dict[int, HintRow] = {}
+        self.runs: dict[str, RunDelta] = {}
+        self.policies: list[tuple[PolicyLoaded, int]] = []
+        self.first_new_id = 0
+
+
+class Folder:
+    """Turns events into rows, batch by batch."""
+
+    MAX_OPEN_CALLS = 50_000
+    """Calls without an end that are kept in memory; older ones are looked up when they end."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._next_id = 1 + next(connection.execute("SELECT ifnull(max(id), 0) FROM tool_calls"))[0]
+        self._open: dict[CallKey, Call] = {}
+        self.batch = self._new_batch()
+        self._folds: dict[type[Event], Callable[..., None]] = {
+            ToolCallStart: self._fold_start,
+            ToolCallDecision: self._fold_decision,
+            ToolCallEnd: self._fold_end,
+            RunStart: self._fold_run_start,
+            RunEnd: self._fold_run_end,
+            HintIssued: self._fold_hint,
+            PolicyLoaded: self._fold_policy,
+        }
+
+    def fold(self, event: Event, shim: int, n: int, at_ms: int) -> None:
+        """Adds one event to the batch."""
+        run = self.batch.runs.get(event.run_id)
+        if run is None:
+            self.batch.runs[event.run_id] = RunDelta(event, at_ms, at_ms)
+        elif at_ms > run.last_ms:
+            run.last_ms = at_ms
+        elif at_ms < run.first_ms:
+            run.first_ms = at_ms
+        fold = self._folds.get(type(event))
+        if fold is not None:
+            fold(event, shim, n, at_ms)
+
+    def settle(self) -> None:
+        """The batch was committed: starts the next one, and remembers the calls still open."""
+        batch = self.batch
+        for call in batch.new_calls:
+            if call.end_n is None:
+                self._open[call.shim, call.call_id] = call
+        for call in batch.changed_calls.values():
+            if call.end_n is not None:
+                self._open.pop((call.shim, call.call_id), None)
+        while len(self._open) > self.MAX_OPEN_CALLS:
+            del self._open[next(iter(self._open))]
+        self.batch = self._new_batch()
+
+    def _new_batch(self) -> Batch:
+        self._fresh: dict[CallKey, Call] = {}
+        batch = Batch()
+        batch.first_new_id = self._next_id
+        return batch
+
+    def _add(self, call: Call) -> None:
+        self._next_id += 1
+        self._fresh[call.shim, call.call_id] = call
+        self.batch.new_calls.append(call)
+        self.batch.runs[call.run_id].calls += 1
+
+    def _find(self, shim: int, call_id: str) -> Call | None:
+        key = (shim, call_id)
+        call = self._fresh.get(key)
+        if call is not None:
+            return call
+        call = self._open.get(key)
+        if call is None:
+            row = self._connection.execute(_FIND_CALL, (call_id, shim)).fetchone()
+            if row is None:
+                return None
+            call = Call(*row)
+            # Found again within this batch, it must be the same object.
+            self._open[key] = call
+        if call.id not in self.batch.changed_calls:
+            self.batch.changed_calls[call.id] = call
+            self.batch.counted_before[call.id] = rollup_key(call)
+        return call
+
+    def _fold_start(self, event: ToolCallStart, shim: int, n: int, at_ms: int) -> None:
+        call = deriving.begin(event, self._next_id, shim, n, at_ms)
+        self._add(call)
+        preview = deriving.args_preview(event, call)
+        if preview is not None:
+            self.batch.previews[call.id] = preview
+
+    def _fold_decision(self, event: ToolCallDecision, shim: int, n: int, at_ms: int) -> None:
+        call = self._call_of(event, shim, at_ms)
+        deriving.decide(call, event, n)
+        hint = deriving.hint_of_decision(event, call)
+        if hint is not None:
+            self._add_hint(hint)
+
+    def _fold_end(self, event: ToolCallEnd, shim: int, n: int, at_ms: int) -> None:
+        call = self._call_of(event, shim, at_ms)
+        deriving.finish(call, event, n)
+        preview = deriving.result_preview(event, call)
+        if preview is not None:
+            merge_preview(self.batch.previews, preview)
+
+    def _call_of(self, event: ToolCallDecision | ToolCallEnd, shim: int, at_ms: int) -> Call:
+        call = self._find(shim, event.call.call_id)
+        if call is None:
+            call = deriving.begin_unseen(event, self._next_id, shim, at_ms)
+            self._add(call)
+        return call
+
+    def _fold_hint(self, event: HintIssued, shim: int, n: int, at_ms: int) -> None:
+        call = self._find(shim, event.call.call_id)
+        if call is not None:
+            self._add_hint(deriving.hint_of_event(event, call))
+
+    def _add_hint(self, hint: HintRow) -> None:
+        first = self.batch.hints.setdefault(hint.id, hint)
+        if first is not hint:
+            deriving.merge_hint(first, hint)
+
+    def _fold_run_start(self, event: RunStart, shim: int, n: int, at_ms: int) -> None:
+        self.batch.runs[event.run_id].starts.append(event)
+
+    def _fold_run_end(self, event: RunEnd, shim: int, n: int, at_ms: int) -> None:
+        self.batch.runs[event.run_id].ends.append(event)
+
+    def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
+        if event.load.ok and event.policy is not UNSET:
+            self.batch.policies.append((event, at_ms))
+
+
+def merge_preview(previews: dict[int, Previews], late: Previews) -> None:
+    """Adds a result's preview to that of its call's arguments, if the batch holds that."""
+    early = previews.get(late.id)
+    if early is None:
+        previews[late.id] = late
+        return
+    early.result_preview = late.result_preview
+    if late.redaction_flags is not None:
+        early.redaction_flags = merged_flags(early.redaction_flags, late.redaction_flags)
+
+
+def merged_flags(one: str | None, two: str) -> str:
+    """Both JSON lists of flags as one, without repetition."""
+    flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
+    return deriving.json_text(sorted(flags))

@@ -1,0 +1,162 @@
+"""Which rows follow from which events. Pure: ingest writes with it, verify proves with it.
+
+A start always begins a new row; a decision or an end belongs to the latest row of its call_id in
+the same shim, and makes one of its own if there is none.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from subluminal.contracts.decision import Hint
+from subluminal.contracts.events import (
+    Event,
+    HintIssued,
+    ToolCallDecision,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from subluminal.ledger.rows import Call, HintRow, Previews
+
+MAX_INTEGER = 2**63 - 1
+"""What SQLite can store."""
+
+CallEvent = ToolCallStart | ToolCallDecision | ToolCallEnd
+
+
+def unstorable(event: Event) -> str | None:
+    """Says what in an event no column can hold: such a line is damage, not an event."""
+    if isinstance(event, ToolCallStart):
+        numbers = (event.call.bytes_in, event.call.seq)
+    elif isinstance(event, ToolCallEnd):
+        numbers = (event.latency_ms, event.bytes_out)
+    else:
+        return None
+    for number in numbers:
+        if not 0 <= number <= MAX_INTEGER:
+            return f"the number {str(number)[:24]} is out of range"
+    return None
+
+
+def begin(event: ToolCallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
+    """The row of a call that has just started."""
+    call = event.call
+    return Call(
+        row_id,
+        call.call_id,
+        event.run_id,
+        call.server_name,
+        call.tool_name,
+        call.args_hash,
+        bytes_in=call.bytes_in,
+        preview_truncated=int(call.preview.truncated),
+        created_at=at_ms,
+        seq=call.seq,
+        transport=call.transport,
+        shim=shim,
+        start_n=n,
+    )
+
+
+def begin_unseen(event: ToolCallDecision | ToolCallEnd, row_id: int, shim: int, at_ms: int) -> Call:
+    """The row of a call whose start we never saw."""
+    call = event.call
+    return Call(
+        row_id,
+        call.call_id,
+        event.run_id,
+        call.server_name,
+        call.tool_name,
+        call.args_hash,
+        created_at=at_ms,
+        shim=shim,
+    )
+
+
+def decide(row: Call, event: ToolCallDecision, n: int) -> None:
+    """Adds a decision to its call."""
+    decision = event.decision
+    row.decision = decision.action
+    row.rule_id = decision.rule_id
+    row.reason_code = decision.explain.reason_code
+    row.severity = decision.severity
+    if decision.would_be is not UNSET:
+        row.would_be = decision.would_be.action
+    row.decision_n = n
+
+
+def finish(row: Call, event: ToolCallEnd, n: int) -> None:
+    """Adds an end to its call."""
+    row.status = event.status
+    row.latency_ms = event.latency_ms
+    row.bytes_out = event.bytes_out
+    if event.preview.truncated:
+        row.preview_truncated = 1
+    if event.error is not UNSET:
+        row.error_class = event.error.class_
+    row.end_n = n
+
+
+def args_preview(event: ToolCallStart, row: Call) -> Previews | None:
+    """The preview that a start brings."""
+    preview = event.call.preview
+    if preview.args_preview is UNSET:
+        return None
+    flags = _flags(preview.redaction_flags)
+    return Previews(row.id, row.call_id, preview.args_preview, None, flags)
+
+
+def result_preview(event: ToolCallEnd, row: Call) -> Previews | None:
+    """The preview that an end brings."""
+    preview = event.preview
+    if preview.result_preview is UNSET:
+        return None
+    flags = _flags(preview.redaction_flags)
+    return Previews(row.id, row.call_id, None, preview.result_preview, flags)
+
+
+def _flags(flags: list[str] | UnsetType) -> str | None:
+    return json_text(flags) if flags is not UNSET and flags else None
+
+
+def hint_of_decision(event: ToolCallDecision, row: Call) -> HintRow | None:
+    """The hint that a decision carries."""
+    hint = event.decision.hint
+    if hint is UNSET:
+        return None
+    return _hint_row(hint, row, None, row.rule_id, row.created_at)
+
+
+def hint_of_event(event: HintIssued, row: Call) -> HintRow:
+    """The hint that a hint_issued event carries; its id is what `sub promote` takes."""
+    hint_id = None if event.hint_id is UNSET else event.hint_id
+    rule_id = row.rule_id if event.rule_id is UNSET else event.rule_id
+    return _hint_row(event.hint, row, hint_id, rule_id, row.created_at)
+
+
+def merge_hint(row: HintRow, later: HintRow) -> None:
+    """The event and the decision tell of one hint: the first says it, either may name it."""
+    row.hint_id = row.hint_id if later.hint_id is None else later.hint_id
+    row.rule_id = row.rule_id if later.rule_id is None else later.rule_id
+
+
+def _hint_row(
+    hint: Hint, row: Call, hint_id: str | None, rule_id: str | None, at_ms: int
+) -> HintRow:
+    suggested = None if hint.suggested_args is None else json_text(hint.suggested_args)
+    return HintRow(
+        row.id,
+        row.call_id,
+        row.run_id,
+        hint_id,
+        rule_id,
+        hint.hint_kind,
+        hint.hint_text,
+        suggested,
+        hint.retry_advice,
+        at_ms,
+    )
+
+
+def json_text(value: object) -> str:
+    """A value as JSON text, for a column."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,180 @@
+"""Proves that every stored call, preview and hint follows from the chained events."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from hashlib import sha256
+
+import apsw
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from subluminal.contracts.codec import decode_event
+from subluminal.contracts.events import (
+    Event,
+    HintIssued,
+    ToolCallDecision,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from subluminal.ledger import deriving
+from subluminal.ledger.proof.chains import StoredShim
+from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.rows import Call, HintRow, columns
+from subluminal.ledger.timestamps import to_ms
+
+MAX_HELD = 10_000
+"""Calls of one shim whose rows wait for events that may still change them."""
+
+_WIDTH = len(Call.__struct_fields__)
+_FIND = (
+    f"SELECT {', '.join('c.' + name for name in columns(Call).split(', '))}, "
+    "p.args_preview, p.result_preview FROM tool_calls c LEFT JOIN previews p USING (id) "
+    "WHERE c.call_id = ? AND c.shim = ? AND ifnull(c.start_n, ifnull(c.decision_n, c.end_n)) = ?"
+)
+_FIND_HINT = f"SELECT {columns(HintRow)} FROM hints WHERE id = ?"
+
+
+class Derived(Struct):
+    """A call as its events tell it."""
+
+    call: Call
+    first_n: int
+    hint: HintRow | None = None
+    args: str | UnsetType = UNSET
+    """the hash that the event commits to; or the text itself, where it could not be dropped"""
+    result: str | UnsetType = UNSET
+
+
+class CallProof:
+    """Derives the calls of one shim again, and compares them with what is stored."""
+
+    def __init__(self, connection: apsw.Connection, shim: StoredShim, report: Report) -> None:
+        self._connection = connection
+        self._shim = shim
+        self._report = report
+        self._held: OrderedDict[tuple[str, int], Derived] = OrderedDict()
+        self._latest: dict[str, Derived] = {}
+        self.has_dropped = False
+        """whether retention took events of this shim, and with them the starts of some calls"""
+        self.calls = 0
+        self.hints = 0
+
+    def feed(self, event: Event, n: int) -> None:
+        """Takes the shim's next event, in the order of ingest."""
+        if isinstance(event, ToolCallStart):
+            call = deriving.begin(event, 0, self._shim.id, n, to_ms(event.ts))
+            derived = self._hold(call, n)
+            derived.args = _committed(event.call.preview.hash, event.call.preview.args_preview)
+        elif isinstance(event, ToolCallDecision):
+            derived = self._derived(event, n)
+            deriving.decide(derived.call, event, n)
+            _add_hint(derived, deriving.hint_of_decision(event, derived.call))
+        elif isinstance(event, ToolCallEnd):
+            derived = self._derived(event, n)
+            deriving.finish(derived.call, event, n)
+            derived.result = _committed(event.preview.hash, event.preview.result_preview)
+        elif isinstance(event, HintIssued) and event.call.call_id in self._latest:
+            derived = self._latest[event.call.call_id]
+            _add_hint(derived, deriving.hint_of_event(event, derived.call))
+
+    def end(self) -> None:
+        """Compares the calls that still waited."""
+        while self._held:
+            self._compare_oldest()
+
+    def _hold(self, call: Call, n: int) -> Derived:
+        derived = Derived(call, n)
+        self._latest[call.call_id] = derived
+        self._held[call.call_id, n] = derived
+        if len(self._held) > MAX_HELD:
+            self._compare_oldest()
+        return derived
+
+    def _derived(self, event: ToolCallDecision | ToolCallEnd, n: int) -> Derived:
+        derived = self._latest.get(event.call.call_id)
+        if derived is None:
+            call = deriving.begin_unseen(event, 0, self._shim.id, to_ms(event.ts))
+            derived = self._hold(call, n)
+        return derived
+
+    def _compare_oldest(self) -> None:
+        _, derived = self._held.popitem(last=False)
+        call = derived.call
+        if self._latest.get(call.call_id) is derived:
+            del self._latest[call.call_id]
+        key = (call.call_id, self._shim.id, derived.first_n)
+        rows = list(self._connection.execute(_FIND, key))
+        if not rows and self.has_dropped and call.start_n is None:
+            return
+        self.calls += 1
+        where = f"call `{call.call_id}` of run `{call.run_id}`"
+        if len(rows) != 1:
+            message = "the row is missing" if not rows else "the row is there twice"
+            self._report.add("tool_calls", where, f"{message}; event {derived.first_n} tells of it")
+            return
+        stored = Call(*rows[0][:_WIDTH])
+        call.id = stored.id
+        self._compare_columns(call, stored, where)
+        self._compare_previews(derived, rows[0][_WIDTH:], where)
+        self._compare_hint(derived, where)
+
+    def _compare_columns(self, call: Call, stored: Call, where: str) -> None:
+        for name in call.__struct_fields__:
+            told, found = getattr(call, name), getattr(stored, name)
+            if told != found:
+                message = f"`{name}` is {_say(found)}; the events say {_say(told)}"
+                self._report.add("tool_calls", where, message)
+                return
+
+    def _compare_previews(self, derived: Derived, texts: tuple[object, ...], where: str) -> None:
+        for name, told, text in zip(
+            ("args_preview", "result_preview"), (derived.args, derived.result), texts, strict=True
+        ):
+            # No text is no damage: previews may be dropped, and the chain commits to them.
+            if isinstance(text, str) and told != text and told != _sha256(text):
+                message = f"`{name}` is not the text that the events commit to"
+                self._report.add("previews", where, message)
+
+    def _compare_hint(self, derived: Derived, where: str) -> None:
+        row = self._connection.execute(_FIND_HINT, (derived.call.id,)).fetchone()
+        if derived.hint is not None:
+            self.hints += 1
+            derived.hint.id = derived.call.id
+        told = None if derived.hint is None else structs.astuple(derived.hint)
+        if told != row:
+            self._report.add("hints", where, "the hint is not the one that the events tell of")
+
+
+def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[Event]:
+    """Feeds stored lines; returns the events of other kinds, which tell of runs and policies."""
+    others: list[Event] = []
+    for n, line in enumerate(lines, start=first_n):
+        try:
+            event = decode_event(line)
+        except msgspec.MsgspecError:
+            # The chain's own proof names this line.
+            continue
+        if event is not None:
+            proof.feed(event, n)
+            if not isinstance(event, ToolCallStart | ToolCallDecision | ToolCallEnd):
+                others.append(event)
+    return others
+
+
+def _add_hint(derived: Derived, hint: HintRow | None) -> None:
+    if derived.hint is None:
+        derived.hint = hint
+    elif hint is not None:
+        deriving.merge_hint(derived.hint, hint)
+
+
+def _committed(digest: str | UnsetType, text: str | UnsetType) -> str | UnsetType:
+    return digest if text is UNSET else text
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _say(value: object) -> str:
+    return "empty" if value is None else f"`{value}`"

@@ -1,0 +1,147 @@
+"""The whole proof, over one consistent view of the ledger."""
+
+import zlib
+from collections.abc import Callable
+
+import apsw
+
+from subluminal.config.places import Places
+from subluminal.ledger.deriving import json_text
+from subluminal.ledger.proof.calls import CallProof, feed_lines
+from subluminal.ledger.proof.chains import (
+    StoredShim,
+    add_signed,
+    check_chain,
+    stored_shims,
+)
+from subluminal.ledger.proof.checkpoints import check_checkpoints
+from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.proof.runs import RunProof
+from subluminal.ledger.rows import BUCKET_MS
+from subluminal.ledger.segments import EventReader, of_shim_as_ingested
+from subluminal.ledger.store import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
+
+Progress = Callable[[int, int], None]
+
+
+def verify_ledger(
+    connection: apsw.Connection,
+    places: Places,
+    *,
+    run_id: str | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Report:
+    """Proves the ledger, or one run of it."""
+    report = Report()
+    connection.execute("BEGIN")
+    try:
+        _verify(connection, places, run_id, progress, report)
+    finally:
+        connection.execute("ROLLBACK")
+    return report
+
+
+def _verify(
+    connection: apsw.Connection,
+    places: Places,
+    run_id: str | None,
+    progress: Progress,
+    report: Report,
+) -> None:
+    shims = stored_shims(connection, run_id)
+    report.shims = len(shims)
+    heads = check_checkpoints(connection, places, report)
+    if run_id is None:
+        add_signed(shims, heads, report)
+    else:
+        wanted = {shim.shim_id for shim in shims}
+        add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
+    runs = RunProof()
+    hints = 0
+    for done, shim in enumerate(shims):
+        progress(done, len(shims))
+        if report.is_full:
+            return
+        check_chain(connection, shim, report)
+        proof = _check_calls(connection, shim, runs, report)
+        report.calls += proof.calls
+        hints += proof.hints
+    if run_id is None:
+        runs.compare(connection, report)
+        _check_counts(connection, hints, report)
+    _fill(connection, report)
+
+
+def _check_calls(
+    connection: apsw.Connection, shim: StoredShim, runs: RunProof, report: Report
+) -> CallProof:
+    proof = CallProof(connection, shim, report)
+    for segment in of_shim_as_ingested(connection, shim.id):
+        if segment.is_dropped:
+            proof.has_dropped = True
+            continue
+        try:
+            lines = segment.lines()
+        except zlib.error:
+            # The chain's own proof names it.
+            continue
+        runs.feed(feed_lines(proof, lines, segment.first_n))
+    proof.end()
+    return proof
+
+
+def _check_counts(connection: apsw.Connection, hints: int, report: Report) -> None:
+    """Finds rows that no event tells of: every one that should be there was found before."""
+    stored = connection.execute("SELECT count(*) FROM tool_calls").fetchone()
+    if stored is not None and stored[0] > report.calls:
+        _name_extra_calls(connection, report)
+    row = connection.execute("SELECT count(*) FROM hints").fetchone()
+    if row is not None and row[0] > hints:
+        report.add("hints", f"{row[0] - hints} rows", "no event tells of them")
+    for table in ("previews", "hints"):
+        sql = f"SELECT call_id FROM {table} WHERE id NOT IN (SELECT id FROM tool_calls)"
+        for (call_id,) in connection.execute(sql):
+            report.add(table, f"call `{call_id}`", "it belongs to no call")
+    _check_rollups(connection, report)
+
+
+def _name_extra_calls(connection: apsw.Connection, report: Report) -> None:
+    """Looks for calls whose events are another call's, or no event at all."""
+    reader = EventReader(connection)
+    seen: set[tuple[int, int]] = set()
+    sql = (
+        "SELECT call_id, run_id, shim, ifnull(start_n, ifnull(decision_n, end_n)) "
+        "FROM tool_calls ORDER BY id"
+    )
+    for call_id, run_id, shim, n in connection.execute(sql):
+        line = reader.line(shim, n or 0)
+        is_told = line is not None and json_text(call_id).encode() in line
+        if not is_told or (shim, n) in seen:
+            where = f"call `{call_id}` of run `{run_id}`"
+            report.add("tool_calls", where, "no event tells of it")
+        seen.add((shim, n))
+        if report.is_full:
+            return
+
+
+def _check_rollups(connection: apsw.Connection, report: Report) -> None:
+    counted = (
+        f"SELECT created_at / {BUCKET_MS}, server_name, tool_name, ifnull(decision, ''), "
+        "ifnull(status, ''), ifnull(rule_id, ''), count(*) FROM tool_calls "
+        "GROUP BY 1, 2, 3, 4, 5, 6"
+    )
+    stored = "SELECT bucket, server_name, tool_name, decision, status, rule_id, calls FROM rollups"
+    for one, other in ((counted, stored), (stored, counted)):
+        for row in connection.execute(f"SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other})"):
+            where = f"{row[1]}/{row[2]} at {int(row[0]) * BUCKET_MS}"
+            report.add("rollups", where, "the count is not that of the calls")
+            return
+
+
+def _fill(connection: apsw.Connection, report: Report) -> None:
+    total = read_counter(connection, EVENTS_TOTAL)
+    signed = connection.execute("SELECT ifnull(max(pos), 0) FROM checkpoints").fetchone()
+    report.unanchored_events = total - (int(signed[0]) if signed else 0)
+    row = connection.execute("SELECT count(*) FROM quarantine").fetchone()
+    report.quarantined = int(row[0]) if row else 0
+    report.previews_dropped = read_counter(connection, PREVIEWS_DROPPED)

@@ -1,0 +1,132 @@
+"""What queries answer with: the rows of spec 001 section 11.3 in the contracts' words."""
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class PreviewRecord(Struct, frozen=True):
+    """What may be shown of a call's arguments and result."""
+
+    truncated: bool
+    args_preview: str | None
+    result_preview: str | None
+    redaction_flags: list[str]
+
+
+class CallRecord(Struct, frozen=True):
+    """One tool call."""
+
+    id: int
+    """its place in the order of ingest"""
+    call_id: str
+    run_id: str
+    server_name: str
+    tool_name: str
+    args_hash: str
+    decision: str | None
+    rule_id: str | None
+    status: str | None
+    """empty while the call is under way"""
+    latency_ms: int | None
+    bytes_in: int | None
+    bytes_out: int | None
+    preview_truncated: bool
+    created_at: str
+    ts: str
+    reason_code: str | None
+    severity: str | None
+    would_be: str | None
+    error_class: str | None
+    seq: int | None
+    transport: str | None
+    preview: PreviewRecord
+
+
+class CallPage(Struct, frozen=True):
+    """Calls, and where the next page begins."""
+
+    calls: list[CallRecord]
+    next: str | None
+
+
+class CallDetail(Struct, frozen=True):
+    """One call, whole: its row, its hint, and its events as they were chained."""
+
+    call: CallRecord
+    hint: "HintRecord | None"
+    events: list[Any]
+
+
+class RunRecord(Struct, frozen=True):
+    """One run."""
+
+    id: int
+    run_id: str
+    agent_id: str
+    client: str
+    env: str
+    principal: str | None
+    started_at: str
+    ended_at: str | None
+    status: str | None
+    mode: str | None
+    policy_id: str | None
+    policy_version: str | None
+    policy_hash: str | None
+    metadata: Any
+    workload: Any
+    summary: Any
+    last_event_at: str
+    calls: int
+
+
+class RunPage(Struct, frozen=True):
+    """Runs, and where the next page begins."""
+
+    runs: list[RunRecord]
+    next: str | None
+
+
+class HintRecord(Struct, frozen=True):
+    """A hint, and what came of it."""
+
+    id: int
+    hint_id: str | None
+    call_id: str
+    run_id: str
+    rule_id: str | None
+    hint_kind: str
+    hint_text: str
+    suggested_args: Any
+    retry_advice: str | None
+    created_at: str
+    outcome: str
+    """followed, retried, gave_up or pending"""
+
+
+class HintPage(Struct, frozen=True):
+    """Hints, and where the next page begins."""
+
+    hints: list[HintRecord]
+    next: str | None
+
+
+class ToolRecord(Struct, frozen=True):
+    """A tool, and how often it was called."""
+
+    server_name: str
+    tool_name: str
+    calls: int
+    refused: int
+    errors: int
+
+
+class PolicyRecord(Struct, frozen=True):
+    """A policy that was in force."""
+
+    policy_id: str
+    version: str
+    rules_hash: str
+    mode: str | None
+    created_at: str

@@ -1,0 +1,175 @@
+"""Makes journals of calls, quickly enough for a million."""
+
+import os
+from hashlib import sha256
+
+from subluminal.clock import rfc3339
+from subluminal.contracts.codec import encode_event
+from subluminal.contracts.decision import PolicyRef
+from subluminal.contracts.events import RunEnd, RunEnded, RunStart, RunStarted, RunSummary
+from subluminal.contracts.identity import Source
+from subluminal.contracts.templates import EventTemplates, encode_json, names_json
+from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
+from subluminal.journal import Journal
+
+START_MS = 1_790_000_000_000
+POLICY = PolicyRef(policy_id="p", policy_version="1", policy_hash="0" * 64)
+TOOLS = [("git", "push"), ("git", "status"), ("fs", "read_file"), ("fs", "write_file")]
+
+
+def decision_json(action: str, rule_id: str | None, reason: str) -> bytes:
+    extra = b""
+    if action == "REJECT_WITH_HINT":
+        extra = (
+            b',"hint":{"hint_text":"use a smaller limit","suggested_args":{"limit":10},'
+            b'"retry_advice":null,"hint_kind":"ARG_FIX"}'
+        )
+    return (
+        b'{"action":"%b","rule_id":%b,"severity":"info","explain":{"summary":"because",'
+        b'"reason_code":"%b"},"policy":%b%b}'
+        % (action.encode(), encode_json(rule_id), reason.encode(), encode_json(POLICY), extra)
+    )
+
+
+ALLOW = decision_json("ALLOW", None, "DEFAULT_ALLOW")
+BLOCK = decision_json("BLOCK", "no-push", "DENYLIST_MATCH")
+HINT = decision_json("REJECT_WITH_HINT", "small", "ARGS")
+
+
+class Producer:
+    """One shim of a run: writes calls to its journal, as the data plane does."""
+
+    def __init__(
+        self, root: str, run_id: str = "run", shim_id: str = "shim", **limits: int
+    ) -> None:
+        self.run_id, self.shim_id = run_id, shim_id
+        directory = os.path.join(root, run_id)
+        self.journal = Journal(directory, shim_id, **{"max_bytes": 1 << 26, **limits})
+        self.source = Source(host_id="host", proc_id="proc", shim_id=shim_id)
+        self.templates = EventTemplates(
+            run_id=run_id, agent_id="agent", client="custom", env="dev", source=self.source
+        )
+        self.clock_ms = START_MS
+        self.calls = 0
+
+    def call(self, number: int | None = None, decision: bytes | None = None) -> str:
+        """A whole call: start and decision in one flush, the end in another."""
+        call_id = self.begin(number, decision)
+        self.finish(call_id)
+        return call_id
+
+    def begin(self, number: int | None = None, decision: bytes | None = None) -> str:
+        self.calls += 1
+        number = self.calls if number is None else number
+        self.clock_ms += 7
+        call_id = f"{self.shim_id}-{self.calls:08}"
+        text = f'{{"path":"/src/file{number}.py","limit":{number}}}'
+        journal, names = self.journal, names_json(*TOOLS[number % 4])
+        args_hash = sha256(text.encode()).hexdigest().encode()
+        self._call = (call_id, names, args_hash)
+        ts = rfc3339(self.clock_ms).encode()
+        journal.add(
+            self.templates.tool_call_start(
+                ts,
+                journal.n,
+                journal.prev,
+                call_id=call_id.encode(),
+                names_json=names,
+                args_hash=args_hash,
+                transport=b"mcp_stdio",
+                bytes_in=len(text) + 80,
+                seq=self.calls,
+                extra_json=b"",
+                truncated=False,
+                preview_json=preview("args_preview", text),
+            )
+        )
+        journal.add(
+            self.templates.tool_call_decision(
+                ts,
+                journal.n,
+                journal.prev,
+                call_id=call_id.encode(),
+                names_json=names,
+                args_hash=args_hash,
+                decision_json=decision or _decision(number),
+            )
+        )
+        journal.flush()
+        return call_id
+
+    def finish(self, call_id: str, status: str = "OK") -> None:
+        journal = self.journal
+        _, names, args_hash = self._call
+        self.clock_ms += 3
+        journal.add(
+            self.templates.tool_call_end(
+                rfc3339(self.clock_ms).encode(),
+                journal.n,
+                journal.prev,
+                call_id=call_id.encode(),
+                names_json=names,
+                args_hash=args_hash,
+                status=status.encode(),
+                latency_ms=3,
+                bytes_out=640,
+                extra_json=b"",
+                truncated=False,
+                preview_json=preview("result_preview", f"result of {call_id}, all is well"),
+            )
+        )
+        journal.flush()
+
+    def run_start(self) -> None:
+        at = rfc3339(self.clock_ms)
+        run = RunStarted(started_at=at, mode=Mode.GUARDRAILS, policy=POLICY, meta={"issue": 6})
+        self._write(RunStart(run=run, **self._envelope(at)))
+
+    def run_end(self, status: RunStatus = RunStatus.SUCCEEDED) -> None:
+        at = rfc3339(self.clock_ms)
+        summary = RunSummary(
+            calls_total=self.calls,
+            calls_allowed=self.calls,
+            calls_blocked=0,
+            calls_throttled=0,
+            errors_total=0,
+            duration_ms=self.clock_ms - START_MS,
+        )
+        run = RunEnded(ended_at=at, status=status, summary=summary)
+        self._write(RunEnd(run=run, **self._envelope(at)))
+
+    def _envelope(self, at: str) -> dict[str, object]:
+        source = Source(
+            host_id="host",
+            proc_id="proc",
+            shim_id=self.shim_id,
+            n=self.journal.n,
+            prev=self.journal.prev.decode(),
+        )
+        return {
+            "v": "0.1.0",
+            "ts": at,
+            "run_id": self.run_id,
+            "agent_id": "agent",
+            "client": Client.CUSTOM,
+            "env": Env.DEV,
+            "source": source,
+        }
+
+    def _write(self, event: RunStart | RunEnd) -> None:
+        self.journal.add(encode_event(event))
+        self.journal.flush()
+
+    def close(self) -> None:
+        self.journal.close()
+
+
+def preview(name: str, text: str) -> bytes:
+    digest = sha256(text.encode()).hexdigest().encode()
+    return b',"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
+
+
+def _decision(number: int) -> bytes:
+    if number % 10 == 3:
+        return BLOCK
+    return HINT if number % 50 == 7 else ALLOW
