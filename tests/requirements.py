@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 DATA_PLANE = "data plane"
-POLICY = "policy"
 SECRETS = "secrets"
 LEDGER = "ledger"
 RUN = "run"
@@ -76,19 +75,19 @@ REQUIREMENTS: dict[str, Requirement] = {
     "1.10:metadata": Requirement("1.10", "metadata MUST still be emitted", DATA_PLANE),
     # 2 Contract B: the policy bundle
     "2.1:bundle-fields": Requirement("2.1", "a bundle's required and recommended fields"),
-    "2.1:decision-on-error": Requirement("2.1", "what happens if evaluation fails", POLICY),
+    "2.1:decision-on-error": Requirement("2.1", "what happens if evaluation fails"),
     "2.2:selector-fields": Requirement("2.2", "the supported selectors"),
-    "2.2:selector-semantics": Requirement("2.2", "omitted matches all; OR within, AND", POLICY),
+    "2.2:selector-semantics": Requirement("2.2", "omitted matches all; OR within, AND"),
     "2.3:rule-fields": Requirement("2.3", "a rule's required fields and seven kinds"),
-    "2.3:order": Requirement("2.3", "rules are evaluated top to bottom", POLICY),
-    "2.3:deny-overrides": Requirement("2.3", "deny SHOULD override allow, by order", POLICY),
-    "2.3:accumulators": Requirement("2.3", "budgets, rates, breakers MUST always run", POLICY),
+    "2.3:order": Requirement("2.3", "rules are evaluated top to bottom"),
+    "2.3:deny-overrides": Requirement("2.3", "deny SHOULD override allow, by order"),
+    "2.3:accumulators": Requirement("2.3", "budgets, rates, breakers MUST always run"),
     "2.4:match-fields": Requirement("2.4", "the match object"),
-    "2.4:match-semantics": Requirement("2.4", "match fields are ANDed", POLICY),
-    "2.4:cheap": Requirement("2.4", "matchers MUST be cheap", POLICY),
+    "2.4:match-semantics": Requirement("2.4", "match fields are ANDed"),
+    "2.4:cheap": Requirement("2.4", "matchers MUST be cheap"),
     "2.5:effect-fields": Requirement("2.5", "the effect object of every kind"),
-    "2.5:effects": Requirement("2.5", "every kind acts as its effect says", POLICY),
-    "2.6:snapshot": Requirement("2.6", "a snapshot MUST include hash, matchers, defaults", POLICY),
+    "2.5:effects": Requirement("2.5", "every kind acts as its effect says"),
+    "2.6:snapshot": Requirement("2.6", "a snapshot MUST include hash, matchers, defaults"),
     "2.6:reload": Requirement("2.6", "a snapshot MUST reload without a restart", DATA_PLANE),
     # 3 Contract C: decisions and errors
     "3.1:decision-fields": Requirement("3.1", "a decision MUST include its five fields"),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.differential.driving import Naively
+from tests.requirements import requirement
 
 from subluminal.policy.case_running import run_case
 from subluminal.policy.casefile import CaseCall, LoadedCase, parse_cases
@@ -25,6 +26,8 @@ CASES = [
 ]
 
 
+@requirement("2.2:selector-semantics", "2.3:order", "2.3:deny-overrides", "2.3:accumulators")
+@requirement("2.4:match-semantics", "2.5:effects")
 @pytest.mark.parametrize("loaded", CASES)
 def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
     layers = [(layer, compile_bundle(policy.bundle)) for layer, policy in loaded.policies]

@@ -4,7 +4,7 @@ A glob becomes the simplest of: exact, prefix*, *suffix, or an anchored RE2 patt
 loaded only where a policy needs it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from subluminal.contracts.bundle import NameMatch
@@ -12,8 +12,11 @@ from subluminal.contracts.limits import MAX_PATTERN_CHARS
 
 _SPECIAL = frozenset("*?[")
 _RE2_META = frozenset("\\.+*?()|[]{}^$")
-# One set of patterns may use this much memory before RE2 gives up; 10,000 patterns fit.
+# One set of patterns may use this much memory before RE2 gives up; 10,000 plain patterns fit.
 _RE2_MAX_MEM = 256 << 20
+
+Finder = Callable[[str], Sequence[int] | None]
+"""Returns which of some patterns match a name."""
 
 
 class NamePatterns(NamedTuple):
@@ -153,7 +156,7 @@ class NameIndex:
         self._suffixes = _by_length(patterns, "suffix")
         owners = [(word, i) for i, each in enumerate(patterns) for word in each.re2]
         self._owners = [index for _, index in owners]
-        self._set = _re2_set([word for word, _ in owners]) if owners else None
+        self._finders = _finders([word for word, _ in owners]) if owners else []
 
     def match(self, name: str) -> frozenset[int] | set[int]:
         """Returns the indexes of the rules whose patterns match."""
@@ -162,8 +165,8 @@ class NameIndex:
             found += table.get(name[:length], ())
         for length, table in self._suffixes:
             found += table.get(name[-length:], ())
-        if self._set is not None:
-            found += [self._owners[hit] for hit in self._set.Match(name) or ()]
+        for offset, find in self._finders:
+            found += [self._owners[offset + hit] for hit in find(name) or ()]
         return self._any.union(found) if found else self._any
 
 
@@ -184,11 +187,19 @@ def _by_length(
     return sorted(lengths.items())
 
 
-def _re2_set(patterns: list[str]) -> Any:
+def _finders(patterns: list[str], offset: int = 0) -> list[tuple[int, Finder]]:
+    """All patterns in one set; where that is too large for RE2, its halves, down to one pattern."""
     import re2
 
+    if len(patterns) == 1:
+        search = re2.compile(patterns[0], _options(re2)).search
+        return [(offset, lambda name: (0,) if search(name) else None)]
     found = re2.Set.SearchSet(_options(re2))
-    for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
+    try:
+        for pattern in patterns:
+            found.Add(pattern)
+        found.Compile()
+    except re2.error:
+        half = len(patterns) // 2
+        return _finders(patterns[:half], offset) + _finders(patterns[half:], offset + half)
+    return [(offset, found.Match)]

@@ -46,10 +46,12 @@ class PreparedRule:
 class Plan:
     """Entries in rule order, and the risk classes that names alone give."""
 
-    __slots__ = ("classes", "entries")
+    __slots__ = ("classes", "entries", "tagged")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
+        self.tagged: set[int] = set()
+        """tag rules that hold for every call of this tool, and so have no entry"""
         settled: set[str] = set()
         for index, rule in rules:
             if rule.risk_class and settled.isdisjoint(rule.risk_class):
@@ -60,6 +62,7 @@ class Plan:
                 guard = guard_of(rule, frozenset())
             if rule.data["kind"] == RuleKind.TAG and guard is None:
                 settled.update(rule.data["effect"]["tag"]["add_risk_class"])
+                self.tagged.add(index)
             else:
                 entry = self._entry(index, rule.data, guard, subject)
                 entry.classes_above = frozenset(settled)

@@ -60,10 +60,18 @@ def is_number(value: Any) -> bool:
     return type(value) in _NUMBERS
 
 
+def _as_read(number: Any) -> Any:
+    """A literal that a double cannot hold, as the upstream will read it.
+
+    0.1000000000000000000001 is 0.1 to nearly every tool, so it must be 0.1 to a rule about 0.1.
+    """
+    return float(number) if type(number) is Decimal else number
+
+
 def same_value(left: Any, right: Any) -> bool:
     """JSON equality: 1 is 1.0, never true; "1" is never 1 (D10)."""
     if type(left) in _NUMBERS:
-        return type(right) in _NUMBERS and left == right
+        return type(right) in _NUMBERS and _as_read(left) == _as_read(right)
     if type(left) is not type(right):
         return False
     if type(left) is list:
@@ -98,6 +106,7 @@ def _in_range(key: str, bounds: dict[str, Any]) -> ArgsPredicate:
         found = args.get(key)
         if type(found) not in _NUMBERS:
             return False
+        found = _as_read(found)
         return (low is None or found >= low) and (high is None or found <= high)
 
     return holds

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from subluminal.contracts.counters import Cell, CellKind
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import Action, RuleKind
+from subluminal.contracts.vocabulary import Action
 from subluminal.policy.plan import Plan
 from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
@@ -42,15 +42,15 @@ def trace(program: Program, plan: Plan, visit: Visit, call: Call, steps: list[St
         if entry is not None:
             steps.append(_visit(program, entry, visit, order))
             continue
-        clause = _failed_clause(program, index, call)
-        settled = rule.data["kind"] == RuleKind.TAG and not clause
+        settled = index in plan.tagged
+        clause = "" if settled else _failed_clause(program, index, call)
         steps.append(
             Step(
                 layer=program.layer.value,
                 rule_id=rule.data["rule_id"],
                 kind=rule.data["kind"],
                 result="matched" if settled else "no match",
-                clause="" if settled else clause or "risk_class",
+                clause=clause,
             )
         )
     return _settle(order)
@@ -67,7 +67,7 @@ def _failed_clause(program: Program, index: int, call: Call) -> str:
         return "server_name"
     if index not in program.tools.match(call.tool_name):
         return "tool_name"
-    return ""
+    return "risk_class"  # no tag above can add one that it asks for
 
 
 def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) -> Step:
