@@ -23,6 +23,7 @@ $(VENV)/.ready: requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	sh tools/setup_system.sh
 	touch $@
 
 ## make demo     a walk through the contracts and the hash

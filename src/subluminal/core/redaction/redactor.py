@@ -28,6 +28,8 @@ TOO_MANY = "too_many"
 MIN_HOLD_BACK_BYTES = 4096
 """A token of a known shape is longer than this only if it is a private key."""
 
+_VIEW_MARGIN = 64
+
 _NO_SECRETS = frozenset(
     b"null none true false undefined required optional string password secret hidden".split()
 )
@@ -125,7 +127,9 @@ class Redactor:
 
     def mask(self, data: bytes, hits: Sequence[Hit]) -> bytes:
         """Replaces the hits by marks. Hits that touch share one mark: that of a known value."""
-        view = json_text.view_of(data) if json_text.looks_like_json(data) else None
+        is_json = json_text.looks_like_json(data)
+        # Behind the last hit only the rest of an escape matters.
+        view = json_text.view_of(data[: hits[-1].end + _VIEW_MARGIN]) if is_json and hits else None
         parts = []
         at = 0
         for start, end, index in _merged(data, hits, view):
@@ -183,7 +187,7 @@ def _content(
 ) -> Iterable[tuple[tuple[int, int], bool]]:
     if view is None or json_text.inside_one_string(view, span) or not _is_json(data):
         return ((span, False),)
-    return json_text.split_at_structure(view, span)
+    return json_text.split_at_structure(json_text.view_of(data), span)
 
 
 def _is_json(data: bytes) -> bool:

@@ -1,0 +1,60 @@
+"""What redaction costs (issue 5): 300-byte arguments and full previews, with and without a hit.
+
+The bars are times, so a ratio here is cost over bar. Five secrets and all shapes are looked for.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from bench.harness import Result
+from subluminal.contracts.limits import MAX_PREVIEW_BYTES
+from subluminal.core.redaction.redactor import Redactor
+from subluminal.secrets.value import SecretValue
+
+ARGUMENT_BAR_US = 25.0
+PREVIEW_BAR_US = 150.0
+
+SECRETS = [SecretValue(f"secret_{n}", f"Zk3Qp7Lm2+v9Rt5/n8Yc4Hd6Fj1Gs{n:06}=") for n in range(5)]
+
+
+def _text(size: int) -> str:
+    rows = [
+        {"id": n, "name": f"user {n}", "mail": f"u{n}@example.com", "note": 'a "quoted"\nline'}
+        for n in range(size // 60 + 1)
+    ]
+    return json.dumps({"rows": json.dumps(rows)})[:size]
+
+
+def _with_hit(text: str) -> str:
+    middle = len(text) // 2
+    secret = json.dumps(json.dumps(SECRETS[3].reveal()))[2:-2]
+    return f"{text[:middle]} {secret} {text[middle : len(text) - len(secret) - 2]}"
+
+
+def _fastest(task: Callable[[], object], number: int, rounds: int = 25) -> float:
+    """Microseconds of the least disturbed round: a bar in time is about the code alone."""
+    task()
+    best = float("inf")
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for _ in range(number):
+            task()
+        best = min(best, (time.perf_counter() - begun) / number)
+    return best * 1e6
+
+
+def measure() -> Iterator[Result]:
+    """Yields cost over bar for each case."""
+    redactor = Redactor(SECRETS)
+    for what, size, bar_us, number in (
+        ("300 B argument", 300, ARGUMENT_BAR_US, 200),
+        ("16 KiB preview", MAX_PREVIEW_BYTES, PREVIEW_BAR_US, 20),
+    ):
+        clean, dirty = _text(size), _with_hit(_text(size))
+        for case, text, names in (("no hit", clean, ()), ("one hit", dirty, ("secret_3",))):
+            assert redactor.preview(text, MAX_PREVIEW_BYTES).flags == names
+            us = _fastest(partial(redactor.preview, text, MAX_PREVIEW_BYTES), number)
+            detail = f"{us:.1f} us, bar {bar_us:g} us"
+            yield Result(f"redact {what}, {case}: cost/bar", us / bar_us, 1.0, False, detail)

@@ -1,0 +1,20 @@
+#!/bin/sh
+# What the tests need from the system: a Secret Service (gnome-keyring) on a D-Bus of their own.
+# Installs it where that is possible, and is quiet where it is there already.
+set -eu
+
+missing=""
+command -v dbus-daemon >/dev/null || missing="$missing dbus"
+command -v gnome-keyring-daemon >/dev/null || missing="$missing gnome-keyring"
+command -v secret-tool >/dev/null || missing="$missing libsecret-tools"
+command -v gdbus >/dev/null || missing="$missing libglib2.0-bin"
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+  echo "the tests of the keychain need:$missing" >&2
+  exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; }
