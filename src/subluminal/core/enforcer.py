@@ -73,7 +73,9 @@ class Ruling(Struct):
     @property
     def is_watched(self) -> bool:
         """Whether a breaker wants to know how the call ends, even if it ends well."""
-        return any(visit.watches for visit in self.evaluation.visits)
+        return any(
+            breaker.watches_latency for visit in self.evaluation.visits for breaker in visit.watches
+        )
 
 
 class Outcome(Struct, frozen=True):
@@ -214,7 +216,7 @@ class Enforcer:
         self._calls += 1
         call_id = f"{self.run.shim_id}.{self._calls}"
         ruling = Ruling(call, call_id, evaluation, mono_ns, self._names_of(call))
-        preview = self._previews.args(args_text)
+        preview = self._previews.args(args_text, call.args_hash)
         try:
             self._record(ruling, self._timestamps.at(wall_ms), seq, preview)
         except JournalUnavailable as error:

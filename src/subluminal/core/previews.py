@@ -27,29 +27,31 @@ class Previewer:
         self._off = record_mode == "off"
         self._max_bytes = full_bytes if record_mode == "full" else max_bytes
 
-    def args(self, text: bytes | None) -> Preview:
-        """Previews arguments; None where they were too large to inspect."""
-        return self._preview(text, b"args_preview")
+    def args(self, text: bytes | None, args_hash: str) -> Preview:
+        """Previews canonical arguments; None where they were too large to inspect."""
+        return self._preview(text, b"args_preview", args_hash.encode())
 
     def result(self, text: bytes | None) -> Preview:
         """Previews a result; None where it was too large to inspect."""
-        return self._preview(text, b"result_preview")
+        return self._preview(text, b"result_preview", None)
 
     def safe(self, text: str) -> str:
         """Masks a sentence that goes into an event: error messages, summaries, hints."""
         return self._redactor.redact(text)[0]
 
-    def _preview(self, text: bytes | None, member: bytes) -> Preview:
+    def _preview(self, text: bytes | None, member: bytes, text_hash: bytes | None) -> Preview:
         if text is None:
             tail = b',"hash":"%b","%b":"%b"' % (_DIGEST_OF_TRUNCATED, member, TRUNCATED.encode())
             return Preview(True, tail)
         if self._off:
             return Preview(False, b"")
         # A result may be anything; half a character more or less does not matter in a preview.
-        shown = self._redactor.preview(text.decode("utf-8", "replace"), self._max_bytes)
-        digest = sha256(shown.text.encode("utf-8", "replace")).hexdigest().encode()
+        readable = text.decode("utf-8", "replace")
+        shown = self._redactor.preview(readable, self._max_bytes)
+        if shown.flags or shown.truncated or text_hash is None:
+            text_hash = sha256(shown.text.encode("utf-8", "replace")).hexdigest().encode()
         flags = b',"redaction_flags":' + encode_json(list(shown.flags)) if shown.flags else b""
         return Preview(
             shown.truncated,
-            b'%b,"hash":"%b","%b":%b' % (flags, digest, member, encode_json(shown.text)),
+            b'%b,"hash":"%b","%b":%b' % (flags, text_hash, member, encode_json(shown.text)),
         )

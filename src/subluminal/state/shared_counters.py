@@ -32,7 +32,7 @@ class SharedCounters:
         for kind, key, cell in updates:
             table = self._tables[kind]
             ready.append((table, key, table.encode(key, cell)))
-            if not table.evicts and not table.find(key):
+            if not (table.evicts or table.knows(key) or table.find(key)):
                 new.setdefault(table, set()).add(key)
         for table, keys in new.items():
             table.make_room(len(keys))

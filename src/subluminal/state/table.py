@@ -36,6 +36,8 @@ class Table:
         self._buffers = _KEY + shape.key_bytes // WORD_BYTES
         self._slot_words = shape.slot_words
         self._before_slots = place.slots - shape.slot_words
+        self._capacity = shape.capacity
+        self._max_ints = shape.max_ints
         self._chain_bound = range(shape.capacity + 1)
         self._eviction = Eviction(file.words, place) if shape.evicts else None
         self.evicts = shape.evicts
@@ -51,46 +53,57 @@ class Table:
             return ()
         commit = self._words[at]
         length = commit >> 1
+        if length <= self._inline_ints:
+            start = at + self._buffers + (commit & 1) * self._inline_ints
+        else:
+            start = self._spilled(at, length, commit & 1)
         codec = self._codecs.get(length) or self._codec(length)
-        return codec.unpack_from(self._data, self._buffer(at, length, commit & 1) * WORD_BYTES)
+        return codec.unpack_from(self._data, start * WORD_BYTES)
 
     def encode(self, key: bytes, cell: Cell) -> bytes:
         """Returns the bytes to `write`. Fails if they can never be stored: a bug of the caller."""
         if len(key) != self._key_bytes:
             raise ValueError(f"a key of this kind has {self._key_bytes} bytes, not {len(key)}")
         length = len(cell)
-        if length > self._shape.max_ints:
-            raise ValueError(f"a cell of this kind has at most {self._shape.max_ints} integers")
+        if length > self._max_ints:
+            raise ValueError(f"a cell of this kind has at most {self._max_ints} integers")
         return (self._codecs.get(length) or self._codec(length)).pack(*cell)
 
     def write(self, key: bytes, payload: bytes) -> None:
         """Replaces a cell. A process killed in here leaves the old cell or the new one."""
         at = self._known.get(key) or self.find(key) or self._insert(key)
+        words = self._words
         length = len(payload) // WORD_BYTES
-        old = self._words[at]
+        old = words[at]
         side = ~old & 1
-        if length > self._inline_ints >= old >> 1:
-            self._file.back(self._buffer(at, length, 0), self._shape.spill_words)
-        start = self._buffer(at, length, side) * WORD_BYTES
+        if length <= self._inline_ints:
+            start = (at + self._buffers + side * self._inline_ints) * WORD_BYTES
+        else:
+            if self._inline_ints >= old >> 1:
+                self._file.back(self._spilled(at, length, 0), self._shape.spill_words)
+            start = self._spilled(at, length, side) * WORD_BYTES
         self._data[start : start + len(payload)] = payload
         # INVARIANT: this one store is what makes the new cell the cell.
-        self._words[at] = length << 1 | side
+        words[at] = length << 1 | side
         if self._eviction is not None:
             self._eviction.stamp((at - self._before_slots) // self._slot_words - 1)
 
+    def knows(self, key: bytes) -> bool:
+        """Whether the key has a slot of its own for ever."""
+        return key in self._known
+
     def find(self, key: bytes) -> int:
         """Returns the word where the key's slot starts, or 0."""
-        at = self._known.get(key)
-        if at is not None:
-            return at
-        words, data = self._words, self._data
-        slot = words[self._head(key)]
+        words, data, key_bytes = self._words, self._data, self._key_bytes
+        slot = words[self._heads + ((key[0] | key[1] << 8) & self._mask)]
         for _ in self._chain_bound:
             if not slot:
                 return 0
-            at = self._slot_at(slot)
+            if not 0 < slot <= self._capacity:
+                raise self._damaged()
+            at = self._before_slots + slot * self._slot_words
             start = (at + _KEY) * WORD_BYTES
-            if data[start : start + self._key_bytes] == key:
+            if data[start : start + key_bytes] == key:
                 if not self.evicts:
                     self._known[key] = at
                 return at
@@ -170,11 +183,11 @@ class Table:
             raise self._damaged()
         return self._before_slots + slot * self._slot_words
 
-    def _buffer(self, at: int, length: int, side: int) -> int:
-        """Returns the word where one of the two buffers for a cell of this length starts."""
-        if length <= self._inline_ints:
-            return at + self._buffers + side * self._inline_ints
+    def _spilled(self, at: int, length: int, side: int) -> int:
+        """Returns the word where one of the two buffers for a long cell starts."""
         shape = self._shape
+        if length > shape.max_ints:
+            raise self._damaged()
         index = (at - self._place.slots) // self._slot_words
         return self._place.spill + index * shape.spill_words + side * shape.max_ints
 

@@ -65,6 +65,11 @@ class BreakerEntry(Entry):
             cause = cause or repeats
         return None if cause is None else self._trip(visit, *cause)
 
+    @property
+    def watches_latency(self) -> bool:
+        """Whether a call that ends well may still count."""
+        return self._slow is not None
+
     def learn(self, read: Any, status: Status, latency_ms: int, now_ms: int) -> list[Update]:
         """Returns what a forwarded call's end adds to the windows."""
         updates: list[Update] = []
