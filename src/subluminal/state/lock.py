@@ -79,6 +79,8 @@ class RunLock:
                 courtesies += not may_try
                 waited = time.monotonic() - began
                 if waited >= LOCK_WAIT_MS / 1000:
+                    if self._try():  # courtesy ends where a decision would fail for it
+                        return
                     raise StateBusy(self._path, LOCK_WAIT_MS)
                 if courtesies >= _MAX_COURTESIES or (may_try and waited >= _PATIENCE_S):
                     words[W_WANTED] = own_pid
