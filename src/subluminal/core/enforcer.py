@@ -131,10 +131,31 @@ class Enforcer:
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error` (D6)."""
-        wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
-        evaluation = self.engine.failure(asked, reason, self._previews.safe(summary))
+        failed = self.engine.failure(asked, reason, self._previews.safe(summary))
+        return self._without_rules(call, asked, failed)
+
+    def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
+        """Records a call that cannot be forwarded, whatever the policy says of it."""
+        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        blocked = Decision(
+            action=Action.BLOCK,
+            rule_id=None,
+            severity=Severity.CRITICAL,
+            reason_code=reason,
+            summary=self._previews.safe(summary),
+        )
+        return self._without_rules(call, asked, self.engine.refusal(blocked))
+
+    def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
+        """Counts and records what no rule decided; a run that is over, or locked, stays so."""
+        wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         seq = 0
+        ended = self._state.terminated()
+        if ended is not None:
+            evaluation = self.engine.refusal(_terminated(ended.code, ended.message))
+        elif self.refusal is not None:
+            evaluation = self.engine.refusal(self.refusal)
         try:
             with self._state.locked():
                 seq = self._state.take_seq()
@@ -311,7 +332,7 @@ class Enforcer:
             return
         try:
             with self._state.locked():
-                if status is not Status.OK:
+                if evaluation.forwarded and status in (Status.ERROR, Status.TIMEOUT):
                     self._state.count(Total.ERRORS)
                 updates: Sequence[Update] = self.engine.outcome(
                     evaluation, status, latency_ms, self._state.counters, mono_ms=mono_ms
@@ -366,7 +387,7 @@ class Enforcer:
         if outcome.error_class is not None:
             detail = ErrorDetail(
                 class_=outcome.error_class,
-                message=self._previews.safe(outcome.error_message),
+                message=self._previews.sentence(outcome.error_message),
                 code=UNSET if outcome.error_code is None else outcome.error_code,
             )
             extra = b',"error":' + encode_json(detail)

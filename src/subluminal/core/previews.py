@@ -7,6 +7,9 @@ from subluminal.contracts.limits import TRUNCATED
 from subluminal.contracts.templates import encode_json
 from subluminal.core.redaction.redactor import Redactor
 
+_MAX_SENTENCE_BYTES = 1_024
+"""An error's message in an event; an upstream may send a whole page."""
+
 _DIGEST_OF_TRUNCATED = sha256(TRUNCATED.encode()).hexdigest().encode()
 
 
@@ -34,6 +37,10 @@ class Previewer:
     def result(self, text: bytes | None) -> Preview:
         """Previews a result; None where it was too large to inspect."""
         return self._preview(text, b"result_preview", None)
+
+    def sentence(self, text: str) -> str:
+        """Masks and cuts what others say of an error, which may be of any size."""
+        return self._redactor.preview(text, _MAX_SENTENCE_BYTES).text
 
     def safe(self, text: str) -> str:
         """Masks a sentence that goes into an event: error messages, summaries, hints."""

@@ -121,6 +121,8 @@ class Program:
         """What happens where something other than the policy failed. Names alone give classes."""
         plan = self.plan(call.server_name, call.tool_name)
         classes = plan.classes if plan else frozenset[str]()
+        if reason_code is ReasonCode.AMBIGUOUS_MESSAGE:
+            classes = frozenset()  # what tool it names is just what nobody knows
         return self._fallback(classes, None, reason_code, summary)
 
     def _fallback(
