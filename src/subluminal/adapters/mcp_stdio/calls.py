@@ -22,10 +22,9 @@ from subluminal.adapters.mcp_stdio.messages import (
     Message,
     id_key,
 )
-from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer, error_line
+from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer
 from subluminal.adapters.mcp_stdio.replies import Reply
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import (
     Action,
     ErrorClass,
@@ -38,6 +37,8 @@ from subluminal.core.enforcer import Enforcer, Outcome, Ruling
 
 _MAX_CONTINUED = 256
 """Calls that wait for more input from the client, remembered per shim (D7)."""
+
+_NOT_EXECUTED = "not executed: another call of the same batch was refused"
 
 _UNKNOWN_TOOL = "?"
 """The tool of a message that cannot be read with certainty."""
@@ -71,7 +72,7 @@ class Calls:
         self._pending: dict[tuple[bool, Any], deque[Pending]] = {}
         self._continued: dict[tuple[str, str, str], Pending] = {}
         self.open = 0
-        """how many forwarded calls have no end yet"""
+        """how many forwarded calls have no answer yet"""
         self._ended: deque[tuple[Pending, Reply, int]] = deque()
         self.unrecorded = 0
         """how many calls have ended whose end is not yet on record"""
@@ -91,25 +92,28 @@ class Calls:
 
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
-        if self._continues(message, call):
+        if self._continues(message.id, message.request_state, call):
             return True
         enforcer = self._enforcer_of(message.meta)
-        ruling = enforcer.begin(call, message.args_text)
+        return self._act_on(enforcer.begin(call, message.args_text), message.id, enforcer)
+
+    def _act_on(self, ruling: Ruling, request_id: Any, enforcer: Enforcer) -> bool:
         if ruling.is_allowed:
-            self._wait_for(message.id, ruling, enforcer)
+            self._wait_for(request_id, ruling, enforcer)
             return True
-        self._refuse(message.id, ruling, enforcer)
+        self._refuse(request_id, ruling, enforcer)
         return False
 
     def decide_large(self, message: LargeMessage, size: int) -> bool:
         """Decides a message of which only the outside could be read (D6)."""
+        ids = [] if message.id is UNSET else [message.id]
+        if message.is_lost:
+            return self._refuse_lost(message, ids, size)
         if message.problem:
-            ids = [] if message.id is UNSET else [message.id]
             return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
         if message.method != TOOLS_CALL:
             return True
         if not isinstance(message.name, str):
-            ids = [] if message.id is UNSET else [message.id]
             return self.decide_ambiguous(Ambiguous("a tools/call names no tool", ids), size)
         call = ToolCall(
             server_name=self._server_name,
@@ -118,20 +122,42 @@ class Calls:
             args_hash=message.args_hash,
             bytes_in=size,
             transport=Transport.MCP_STDIO,
-            context={"args_stream_hash": message.args_hash},
+            context={**_context(message.meta), "args_stream_hash": message.args_hash},
         )
-        enforcer = self._enforcer_of({})
-        ruling = enforcer.begin(call, None)
-        if ruling.is_allowed:
-            self._wait_for(message.id, ruling, enforcer)
+        if self._continues(message.id, message.request_state, call):
             return True
-        self._refuse(message.id, ruling, enforcer)
-        return False
+        enforcer = self._enforcer_of(message.meta)
+        return self._act_on(enforcer.begin(call, None), message.id, enforcer)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
         """A line that two parsers may read differently: decision_on_error, and recorded (D6)."""
         enforcer = self._enforcer_of({})
-        call = ToolCall(
+        summary = f"the message can be read in more than one way: {message.why}"
+        ruling = enforcer.begin_undecidable(
+            self._unknown_call(size), ReasonCode.AMBIGUOUS_MESSAGE, summary
+        )
+        if ruling.is_allowed:
+            # What it will turn out to be, and how it ends, cannot be known.
+            enforcer.finish(ruling, Outcome(Status.OK, 0))
+            return True
+        self._answer_all(message.ids, ruling, enforcer)
+        return False
+
+    def _refuse_lost(self, message: LargeMessage, ids: list[Any], size: int) -> bool:
+        """A line that could not even be kept is refused in every mode, and said to be."""
+        enforcer = self._enforcer_of({})
+        summary = f"the message cannot be forwarded: {message.problem}"
+        ruling = enforcer.refuse(self._unknown_call(size), ReasonCode.EVALUATION_ERROR, summary)
+        self._answer_all(ids, ruling, enforcer)
+        return False
+
+    def _answer_all(self, ids: list[Any], ruling: Ruling, enforcer: Enforcer) -> None:
+        # JSON-RPC 2.0, section 5: where the id cannot be told, it is null.
+        errors = [self._error(each, ruling, enforcer) for each in ids or [None]]
+        self._end_refused(ruling, enforcer, errors)
+
+    def _unknown_call(self, size: int) -> ToolCall:
+        return ToolCall(
             server_name=self._server_name,
             tool_name=_UNKNOWN_TOOL,
             args={},
@@ -139,15 +165,6 @@ class Calls:
             bytes_in=size,
             transport=Transport.MCP_STDIO,
         )
-        summary = f"the message can be read in more than one way: {message.why}"
-        ruling = enforcer.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, summary)
-        if ruling.is_allowed:
-            # What it will turn out to be, and how it ends, cannot be known.
-            enforcer.finish(ruling, Outcome(Status.OK, 0))
-            return True
-        ids = message.ids or [None]
-        self._end_refused(ruling, enforcer, [self._error(each, ruling, enforcer) for each in ids])
-        return False
 
     def _decide_batch(self, batch: Batch, size: int) -> bool:
         """A batch passes whole or not at all; every id gets its answer (D6)."""
@@ -168,23 +185,22 @@ class Calls:
     def _refuse_batch(
         self, batch: Batch, rulings: list[tuple[CallMessage, Ruling, Enforcer]]
     ) -> None:
-        why = "not executed: another call of the same batch was refused"
         errors: dict[tuple[bool, Any], bytes] = {
-            id_key(each): error_line(each, ErrorCode.POLICY_BLOCKED, why) for each in batch.ids
+            id_key(each): self._renderer.plain_error(each, _NOT_EXECUTED) for each in batch.ids
         }
         for message, ruling, enforcer in rulings:
-            refusal = b""
             if ruling.is_allowed:
-                outcome = _refused(why, len(refusal), Status.CANCELLED)
+                outcome = _refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
             else:
                 refusal = self._error(message.id, ruling, enforcer)
-                outcome = _refused(ruling.decision.summary, len(refusal))
+                outcome = _refused(ruling.decision.summary, len(refusal), ruling.decision.action)
                 if message.id is not UNSET:
                     errors[id_key(message.id)] = refusal
             enforcer.finish(ruling, outcome)
-            enforcer.flush()
         if errors:
             self._answer(b"[" + b",".join(errors.values()) + b"]\n")
+        for enforcer in {id(each): each for _, _, each in rulings}.values():
+            enforcer.flush()
 
     def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
         return ToolCall(
@@ -205,9 +221,8 @@ class Calls:
         text = b"".join(error + b"\n" for error in errors)
         if text:
             self._answer(text)
-        enforcer.finish(
-            ruling, _refused(ruling.decision.summary, len(text), action=ruling.decision)
-        )
+        decision = ruling.decision
+        enforcer.finish(ruling, _refused(decision.summary, len(text), decision.action))
 
     def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
         call = ruling.call
@@ -231,15 +246,19 @@ class Calls:
         self._pending.setdefault(id_key(request_id), deque()).append(pending)
         self.open += 1
 
-    def _continues(self, message: CallMessage, call: ToolCall) -> bool:
+    def _continues(self, request_id: Any, request_state: str | None, call: ToolCall) -> bool:
         """Whether a call is the next round of one that asked for input: the same call (D7)."""
-        if message.request_state is None or not self._continued:
+        if request_state is None or not self._continued or request_id is UNSET:
             return False
-        key = (call.tool_name, call.args_hash, message.request_state)
-        pending = self._continued.pop(key, None)
-        if pending is None or message.id is UNSET:
+        pending = self._continued.pop((call.tool_name, call.args_hash, request_state), None)
+        if pending is None:
             return False
-        self._pending.setdefault(id_key(message.id), deque()).append(pending)
+        if pending.enforcer.run.state.terminated() is not None:
+            # A run that is over has no further rounds: what comes now is refused as a call.
+            self._end(pending, Status.CANCELLED, "the run was ended")
+            return False
+        self._pending.setdefault(id_key(request_id), deque()).append(pending)
+        self.open += 1
         return True
 
     def replied(self, reply: Reply) -> None:
@@ -250,10 +269,10 @@ class Calls:
         pending = waiting.popleft()
         if not waiting:
             del self._pending[id_key(reply.id)]
+        self.open -= 1
         if reply.request_state is not None:
             self._continue_later(pending, reply.request_state)
             return
-        self.open -= 1
         at_ns = time.monotonic_ns()
         if reply.is_error or pending.ruling.is_watched:
             # The next call's decision depends on it.
@@ -276,14 +295,19 @@ class Calls:
 
     def _continue_later(self, pending: Pending, request_state: str) -> None:
         call = pending.ruling.call
-        if len(self._continued) >= _MAX_CONTINUED:
-            self._end(self._continued.pop(next(iter(self._continued))), Status.CANCELLED, "")
-        self._continued[(call.tool_name, call.args_hash, request_state)] = pending
+        key = (call.tool_name, call.args_hash, request_state)
+        if key in self._continued or len(self._continued) >= _MAX_CONTINUED:
+            given_up = self._continued.pop(
+                key if key in self._continued else next(iter(self._continued))
+            )
+            self._end(given_up, Status.CANCELLED, "the client did not go on with the call")
+        self._continued[key] = pending
 
     def _cancel(self, message: Cancellation) -> None:
         waiting = self._pending.pop(id_key(message.request_id), None)
         status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
         for pending in waiting or ():
+            self.open -= 1
             self._end(pending, status, "the client cancelled the call")
 
     def _end(
@@ -293,7 +317,6 @@ class Calls:
         message: str,
         error_class: ErrorClass | None = None,
     ) -> None:
-        self.open -= 1
         if error_class is None:
             timed_out = status is Status.TIMEOUT
             error_class = ErrorClass.TIMEOUT if timed_out else ErrorClass.UNKNOWN
@@ -322,6 +345,7 @@ class Calls:
         waiting += self._continued.values()
         self._pending.clear()
         self._continued.clear()
+        self.open = 0
         for pending in waiting:
             self._end(pending, status, message, error_class)
 
@@ -348,15 +372,13 @@ _REFUSAL_CODES = {
 }
 
 
-def _refused(
-    message: str, size: int, status: Status = Status.ERROR, action: Decision | None = None
-) -> Outcome:
+def _refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> Outcome:
     return Outcome(
         status,
         size,
         error_class=ErrorClass.POLICY_BLOCK,
         error_message=message,
-        error_code=int(_REFUSAL_CODES[action.action]) if action is not None else None,
+        error_code=int(_REFUSAL_CODES[action]),
     )
 
 

@@ -5,6 +5,8 @@ Yields what was read as it stands; forwarding is left to the shim.
 
 from collections.abc import Callable, Iterator
 
+from msgspec import structs
+
 from subluminal.adapters.mcp_stdio.large import LargeMessage, LargeScanner
 from subluminal.adapters.mcp_stdio.spool import Spool, SpoolFull
 
@@ -15,21 +17,30 @@ class LargeLine:
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
         self.overflowed = False
+        """whether it is too large for the disk, so that it cannot be forwarded"""
+        self.size = 0
+        """of all that came, without the newline"""
         self._scanner = LargeScanner()
 
     def append(self, data: bytes) -> None:
         """Takes more of the line; what exceeds the bound is read past and dropped."""
         self._scanner.feed(data)
+        self.size += len(data) - data.endswith(b"\n")
         if self.overflowed:
             return
         try:
             self.spool.append(data)
         except SpoolFull:
             self.overflowed = True
+            self.spool.close()
 
     def message(self) -> LargeMessage:
         """What could be told of it."""
-        return self._scanner.result()
+        message = self._scanner.result()
+        if not self.overflowed:
+            return message
+        why = "it is larger than `limits.max_spool_bytes`, or the disk is full"
+        return structs.replace(message, problem=why, is_lost=True)
 
 
 class Intake:

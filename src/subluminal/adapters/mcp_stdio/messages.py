@@ -4,6 +4,7 @@ Everything is parsed strictly, because a call that we read differently than the 
 way past us (D6). What is not a tool call, or the end of one, is `Other` and passes.
 """
 
+from decimal import Decimal
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -12,6 +13,11 @@ from subluminal.canonical import AmbiguousJSON, encode, parse
 
 TOOLS_CALL = "tools/call"
 CANCELLED = "notifications/cancelled"
+
+_MESSAGE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
+_PARAMS_KEYS = frozenset(("name", "arguments", "_meta", "requestState", "inputResponses", "task"))
+_DECISIVE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "name", "arguments"))
+"""What decides whether a server executes something, and what."""
 
 _JSON_SPACE = b" \t\r\n"
 
@@ -30,7 +36,7 @@ class CallMessage(Struct, frozen=True):
     """the canonical arguments: what is hashed and previewed"""
     meta: dict[str, Any]
     request_state: str | None
-    """set where the call continues an earlier one (D7)"""
+    """set where the call continues an earlier one (D7); empty where that one gave no state"""
 
 
 class Cancellation(Struct, frozen=True):
@@ -72,21 +78,43 @@ def classify(line: bytes) -> Message:
         # Without a bracket nobody can read a message into it.
         if b"{" not in text and b"[" not in text:
             return OTHER
-        return Ambiguous(str(error), [])
+        return Ambiguous(str(error), _salvaged_ids(text))
     value = document.value
     if isinstance(value, dict):
-        return _one(value, document.plain)
-    if isinstance(value, list):
-        return _batch(value, document.plain)
-    return OTHER
+        message = _one(value, document.plain)
+    elif isinstance(value, list):
+        message = _batch(value, document.plain)
+    else:
+        return OTHER
+    if b"\r" in text:
+        # Space to us, the end of a line to a reader with universal newlines: the Python SDK's.
+        return Ambiguous("a carriage return inside of it may end the line", _ids_in(value))
+    return message
+
+
+def is_look_alike(key: str) -> bool:
+    """Whether a key is one that matters in other letters; some readers take it for that, Go's."""
+    return key not in _DECISIVE_KEYS and key.casefold() in _DECISIVE_KEYS
+
+
+def _odd_key(value: dict[str, Any], known: frozenset[str]) -> str | None:
+    if value.keys() <= known:
+        return None
+    return next((key for key in value if is_look_alike(key)), None)
 
 
 def _one(value: dict[str, Any], plain: bool) -> Message:
     method = value.get("method")
+    odd = _odd_key(value, _MESSAGE_KEYS)
+    if odd is not None:
+        return Ambiguous(f"the key {odd!a} may be read as another", _ids_in(value))
     if method == TOOLS_CALL:
         return _call(value, plain)
     if method == CANCELLED:
         return _cancellation(value)
+    if "method" in value and not isinstance(method, str):
+        # A reader that looks it up in a table may turn it into a string.
+        return Ambiguous("the method is not a string", _ids_in(value))
     return OTHER
 
 
@@ -96,6 +124,9 @@ def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
     params = value.get("params")
     if not isinstance(params, dict):
         return Ambiguous("a tools/call has no params object", ids)
+    odd = _odd_key(params, _PARAMS_KEYS)
+    if odd is not None:
+        return Ambiguous(f"the key {odd!a} may be read as another", ids)
     name = params.get("name")
     args = params.get("arguments")
     if not isinstance(name, str):
@@ -105,7 +136,6 @@ def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
     elif not isinstance(args, dict):
         return Ambiguous("the arguments of a tools/call are not an object", ids)
     meta = params.get("_meta")
-    state = params.get("requestState")
     try:
         args_text = encode(args, plain=plain)
     except AmbiguousJSON as error:
@@ -116,8 +146,16 @@ def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
         args,
         args_text,
         meta if isinstance(meta, dict) else {},
-        state if isinstance(state, str) else None,
+        _request_state(params),
     )
+
+
+def _request_state(params: dict[str, Any]) -> str | None:
+    state = params.get("requestState")
+    if isinstance(state, str):
+        return state
+    # A server may ask for input and give no state; the answers alone then mark the next round.
+    return "" if "inputResponses" in params else None
 
 
 def _cancellation(value: dict[str, Any]) -> Message:
@@ -132,7 +170,7 @@ def _cancellation(value: dict[str, Any]) -> Message:
 def _batch(values: list[Any], plain: bool) -> Message:
     calls: list[CallMessage] = []
     cancellations: list[Cancellation] = []
-    ids = [each["id"] for each in values if isinstance(each, dict) and _wants_answer(each)]
+    ids = _ids_in(values)
     for each in values:
         if not isinstance(each, dict):
             return Ambiguous("a batch holds something that is no message", ids)
@@ -146,12 +184,36 @@ def _batch(values: list[Any], plain: bool) -> Message:
     return Batch(calls, cancellations, ids) if calls or cancellations else OTHER
 
 
-def _wants_answer(value: dict[str, Any]) -> bool:
-    return "id" in value and "method" in value
+def _ids_in(value: Any) -> list[Any]:
+    """The ids of the requests in a message or batch: those that want an answer."""
+    each = value if isinstance(value, list) else [value]
+    return [one["id"] for one in each if isinstance(one, dict) and "id" in one and "method" in one]
+
+
+def _salvaged_ids(text: bytes) -> list[Any]:
+    """Whom to answer when a line is refused: read laxly, because nothing else hangs on it."""
+    import json  # the strict parser needed it already to say what is wrong
+
+    try:
+        ids = _ids_in(json.loads(text.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in ids if type(each) in (int, str) and _is_writable(each)]
+
+
+def _is_writable(request_id: Any) -> bool:
+    try:
+        encode(request_id)
+    except AmbiguousJSON:
+        return False
+    return True
 
 
 def id_key(request_id: Any) -> tuple[bool, Any]:
     """A key under which request and answer meet: 1 is 1.0, never "1", never true."""
     if isinstance(request_id, bool | dict | list):
         return (True, encode(request_id))
+    if isinstance(request_id, Decimal):
+        # A server that reads numbers as doubles gives back the nearest one.
+        return (False, float(request_id))
     return (isinstance(request_id, str), request_id)

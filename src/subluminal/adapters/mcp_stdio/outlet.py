@@ -11,6 +11,8 @@ CHUNK_BYTES = 65_536
 class Streamed(Protocol):
     """Something large that is written piece by piece, such as a spooled line."""
 
+    size: int
+
     def read(self, size: int) -> bytes:
         """Returns the next piece; empty at the end."""
 
@@ -44,8 +46,12 @@ class Outlet:
         self.busy = True
 
     def stream(self, source: Streamed) -> None:
-        """Sends something large behind what is waiting."""
+        """Sends something large behind what is waiting; all of it counts as waiting."""
+        if self.broken:
+            source.close()
+            return
         self._queue.append(source)
+        self.waiting += source.size
         self.busy = True
         self.drain()
 
@@ -61,9 +67,9 @@ class Outlet:
         dropped = 0
         while self.waiting > limit and self._queue:
             oldest = self._queue.popleft()
-            if isinstance(oldest, bytes):
-                self.waiting -= len(oldest)
-                dropped += len(oldest)
+            size = len(oldest) if isinstance(oldest, bytes) else oldest.size
+            self.waiting -= size
+            dropped += size
         self.busy = bool(self._queue)
         return dropped
 
@@ -77,7 +83,6 @@ class Outlet:
                 self._queue.popleft()
                 return True
             self._queue.appendleft(piece)
-            self.waiting += len(piece)
             front = piece
         written = self._write(front)
         if self.broken:
@@ -115,6 +120,7 @@ class ClientOutlet(Outlet):
         super().__init__(fd)
         self._at_line_start = True
         self._held: list[bytes] = []
+        self._server_ended = False
 
     def forward(self, chunk: bytes) -> None:
         """Passes on what the server wrote, and lets held lines in at its next line's end."""
@@ -122,10 +128,8 @@ class ClientOutlet(Outlet):
             end = chunk.rfind(b"\n") + 1
             if end:
                 self.send(chunk[:end])
-                self.send(b"".join(self._held))
-                self._held.clear()
+                self._let_in(b"")
                 chunk = chunk[end:]
-                self._at_line_start = True
                 if not chunk:
                     return
         self._at_line_start = chunk.endswith(b"\n")
@@ -133,14 +137,23 @@ class ClientOutlet(Outlet):
 
     def inject(self, line: bytes) -> None:
         """Sends a line of our own, as soon as the server is between two of its lines."""
-        if self._at_line_start:
+        if self._at_line_start or self.broken:
             self.send(line)
         else:
             self._held.append(line)
+            self.waiting += len(line)
+            if self._server_ended:
+                self._let_in(b"\n")
 
     def server_ended(self) -> None:
         """Lets held lines out when the server will not end the line that it began."""
+        self._server_ended = True
         if self._held:
-            self._at_line_start = True
-            self.send(b"\n" + b"".join(self._held))
-            self._held.clear()
+            self._let_in(b"\n")
+
+    def _let_in(self, before: bytes) -> None:
+        lines = b"".join(self._held)
+        self._held.clear()
+        self.waiting = max(0, self.waiting - len(lines))
+        self._at_line_start = True
+        self.send(before + lines)

@@ -68,6 +68,11 @@ class Renderer:
         )
         return error_line(request_id, int(code), message_of(decision), data)
 
+    def plain_error(self, request_id: Any, message: str) -> bytes:
+        """Returns an error for a request that itself was not refused, but is not executed."""
+        codes = ErrorCode if self._uses_pack_codes else McpErrorCode
+        return error_line(request_id, int(codes.POLICY_BLOCKED), message)
+
 
 def error_line(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
     """Returns a JSON-RPC error with the request's own id."""

@@ -10,7 +10,9 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from subluminal.canonical import AmbiguousJSON, parse
 
 _EDGE_BYTES = 1_024
 """Enough of a line's head and tail to find an id there."""
@@ -20,7 +22,17 @@ _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
 _ID_FIRST = re.compile(rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":')
 _ID_LAST = re.compile(rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$")
 _RESULT_FIRST = b'{"result":{'
+
+# The same with any spacing and order, for lines of which only the edges were kept.
+_MEMBER = rb'\s*"(?:jsonrpc|id)"\s*:\s*(?:-?[0-9]+|"[^"\\]*")\s*'
+_HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb',)*)\s*"(result|error)"\s*:')
+_TAIL = re.compile(rb"((?:," + _MEMBER + rb")+)\}\s*$")
+_ID_MEMBER = re.compile(rb'"id"\s*:\s*' + _ID)
+
 _IS_ERROR = re.compile(rb'"isError"\s*:\s*true')
+_IS_ERROR_BYTES = 64
+"""A member that lies across two chunks is found if its spacing is no wider than this."""
+_MAX_CODE_CHARS = 64
 _INPUT_REQUIRED = b'"input_required"'
 
 
@@ -32,6 +44,8 @@ class Line(Struct, frozen=True):
     head: bytes = b""
     tail: bytes = b""
     stream_hash: str | None = None
+    says_error: bool = False
+    """whether `isError` was seen in a line that was not kept"""
 
 
 class Reply(Struct, frozen=True):
@@ -50,7 +64,7 @@ class Reply(Struct, frozen=True):
 
 
 class _Envelope(Struct):
-    id: Any = UNSET
+    id: Raw | UnsetType = UNSET
     method: Any = UNSET
     result: Raw = Raw(b"")
     error: Raw = Raw(b"")
@@ -71,7 +85,8 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _decode_result = msgspec.json.Decoder(_Result).decode
-_decode_id = msgspec.json.Decoder().decode
+# What msgspec raises on a server's line; none of it may end the loop.
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 class LineKeeper:
@@ -84,6 +99,7 @@ class LineKeeper:
         self._hash: Any = None
         self._head = b""
         self._tail = b""
+        self._says_error = False
         self._skipping = False
 
     def feed(self, chunk: bytes, *, wanted: bool) -> Iterator[Line]:
@@ -123,6 +139,7 @@ class LineKeeper:
         self._size += len(piece)
         if self._hash is not None:
             self._hash.update(piece)
+            self._look_for_error(piece)
             self._tail = (self._tail + piece[-_EDGE_BYTES:])[-_EDGE_BYTES:]
             return
         self._parts.append(piece)
@@ -133,14 +150,30 @@ class LineKeeper:
         text = b"".join(self._parts)
         self._parts = []
         self._hash = sha256(text)
+        self._look_for_error(text)
         self._head, self._tail = text[:_EDGE_BYTES], text[-_EDGE_BYTES:]
+
+    def _look_for_error(self, piece: bytes) -> None:
+        if self._says_error:
+            return
+        seam = self._tail[-_IS_ERROR_BYTES:] + piece[:_IS_ERROR_BYTES]
+        self._says_error = bool(_IS_ERROR.search(piece) or _IS_ERROR.search(seam))
 
     def _line(self) -> Line:
         if self._hash is None:
             line = Line(self._size, b"".join(self._parts))
         else:
-            line = Line(self._size, None, self._head, self._tail, self._hash.hexdigest())
+            line = Line(
+                self._size,
+                None,
+                self._head,
+                self._tail,
+                self._hash.hexdigest(),
+                self._says_error,
+            )
         self._parts, self._size, self._hash = [], 0, None
+        self._head = self._tail = b""
+        self._says_error = False
         return line
 
 
@@ -153,12 +186,12 @@ def replies_in(line: Line) -> list[Reply]:
     if found is not None:
         body = text[found.end() : text.rfind(b"}")]
         is_result = found.group(2) == b"result"
-        return _reply(line, _decode_id(found.group(1)), body, is_result)
+        return _reply(line, found.group(1), body, is_result)
     if text.startswith(_RESULT_FIRST):
         last = _ID_LAST.search(text, max(0, len(text) - _EDGE_BYTES))
         if last is not None:
             body = text[len(_RESULT_FIRST) - 1 : last.start() + 1]
-            return _reply(line, _decode_id(last.group(1)), body, True)
+            return _reply(line, last.group(1), body, True)
     return _decoded(line, text)
 
 
@@ -171,17 +204,26 @@ def _decoded(line: Line, text: bytes) -> list[Reply]:
             envelopes = _decode_batch(text)
         else:
             return []
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except _UNREADABLE:
         return []
     found: list[Reply] = []
     for each in envelopes:
         result, error = bytes(each.result), bytes(each.error)
-        if each.id is not UNSET and each.method is UNSET and (result or error):
-            found += _reply(line, each.id, result or error, bool(result))
+        if isinstance(each.id, UnsetType) or each.method is not UNSET:
+            continue
+        if error not in (b"", b"null"):
+            found += _reply(line, bytes(each.id), error, False)
+        elif result:
+            found += _reply(line, bytes(each.id), result, True)
     return found
 
 
-def _reply(line: Line, request_id: Any, body: bytes, is_result: bool) -> list[Reply]:
+def _reply(line: Line, id_text: bytes, body: bytes, is_result: bool) -> list[Reply]:
+    try:
+        # As the request's id was read, so that the two compare.
+        request_id = parse(id_text).value
+    except AmbiguousJSON:
+        return []
     if not is_result:
         error = _error_of(body)
         return [
@@ -190,8 +232,8 @@ def _reply(line: Line, request_id: Any, body: bytes, is_result: bool) -> list[Re
                 line.size,
                 b"",
                 is_error=True,
-                error_code=error.code if isinstance(error.code, int | str) else None,
-                error_message=str(error.message),
+                error_code=_code_of(error.code),
+                error_message=error.message if isinstance(error.message, str) else "",
             )
         ]
     if not _IS_ERROR.search(body) and _INPUT_REQUIRED not in body:
@@ -211,32 +253,43 @@ def _reply(line: Line, request_id: Any, body: bytes, is_result: bool) -> list[Re
     ]
 
 
+def _code_of(code: Any) -> int | str | None:
+    if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 1 << 53:
+        return code
+    return code[:_MAX_CODE_CHARS] if isinstance(code, str) else None
+
+
 def _error_of(body: bytes) -> _Error:
     try:
         return _decode_error(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except _UNREADABLE:
         return _Error()
 
 
 def _result_of(body: bytes) -> _Result:
     try:
         return _decode_result(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except _UNREADABLE:
         return _Result()
 
 
 def _large(line: Line) -> list[Reply]:
     """Finds the id of an answer of which only the edges were kept."""
-    found = _ID_FIRST.match(line.head)
-    if found is None and line.head.startswith(_RESULT_FIRST):
-        found = _ID_LAST.search(line.tail)
+    head = _HEAD.match(line.head)
+    if head is None:
+        return []
+    tail = _TAIL.search(line.tail)
+    found = _ID_MEMBER.search(head.group(1)) or (tail and _ID_MEMBER.search(tail.group(1)))
     if found is None:
         return []
-    is_error = found.re is _ID_FIRST and found.group(2) == b"error"
-    is_error = is_error or bool(_IS_ERROR.search(line.tail) or _IS_ERROR.search(line.head))
+    is_error = line.says_error or head.group(2) == b"error"
+    try:
+        request_id = parse(found.group(1)).value
+    except AmbiguousJSON:
+        return []
     return [
         Reply(
-            _decode_id(found.group(1)),
+            request_id,
             line.size,
             None,
             is_error=is_error,

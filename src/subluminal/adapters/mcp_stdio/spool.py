@@ -17,8 +17,9 @@ class Spool:
     """Bytes on disk: appended, then read once from the start."""
 
     def __init__(self, directory: str, max_bytes: int) -> None:
+        self._directory = directory
         self._max_bytes = max_bytes
-        self._fd = _unnamed_file(directory)
+        self._fd: int | None = None
         self.size = 0
         self._read_at = 0
 
@@ -26,6 +27,8 @@ class Spool:
         """Adds bytes, or raises SpoolFull."""
         if self.size + len(data) > self._max_bytes:
             raise SpoolFull
+        if self._fd is None:
+            self._fd = _unnamed_file(self._directory)
         view = memoryview(data)
         try:
             while view:
@@ -36,13 +39,17 @@ class Spool:
 
     def read(self, size: int) -> bytes:
         """Returns the next bytes; empty at the end."""
-        piece = os.pread(self._fd, size, self._read_at)
+        if self._fd is None:
+            return b""
+        piece = os.pread(self._fd, min(size, self.size - self._read_at), self._read_at)
         self._read_at += len(piece)
         return piece
 
     def close(self) -> None:
         """Frees the disk space."""
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 def _unnamed_file(directory: str) -> int:
