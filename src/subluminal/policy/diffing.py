@@ -18,7 +18,7 @@ from subluminal.policy.diff.rules import rule_changes
 def diff(old: Bundle, new: Bundle) -> list[Change]:
     """Returns every change of meaning, the most serious first."""
     changes = [*_header(old, new), *_defaults(old, new), *_selectors(old, new)]
-    changes += rule_changes(old.rules, new.rules)
+    changes += rule_changes(old, new)
     return sorted(changes, key=lambda change: -SEVERITY_RANK[change.severity])
 
 

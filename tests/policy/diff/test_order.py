@@ -10,7 +10,7 @@ LIMIT = rule("budget", "limit", match={"risk_class": ["write_like"]})
 
 
 def told(old, new) -> list[tuple[str | None, str, str]]:
-    found = rule_changes(bundle(*old).rules, bundle(*new).rules)
+    found = rule_changes(bundle(*old), bundle(*new))
     return [(change.rule_id, str(change.severity), change.summary) for change in found]
 
 

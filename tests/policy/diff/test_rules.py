@@ -10,7 +10,7 @@ TAG = rule("tag", add_risk_class=["read_like"])
 
 
 def told(old, new) -> list[tuple[str, str, str]]:
-    found = rule_changes(bundle(*old).rules, bundle(*new).rules)
+    found = rule_changes(bundle(*old), bundle(*new))
     return [(change.kind, str(change.severity), change.summary) for change in found]
 
 
@@ -91,8 +91,8 @@ def test_a_change_of_kind_is_a_removal_and_an_addition(old, new, severity):
         ("budget", tools("a"), tools("b"), "critical", "changed"),
         ("budget", tools("a", "b"), tools("a"), "critical", "narrowed"),
         ("allow", tools("a"), tools("b"), "critical", "changed"),
-        ("tag", tools("a"), tools("a", "b"), "warn", "widened; rules that use its classes match more"),
-        ("tag", tools("a", "b"), tools("a"), "critical", "narrowed"),
+        ("tag", tools("a"), tools("a", "b"), "info", "widened"),
+        ("tag", tools("a", "b"), tools("a"), "info", "narrowed"),
     ],
 )  # fmt: skip
 def test_a_match_that_allows_more_or_refuses_less_loosens(kind, old, new, severity, word):
@@ -117,7 +117,7 @@ def test_words_are_for_information():
 def test_a_tag_matters_by_who_uses_its_class():
     deny, allow = rule("deny", match=READS), rule("allow", match=READS)
     assert told([TAG, deny], [deny])[0][1] == "critical"
-    assert told([deny], [TAG, deny])[0][1] == "critical"  # read_like calls may fail open
+    assert told([deny], [TAG, deny])[0][1] == "warn"
     assert told([TAG, allow], [allow])[0][1] == "warn"
     assert told([allow], [TAG, allow])[0][1] == "critical"
     assert told([TAG], [])[0][1] == "info"
@@ -127,6 +127,29 @@ def test_a_tag_matters_by_who_uses_its_class():
         "rule_added", "warn", "added (tag): `budget` uses `write_like`"
     )  # fmt: skip
     assert told([], [writes])[0][1] == "info"
+
+
+def test_a_tag_that_matches_more_or_less_matters_by_who_uses_it():
+    narrow, wide = {**TAG, "match": tools("a")}, {**TAG, "match": tools("a", "b")}
+    deny, allow = rule("deny", match=READS), rule("allow", match=READS)
+    assert told([narrow, deny], [wide, deny])[0][1] == "warn"
+    assert told([wide, deny], [narrow, deny])[0][1] == "critical"
+    assert told([narrow, allow], [wide, allow])[0][1] == "critical"
+    assert told([wide, allow], [narrow, allow])[0][1] == "warn"
+
+
+def test_reads_that_may_fail_open_are_a_loosening():
+    opened = {"decision_on_error": "BLOCK", "fail_open_read_tools": True}
+    (change,) = rule_changes(bundle(defaults=opened), bundle(TAG, defaults=opened))
+    assert change.severity == "critical"
+    assert change.summary == ("added (tag): `fail_open_read_tools` lets `read_like` calls pass")
+
+
+def test_a_deny_that_a_person_can_lift_shields_from_the_denies_below():
+    deny, lifts = rule("deny"), rule("deny", "lifts", require="approval")
+    assert told([deny], [lifts, deny])[0][1] == "critical"
+    assert told([deny], [deny, lifts])[0][1] == "warn"
+    assert told([lifts, deny], [deny])[0][1] == "critical"
 
 
 def test_classes_that_a_tag_gains_or_loses_are_told_one_by_one():

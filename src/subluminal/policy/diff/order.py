@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from subluminal.contracts.bundle import AllowRule, AnyRule, DenyRule, TagRule
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
-from subluminal.policy.diff.uses import may_shield, uses
+from subluminal.policy.diff.uses import asks, may_shield, uses
 
 
 def order_changes(
@@ -59,10 +59,13 @@ def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
     elif may_shield(lower, upper):
         change = _moved(upper, TIGHTENS, f"moved above the allow {lower_name}")
     elif isinstance(upper, TagRule) and uses(lower, upper.effect.tag.add_risk_class):
-        severity = LOOSENS if isinstance(lower, AllowRule) else TIGHTENS
+        # What a tag gives on to another tag may end in an allow.
+        opens = isinstance(lower, AllowRule | TagRule) or asks(lower)
+        severity = LOOSENS if opens else TIGHTENS
         change = _moved(upper, severity, f"moved above {lower_name}, which uses it")
     elif isinstance(lower, TagRule) and uses(upper, lower.effect.tag.add_risk_class):
-        severity = TIGHTENS if isinstance(upper, AllowRule) else LOOSENS
+        only_opens = isinstance(upper, AllowRule) and not asks(upper)
+        severity = TIGHTENS if only_opens else LOOSENS
         change = _moved(lower, severity, f"moved below {upper_name}, which uses it")
     else:
         return []

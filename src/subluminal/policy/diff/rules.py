@@ -5,33 +5,31 @@ from typing import Any
 
 import msgspec
 
-from subluminal.contracts.bundle import AllowRule, AnyRule, DenyRule, Match, TagRule
+from subluminal.contracts.bundle import AllowRule, AnyRule, Bundle, DenyRule, Match, TagRule
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import covers
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted, worst
 from subluminal.policy.diff.effects import effect_changes
 from subluminal.policy.diff.order import order_changes
-from subluminal.policy.diff.uses import class_effect, kind_of, shields
-
-Rules = list[AnyRule]
+from subluminal.policy.diff.uses import asks, class_effect, kind_of, shields
 
 
-def rule_changes(old: Rules, new: Rules) -> Iterator[Change]:
-    """Compares two lists of rules."""
-    before = {rule.rule_id: rule for rule in old}
-    after = {rule.rule_id: rule for rule in new}
+def rule_changes(old: Bundle, new: Bundle) -> Iterator[Change]:
+    """Compares the rules of two bundles."""
+    before = {rule.rule_id: rule for rule in old.rules}
+    after = {rule.rule_id: rule for rule in new.rules}
     renamed = _renamed(before, after)
-    for rule in old:
+    for rule in old.rules:
         if rule.rule_id not in after and rule.rule_id not in renamed.values():
             yield _gone("rule_removed", "removed", rule, old)
-    for rule in new:
+    for rule in new.rules:
         if rule.rule_id in renamed:
             yield _renaming(rule, renamed[rule.rule_id])
         elif rule.rule_id not in before:
             yield _come("rule_added", "added", rule, new)
         else:
             yield from _modified(before[rule.rule_id], rule, old, new)
-    yield from order_changes(old, new, renamed)
+    yield from order_changes(old.rules, new.rules, renamed)
 
 
 def _renamed(before: dict[str, AnyRule], after: dict[str, AnyRule]) -> dict[str, str]:
@@ -65,13 +63,13 @@ def _renaming(rule: AnyRule, old_id: str) -> Change:
     )
 
 
-def _come(kind: str, verb: str, rule: AnyRule, rules: Rules) -> Change:
-    severity, why = _effect_of(rule, rules, adding=True)
+def _come(kind: str, verb: str, rule: AnyRule, bundle: Bundle) -> Change:
+    severity, why = _effect_of(rule, bundle, adding=True)
     return _presence(kind, verb, rule, severity, why)
 
 
-def _gone(kind: str, verb: str, rule: AnyRule, rules: Rules) -> Change:
-    severity, why = _effect_of(rule, rules, adding=False)
+def _gone(kind: str, verb: str, rule: AnyRule, bundle: Bundle) -> Change:
+    severity, why = _effect_of(rule, bundle, adding=False)
     return _presence(kind, verb, rule, severity, why)
 
 
@@ -88,77 +86,86 @@ def _presence(kind: str, verb: str, rule: AnyRule, severity: Severity, why: str)
     )
 
 
-def _effect_of(rule: AnyRule, rules: Rules, *, adding: bool) -> tuple[Severity, str]:
+def _effect_of(rule: AnyRule, bundle: Bundle, *, adding: bool) -> tuple[Severity, str]:
     """What it means that a rule comes into, or leaves, these rules."""
     if not rule.enabled:
         return NEUTRAL, ", disabled"
-    more, less = (LOOSENS, TIGHTENS) if adding else (TIGHTENS, LOOSENS)
     if isinstance(rule, TagRule):
-        return class_effect(rule, rule.effect.tag.add_risk_class, rules, adding=adding)
-    if not isinstance(rule, AllowRule):
-        return less, ""
-    shielded = shields(rule, rules)
-    if shielded is not None:
-        return more, f": it settles access before {quoted(shielded)}"
-    # Without a deny below, an allow changes nothing, unless it waits for a person.
-    return (NEUTRAL, "") if rule.effect.require is None else (less, "")
+        return class_effect(rule, rule.effect.tag.add_risk_class, bundle, adding=adding)
+    refuses = not isinstance(rule, AllowRule) or asks(rule)
+    shielded = shields(rule, bundle)
+    why = "" if shielded is None else f": it settles access before {quoted(shielded)}"
+    if adding and shielded is not None:
+        return LOOSENS, why
+    if refuses:
+        return (TIGHTENS if adding else LOOSENS), ""
+    # Without a deny below, an allow changes nothing.
+    return (NEUTRAL if shielded is None else TIGHTENS), why
 
 
-def _modified(old: AnyRule, new: AnyRule, old_rules: Rules, new_rules: Rules) -> Iterator[Change]:
+def _modified(
+    old: AnyRule, new: AnyRule, old_bundle: Bundle, new_bundle: Bundle
+) -> Iterator[Change]:
     if not old.enabled and not new.enabled:
         if msgspec.json.encode(old) != msgspec.json.encode(new):
             yield _field(new, "rule", NEUTRAL, "changed while it is disabled", None, None)
         return
     if old.enabled != new.enabled:
         if new.enabled:
-            yield _come("rule_enabled", "enabled", new, new_rules)
+            yield _come("rule_enabled", "enabled", new, new_bundle)
         else:
-            yield _gone("rule_disabled", "disabled", old, old_rules)
+            yield _gone("rule_disabled", "disabled", old, old_bundle)
         return
     for name in ("description", "severity"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
             yield _field(new, name, NEUTRAL, f"{name} changed", was, now)
     if type(old) is not type(new):
-        yield _kind_change(old, new, old_rules, new_rules)
+        yield _kind_change(old, new, old_bundle, new_bundle)
         return
-    yield from _match_change(old, new)
+    yield from _match_change(old, new, old_bundle, new_bundle)
     if isinstance(old, TagRule) and isinstance(new, TagRule):
-        yield from _tag_changes(old, new, old_rules, new_rules)
+        yield from _tag_changes(old, new, old_bundle, new_bundle)
     else:
         yield from effect_changes(old, new)
 
 
-def _kind_change(old: AnyRule, new: AnyRule, old_rules: Rules, new_rules: Rules) -> Change:
+def _kind_change(old: AnyRule, new: AnyRule, old_bundle: Bundle, new_bundle: Bundle) -> Change:
     parts = [
-        _effect_of(old, old_rules, adding=False)[0],
-        _effect_of(new, new_rules, adding=True)[0],
+        _effect_of(old, old_bundle, adding=False)[0],
+        _effect_of(new, new_bundle, adding=True)[0],
     ]
     summary = f"kind changed from {quoted(kind_of(old))} to {quoted(kind_of(new))}"
     severity = worst(parts) or NEUTRAL
     return _field(new, "kind", severity, summary, kind_of(old), kind_of(new))
 
 
-def _match_change(old: AnyRule, new: AnyRule) -> Iterator[Change]:
+def _match_change(
+    old: AnyRule, new: AnyRule, old_bundle: Bundle, new_bundle: Bundle
+) -> Iterator[Change]:
     wider, narrower = covers(new.match, old.match), covers(old.match, new.match)
     if wider and narrower:
         return
-    allows = isinstance(new, AllowRule) and new.effect.require is None
-    if wider:
-        told, severity = "widened", LOOSENS if allows else TIGHTENS
-    elif narrower:
-        told, severity = "narrowed", TIGHTENS if allows else LOOSENS
-    else:
-        # What it no longer matches, or newly allows, cannot be ruled out.
-        told, severity = "changed", LOOSENS
-    if isinstance(new, TagRule) and severity is TIGHTENS:
-        told += "; rules that use its classes match more"
+    told = "widened" if wider else "narrowed" if narrower else "changed"
+    parts = []
+    if not narrower:
+        parts.append(_match_effect(new, new_bundle, adding=True))
+    if not wider:
+        parts.append(_match_effect(old, old_bundle, adding=False))
     was, now = _plain_match(old.match), _plain_match(new.match)
-    parts = [name for name in now if was[name] != now[name]]
-    was_told = quoted({name: was[name] for name in parts})
-    now_told = quoted({name: now[name] for name in parts})
+    names = [name for name in now if was[name] != now[name]]
+    was_told = quoted({name: was[name] for name in names})
+    now_told = quoted({name: now[name] for name in names})
     summary = f"match {told} from {was_told} to {now_told}"
-    yield _field(new, "match", severity, summary, was, now)
+    yield _field(new, "match", worst(parts) or NEUTRAL, summary, was, now)
+
+
+def _match_effect(rule: AnyRule, bundle: Bundle, *, adding: bool) -> Severity:
+    """What it means that a rule matches more calls, or fewer."""
+    if isinstance(rule, AllowRule) and not asks(rule):
+        # An allow is written to let pass: one that lets more pass loosens, deny below or not.
+        return LOOSENS if adding else TIGHTENS
+    return _effect_of(rule, bundle, adding=adding)[0]
 
 
 def _plain_match(match: Match) -> dict[str, Any]:
@@ -167,14 +174,14 @@ def _plain_match(match: Match) -> dict[str, Any]:
 
 
 def _tag_changes(
-    old: TagRule, new: TagRule, old_rules: Rules, new_rules: Rules
+    old: TagRule, new: TagRule, old_bundle: Bundle, new_bundle: Bundle
 ) -> Iterator[Change]:
     was, now = old.effect.tag.add_risk_class, new.effect.tag.add_risk_class
     for name in sorted(set(was) - set(now)):
-        severity, why = class_effect(old, [name], old_rules, adding=False)
+        severity, why = class_effect(old, [name], old_bundle, adding=False)
         yield _field(new, "effect.tag", severity, f"no longer adds {quoted(name)}{why}", was, now)
     for name in sorted(set(now) - set(was)):
-        severity, why = class_effect(new, [name], new_rules, adding=True)
+        severity, why = class_effect(new, [name], new_bundle, adding=True)
         yield _field(new, "effect.tag", severity, f"also adds {quoted(name)}{why}", was, now)
 
 
