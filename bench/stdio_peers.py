@@ -57,7 +57,8 @@ class Peer:
             env={**os.environ, **(env or {})},
             bufsize=0,
         )
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._in = self._process.stdin.fileno()
         self._out = self._process.stdout.fileno()
         self._next = 1
@@ -96,7 +97,8 @@ class Peer:
 
     def close(self) -> None:
         """Ends the process."""
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.close()
         try:
             self._process.wait(5)

@@ -52,13 +52,15 @@ class Previewer:
             return Preview(True, tail)
         if self._off:
             return Preview(False, b"")
-        # A result may be anything; half a character more or less does not matter in a preview.
-        readable = text.decode("utf-8", "replace")
+        # No more than the redactor looks at; half a character at the cut does not matter.
+        bound = self._max_bytes + self._redactor.hold_back_bytes
+        readable = text[:bound].decode("utf-8", "replace")
         shown = self._redactor.preview(readable, self._max_bytes)
-        if shown.flags or shown.truncated or text_hash is None:
+        truncated = shown.truncated or len(text) > bound
+        if shown.flags or truncated or text_hash is None:
             text_hash = sha256(shown.text.encode("utf-8", "replace")).hexdigest().encode()
         flags = b',"redaction_flags":' + encode_json(list(shown.flags)) if shown.flags else b""
         return Preview(
-            shown.truncated,
+            truncated,
             b'%b,"hash":"%b","%b":%b' % (flags, text_hash, member, encode_json(shown.text)),
         )

@@ -1,0 +1,192 @@
+"""What the shim adds to a call: against the least a proxy can do, and against other proxies.
+
+All peers are alive at once, pinned to one CPU, and asked in turns; what counts is the difference to
+the direct server in the same round. Fifty rules, counters shared, journal on.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import proxies
+from bench.harness import Result
+from bench.stdio_peers import WORK, Peer, build, shim
+
+_ROUNDS = 12
+_CALLS = 250
+
+
+def measure() -> Iterator[Result]:
+    """The bars of the issue."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    shutil.rmtree(WORK / "home", ignore_errors=True)
+    try:
+        echo, c_pass = build("echo"), build("pass")
+        yield from _closed_loop(echo, c_pass)
+        yield from _slow_server(echo, c_pass)
+        yield from _pipelined(echo, c_pass)
+        yield from _large_results(echo, c_pass)
+        yield from _start(echo)
+        yield from _memory(echo)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _closed_loop(echo: str, c_pass: str) -> Iterator[Result]:
+    peers = [
+        Peer("direct", [echo]),
+        Peer("C", [c_pass, echo]),
+        shim(WORK / "home" / "closed", [echo]),
+        Peer("mcp-firewall", proxies.mcp_firewall([echo])),
+        Peer("FastMCP", proxies.fastmcp([echo])),
+    ]
+    try:
+        p50, p99 = _latencies(peers, _ROUNDS, _CALLS)
+    finally:
+        _close(peers)
+    added = {name: p50[name] - p50["direct"] for name in p50}
+    tail = {name: p99[name] - p99["direct"] for name in p99}
+    detail = f"direct {p50['direct']:.0f}, C +{added['C']:.0f}, sub +{added['sub shim']:.0f} us"
+    ours = added["sub shim"]
+    yield Result("300 B call, added, to C pass-through", ours / added["C"], 4.0, False, detail)
+    yield Result("  the same at p99", tail["sub shim"] / max(tail["C"], 1.0), 8.0, False)
+    yield Result("  mcp-firewall adds more", added["mcp-firewall"] / ours, 20.0, True)
+    yield Result("  FastMCP adds more", added["FastMCP"] / ours, 40.0, True)
+
+
+def _slow_server(echo: str, c_pass: str) -> Iterator[Result]:
+    slow = [echo, "2", "3000"]
+    peers = [
+        Peer("direct", slow),
+        Peer("C", [c_pass, *slow]),
+        shim(WORK / "home" / "slow", slow),
+    ]
+    try:
+        p50, _ = _latencies(peers, _ROUNDS, 40)
+    finally:
+        _close(peers)
+    added_by_c = max(p50["C"] - p50["direct"], 1.0)
+    ours = p50["sub shim"] - p50["direct"]
+    detail = f"C +{added_by_c:.0f}, sub +{ours:.0f} us"
+    yield Result("server takes 3 ms, added, to C", ours / added_by_c, 2.5, False, detail)
+
+
+def _pipelined(echo: str, c_pass: str) -> Iterator[Result]:
+    peers = [
+        Peer("C", [c_pass, echo]),
+        shim(WORK / "home" / "pipelined", [echo]),
+        Peer("FastMCP", proxies.fastmcp([echo])),
+    ]
+    numbers = {"C": 6400, "sub shim": 3200, "FastMCP": 128}
+    rates: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    try:
+        for _ in range(5):
+            for peer in peers:
+                number = numbers[peer.name]
+                begun = time.perf_counter()
+                peer.calls(number, 32)
+                rates[peer.name].append(number / (time.perf_counter() - begun))
+    finally:
+        _close(peers)
+    rate = {name: statistics.median(values) for name, values in rates.items()}
+    detail = f"{rate['sub shim']:.0f} calls/s, C {rate['C']:.0f}"
+    yield Result("32 calls at a time, to C", rate["sub shim"] / rate["C"], 0.08, True, detail)
+    yield Result("  to FastMCP", rate["sub shim"] / rate["FastMCP"], 50.0, True)
+
+
+def _large_results(echo: str, c_pass: str) -> Iterator[Result]:
+    for name, size, bar, calls in (("64 KiB", 65_536, 3.0, 100), ("8 MiB", 8 << 20, 2.0, 5)):
+        server = [echo, str(size)]
+        peers = [
+            Peer("direct", server),
+            Peer("C", [c_pass, *server]),
+            shim(WORK / "home" / f"large{size}", server),
+        ]
+        try:
+            p50, _ = _latencies(peers, _ROUNDS, calls)
+        finally:
+            _close(peers)
+        added_by_c = max(p50["C"] - p50["direct"], 1.0)
+        ours = p50["sub shim"] - p50["direct"]
+        detail = f"C +{added_by_c:.0f}, sub +{ours:.0f} us"
+        yield Result(f"{name} result, added, to C", ours / added_by_c, bar, False, detail)
+
+
+def _start(echo: str) -> Iterator[Result]:
+    """Spawn to the first reply. The policy's cache is warm, as it is from the second start on."""
+    home = WORK / "home" / "start"
+    shim(home, [echo]).close()
+    times: dict[str, list[float]] = {"bare": [], "sub": []}
+    for _ in range(15):
+        for name, start in (
+            ("bare", lambda: Peer("bare", proxies.bare_python([echo]))),
+            ("sub", lambda: shim(home, [echo])),
+        ):
+            peer = start()
+            times[name].append(peer.first_reply_s * 1000)
+            peer.close()
+    bare, ours = (statistics.median(times[name]) for name in ("bare", "sub"))
+    detail = f"bare {bare:.0f} ms, sub {ours:.0f} ms"
+    yield Result("start, to a bare pass-through in Python", ours / bare, 8.0, False, detail)
+
+
+def _memory(echo: str) -> Iterator[Result]:
+    """PSS of shim and guard with a hundred of them running, in MiB per pair."""
+    home = WORK / "home" / "memory"
+    shim(home, [echo]).close()
+    peers = [shim(home, [echo]) for _ in range(100)]
+    try:
+        pairs = [_pss_kib(peer.pid) + sum(map(_pss_kib, _children(peer.pid))) for peer in peers]
+    finally:
+        _close(peers)
+    mib = statistics.median(pairs) / 1024
+    yield Result("MiB of shim and guard, 100 running", mib, 16.0, False)
+
+
+def _latencies(
+    peers: list[Peer], rounds: int, calls: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Medians over rounds of each peer's p50 and p99, in microseconds."""
+    middle: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    tail: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    for peer in peers:
+        for _ in range(min(calls, 50)):
+            peer.call()
+    for _ in range(rounds):
+        for peer in peers:
+            number = calls if peer.name in ("direct", "C", "sub shim") else max(calls // 10, 5)
+            times = sorted(_timed(peer) for _ in range(number))
+            middle[peer.name].append(times[len(times) // 2])
+            tail[peer.name].append(times[len(times) * 99 // 100])
+    return (
+        {name: statistics.median(values) for name, values in middle.items()},
+        {name: statistics.median(values) for name, values in tail.items()},
+    )
+
+
+def _timed(peer: Peer) -> float:
+    begun = time.perf_counter_ns()
+    peer.call()
+    return (time.perf_counter_ns() - begun) / 1000
+
+
+def _close(peers: list[Peer]) -> None:
+    for peer in peers:
+        peer.close()
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii")
+    return [int(word) for word in text.split()]
+
+
+def _pss_kib(pid: int) -> int:
+    rollup = subprocess.run(
+        ["grep", "^Pss:", f"/proc/{pid}/smaps_rollup"], capture_output=True, text=True, check=True
+    )
+    return int(rollup.stdout.split()[1])
