@@ -10,6 +10,7 @@ import json
 import random
 import string
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 from subluminal.secrets.value import SecretValue
@@ -80,6 +81,12 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 }
 
 
+@lru_cache(maxsize=4)
+def _unwrapped(data: bytes) -> bytes:
+    flat = data.replace(b"\n", b"").replace(b"\\n", b"")
+    return flat.translate(bytes.maketrans(b"-_", b"+/"))
+
+
 def leaks(data: bytes, secret: SecretValue) -> list[str]:
     """In which encodings a secret, or its better part, is in `data`."""
     value = secret.reveal()
@@ -104,9 +111,7 @@ def leaks(data: bytes, secret: SecretValue) -> list[str]:
         found += [name for name, needle in views.items() if needle in data]
         if binascii.hexlify(raw).upper() in data:
             found.append("hex_upper")
-        unwrapped = (
-            data.replace(b"\n", b"").replace(b"\\n", b"").translate(bytes.maketrans(b"-_", b"+/"))
-        )
+        unwrapped = _unwrapped(data)
         for shift in range(3):
             core = base64.b64encode(b"\0" * shift + raw)[-(-8 * shift // 6) :].rstrip(b"=")[:-1]
             if core in unwrapped:
