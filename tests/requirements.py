@@ -44,7 +44,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     # 1 Contract A: events
     "1.1:one-line": Requirement("1.1", "producers MUST NOT emit multi-line JSON; UTF-8"),
     "1.2:event-types": Requirement("1.2", "five required and five optional event types"),
-    "1.2:emitted": Requirement("1.2", "producers MUST emit the five required types", DATA_PLANE),
+    "1.2:emitted": Requirement("1.2", "producers MUST emit the five required types"),
     "1.3:envelope": Requirement("1.3", "every event MUST include the envelope"),
     "1.3.1:context-fields": Requirement("1.3.1", "principal and workload have these fields"),
     "1.3.1:context-sent": Requirement("1.3.1", "events SHOULD include the two", DATA_PLANE),
@@ -112,7 +112,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     # 6 Acceptance vectors
     "6.1:key-order": Requirement("6.1", "key order MUST NOT change args_hash"),
     "6.2:large-payload": Requirement("6.2", "a large payload MUST pass uncorrupted", DATA_PLANE),
-    "6.3:signals": Requirement("6.3", "killing the client MUST end shim and server", DATA_PLANE),
+    "6.3:signals": Requirement("6.3", "killing the client MUST end shim and server"),
     "6.4:no-leak": Requirement("6.4", "secrets MUST NOT appear in previews or errors"),
     "6.4:no-leak-ledger": Requirement("6.4", "secrets MUST NOT appear in the ledger", LEDGER),
     # 7 Adapters
@@ -120,7 +120,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "7.4:identical-events": Requirement("7.4", "adapters MUST give identical events", DATA_PLANE),
     "7.4:shared-hash": Requirement("7.4", "adapters MUST use the shared hash", DATA_PLANE),
     "7.4:no-decisions": Requirement("7.4", "adapters MUST NOT decide or bypass", DATA_PLANE),
-    "7.4:lifecycle": Requirement("7.4", "adapters MUST handle process lifecycle", DATA_PLANE),
+    "7.4:lifecycle": Requirement("7.4", "adapters MUST handle process lifecycle"),
     "7.4:closed-vocabulary": Requirement("7.4", "adapters MUST NOT invent types or schema"),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),

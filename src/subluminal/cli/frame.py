@@ -36,7 +36,7 @@ def run_command(words: list[str]) -> int:
     except KeyboardInterrupt:
         return 128 + 2
     except Exception as bug:  # noqa: BLE001 - one of the three edges (style rule 15)
-        from subluminal.cli.bug_report import write_bug_report
+        from subluminal.config.bug_report import write_bug_report
 
         path = write_bug_report(bug, words)
         out.error(

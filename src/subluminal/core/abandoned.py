@@ -3,45 +3,82 @@
 Calls without an end stay without one: nobody knows how they ended.
 """
 
+import time
+
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.core.attendance import attendances, forget_attendance
+from subluminal.core.attendance import Attendance, attendances, forget_attendance
 from subluminal.core.run import Run, end_run
 from subluminal.core.runs import journal_dir
 from subluminal.journal import Journal, JournalUnavailable
+from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import RunState
 
 _MAX_JOURNAL_BYTES = 1 << 40
 """A few last lines never rotate a journal."""
+
+_PATIENCE_S = 5.0
+"""For a lock that a stopped process holds; the guard waits twice as long for us."""
+
+_RUN_END = b'"type":"run_end"'
+_TAIL_BYTES = 65_536
 
 
 def close_abandoned(places: Places, pid: int, reason: str) -> int:
     """Leaves every run that the process was in; returns how many of them ended with it."""
     ended = 0
     for left in attendances(places, pid):
-        state = RunState.open(places.state, left.run_id)
-        try:
-            journal = Journal(
-                journal_dir(places, left.run_id),
-                left.source.shim_id,
-                max_bytes=_MAX_JOURNAL_BYTES,
-                reserve_bytes=0,
-            )
-        except JournalUnavailable:
-            state.close()
+        run = _reopened(places, left)
+        if run is None:
             continue
-        run = Run(left.run_id, left.identity, left.source, state, journal)
-        run.health("killed", pid=pid, detail=reason)
-        ended += _leave(run, reason)
+        if not _was_closed(run.journal.path):
+            run.health("killed", pid=pid, detail=reason)
+            ended += _leave(run, reason)
         run.close()
     forget_attendance(places, pid)
     return ended
 
 
+def _reopened(places: Places, left: Attendance) -> Run | None:
+    try:
+        state = RunState.open(places.state, left.run_id)
+    except StateUnusable:
+        return None
+    try:
+        journal = Journal(
+            journal_dir(places, left.run_id),
+            left.source.shim_id,
+            max_bytes=_MAX_JOURNAL_BYTES,
+            reserve_bytes=0,
+        )
+    except JournalUnavailable:
+        state.close()
+        return None
+    return Run(left.run_id, left.identity, left.source, state, journal)
+
+
+def _was_closed(path: str) -> bool:
+    """Whether the process died after its last word, before it could forget that it was there."""
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+        return _RUN_END in file.read().rstrip(b"\n").rpartition(b"\n")[2]
+
+
 def _leave(run: Run, reason: str) -> bool:
-    with run.state.locked():
-        run.state.note_failure(RunStatus.FAILED)
-        is_last = run.state.detach(run.shim_id) == 0 and run.state.mark_ended()
+    """Detaches the dead. A run that another shim ended meanwhile did fail: the last end counts."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            with run.state.locked():
+                run.state.note_failure(RunStatus.FAILED)
+                is_last = run.state.detach(run.shim_id) == 0
+                if is_last:
+                    run.state.mark_ended()
+            break
+        except StateBusy:
+            # Whoever holds the lock lives, and will be the last one out.
+            if time.monotonic() > deadline:
+                return False
     if is_last:
         run.record(lambda: end_run(run, RunStatus.FAILED, reason))
     return is_last

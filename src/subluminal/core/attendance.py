@@ -24,11 +24,16 @@ _decode = msgspec.json.Decoder(Attendance).decode
 
 
 def note_attendance(places: Places, pid: int, attendance: Attendance) -> None:
-    """Notes that a process is in a run."""
-    make_private_dir(os.path.dirname(_path(places, pid)))
-    fd = os.open(_path(places, pid), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    """Notes that a process is in a run, if the disk has room: else nobody can close it for us."""
+    try:
+        make_private_dir(os.path.dirname(_path(places, pid)))
+        fd = os.open(_path(places, pid), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        return
     try:
         os.write(fd, msgspec.json.encode(attendance) + b"\n")
+    except OSError:
+        return
     finally:
         os.close(fd)
 
@@ -37,8 +42,8 @@ def forget_attendance(places: Places, pid: int) -> None:
     """Forgets a process that has left all its runs."""
     try:
         os.unlink(_path(places, pid))
-    except FileNotFoundError:
-        return
+    except OSError:
+        return  # never noted, or a disk that became read-only
 
 
 def attendances(places: Places, pid: int) -> list[Attendance]:

@@ -1,15 +1,18 @@
 """Compiles one policy file in a process of its own, so that no shim ever loads YAML (D16).
 
-`python -m subluminal.core.compile_helper NAME < bundle`: the snapshot on stdout, or exit code 1 and
-the first problems as text. `start` and `collect` are the shim's side.
+`python -P -m subluminal.core.compile_helper NAME < bundle`: the snapshot on stdout, or exit code 1
+and the first problems as text. `start`, `collect` and `end` are the shim's side.
 """
 
 import os
+import signal
 import sys
+import time
 from typing import NamedTuple
 
-MAX_SNAPSHOT_BYTES = 64 << 20
 MAX_PROBLEM_CHARS = 2_000
+MAX_SECONDS = 30
+"""A compiler that takes longer is ended; the largest bundle takes a second."""
 
 
 class Compilation(NamedTuple):
@@ -18,6 +21,8 @@ class Compilation(NamedTuple):
     pid: int
     fd: int
     chunks: list[bytes]
+    until: float
+    """when it is ended, on the monotonic clock"""
 
 
 class Compiled(NamedTuple):
@@ -31,7 +36,8 @@ def start(name: str, bundle: bytes) -> Compilation:
     """Starts a helper over `bundle`."""
     read_in = _file_of(bundle)
     out, their_out = os.pipe()
-    argv = [sys.executable, "-m", "subluminal.core.compile_helper", name]
+    # -P: what a repository calls `yaml.py` must not be what the helper imports.
+    argv = [sys.executable, "-P", "-m", "subluminal.core.compile_helper", name]
     try:
         pid = os.posix_spawn(
             sys.executable,
@@ -47,7 +53,7 @@ def start(name: str, bundle: bytes) -> Compilation:
         os.close(read_in)
         os.close(their_out)
     os.set_blocking(out, False)
-    return Compilation(pid, out, [])
+    return Compilation(pid, out, [], time.monotonic() + MAX_SECONDS)
 
 
 def collect(running: Compilation) -> Compiled | None:
@@ -56,7 +62,10 @@ def collect(running: Compilation) -> Compiled | None:
         try:
             chunk = os.read(running.fd, 65536)
         except BlockingIOError:
-            return None
+            if time.monotonic() < running.until:
+                return None
+            end(running)
+            return Compiled(None, f"compiling it took longer than {MAX_SECONDS} s")
         if not chunk:
             break
         running.chunks.append(chunk)
@@ -66,6 +75,13 @@ def collect(running: Compilation) -> Compiled | None:
     if code == 0:
         return Compiled(answer, "")
     return Compiled(None, answer.decode("utf-8", "replace") or "the policy compiler crashed")
+
+
+def end(running: Compilation) -> None:
+    """Ends a helper whose answer nobody wants any more."""
+    os.close(running.fd)
+    os.kill(running.pid, signal.SIGKILL)
+    os.waitpid(running.pid, 0)
 
 
 def _file_of(data: bytes) -> int:

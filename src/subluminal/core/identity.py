@@ -24,7 +24,6 @@ _CLIENT_MARKS = (
 )
 _CLIENT_PROCESSES = (("codex", Client.CODEX), ("claude", Client.CLAUDE))
 _Word = TypeVar("_Word", Client, Env)
-_SESSION = "CLAUDE_CODE_SESSION_ID"
 
 
 def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
@@ -37,18 +36,6 @@ def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
         principal=environ.get(env.SUB_PRINCIPAL.name) or _user(environ),
         workload=workload,
     )
-
-
-def run_id_of(environ: Mapping[str, str]) -> str:
-    """Names the run where no call does: SUB_RUN_ID, the client's session, the client's process."""
-    given = environ.get(env.SUB_RUN_ID.name)
-    if given:
-        return given
-    session = environ.get(_SESSION)
-    if session:
-        return session
-    parent = os.getppid()
-    return f"client-{parent}-{process_start(parent)}"
 
 
 def process_start(pid: int) -> int:

@@ -5,6 +5,7 @@ Layers: managed (the fleet's), user (`$SUB_HOME/policy.yaml`), repository (the n
 """
 
 import os
+import stat
 from typing import NamedTuple
 
 from subluminal.config.places import Places
@@ -35,7 +36,7 @@ def policy_files(places: Places, cwd: str, explicit: str | None) -> list[PolicyF
         path = os.path.join(cwd, os.path.expanduser(explicit))
         files.append(PolicyFile(Layer.REPOSITORY, path, explicit=True))
     else:
-        found = _repository_policy(cwd)
+        found = repository_policy(places, cwd)
         if found:
             files.append(PolicyFile(Layer.REPOSITORY, found))
     return files
@@ -52,14 +53,18 @@ def stamp_of(path: str) -> Stamp | None:
 
 def read_policy(path: str) -> bytes:
     """Reads a policy file, one byte past the limit at most: the loader says what is too large."""
-    with open(path, "rb") as file:
+    # A pipe without a writer must not stop the loop.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is not a file")
         return file.read(MAX_BUNDLE_BYTES + 1)
 
 
-def _repository_policy(cwd: str) -> str | None:
+def repository_policy(places: Places, cwd: str) -> str | None:
     """The nearest policy up to the repository's root, if this user or root owns it.
 
-    Anyone may put a file into /tmp; a policy of somebody else's is not ours to obey.
+    Anyone may put a file into /tmp; a policy of somebody else's is not ours to obey. Below the
+    user's home directory, outside of any repository, the user's own policy is not found again.
     """
     directory = cwd
     while True:
@@ -68,7 +73,7 @@ def _repository_policy(cwd: str) -> str | None:
             owner = os.stat(path).st_uid
         except OSError:
             owner = None
-        if owner is not None and owner in (os.getuid(), 0):
+        if owner in (os.getuid(), 0) and os.path.realpath(path) != os.path.realpath(places.policy):
             return path
         parent = os.path.dirname(directory)
         if parent == directory or os.path.exists(os.path.join(directory, ".git")):

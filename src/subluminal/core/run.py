@@ -1,6 +1,7 @@
 """One run as this process takes part in it: its shared state, its journal, its events (D4, D5).
 
-Knows how a run begins and ends. Does not know policies or protocols.
+Knows how a run begins and ends. Does not know policies or protocols. Whatever else fails, entering
+and leaving do not: a stopped process that holds the run's lock must not take this one with it.
 """
 
 import os
@@ -27,6 +28,7 @@ from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Mode, RunStatus
 from subluminal.core.identity import process_start
 from subluminal.journal import Journal, JournalUnavailable
+from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import RunState
 
 
@@ -51,23 +53,35 @@ class Run:
             principal=identity.principal,
             workload=self._workload,
         )
-        self._left = False
+        self._lost_told = 0
+        self.is_entered = False
+        """whether the run's other shims know of this one"""
+        self.has_left = False
+
+    @property
+    def source(self) -> Source:
+        """Who writes this run's events here."""
+        return self._source
 
     @property
     def shim_id(self) -> str:
         """This process' name within the run."""
         return self._source.shim_id
 
-    def enter(self, mode: Mode, policy: PolicyRef) -> None:
-        """Attaches to the run, and opens it if nobody has."""
+    def enter(self, mode: Mode, policy: PolicyRef) -> bool:
+        """Attaches to the run, and opens it if nobody has; False if its state is out of reach."""
         at = now()
-        with self.state.locked():
-            first = self.state.claim_start(at.wall_ms, at.mono_ms)
-            self.state.attach(self.shim_id, os.getpid(), process_start(os.getpid()))
+        try:
+            with self.state.locked():
+                first = self.state.claim_start(at.wall_ms, at.mono_ms)
+                self.state.attach(self.shim_id, os.getpid(), process_start(os.getpid()))
+        except (StateBusy, StateUnusable):
+            return False
+        self.is_entered = True
         if first:
             started = RunStarted(started_at=rfc3339(at.wall_ms), mode=mode, policy=policy)
-            self.emit(RunStart, run=started)
-            self.journal.flush()
+            self.record(lambda: self.emit(RunStart, run=started))
+        return True
 
     def emit(self, kind: type[Event], **fields: Any) -> None:
         """Adds an event that is not one of the three of every call. The caller flushes."""
@@ -100,15 +114,27 @@ class Run:
         """Records a step in the life of the upstream process, or of this one (D9)."""
         return self.record(lambda: self.emit(ShimHealth, health=Health(state=state, **fields)))
 
+    def record_gap(self) -> None:
+        """Says in the journal what a full disk kept out of it, once it takes lines again (D5)."""
+        lost = self.journal.lost
+        if lost > self._lost_told and self.health("degraded", events_lost=lost - self._lost_told):
+            self._lost_told = lost
+
     def leave(self, failure: RunStatus | None = None) -> None:
-        """Detaches. The last one out writes run_end, unless `sub run` does. Once only."""
-        if self._left:
+        """Detaches. The last one out writes run_end, unless `sub run` does. Once only.
+
+        Where the lock cannot be had another process lives that holds it, so this is not the last.
+        """
+        if self.has_left:
             return
-        self._left = True
-        with self.state.locked():
-            if failure is not None:
-                self.state.note_failure(failure)
-            is_last = self.state.detach(self.shim_id) == 0 and self.state.mark_ended()
+        self.has_left = True
+        try:
+            with self.state.locked():
+                if failure is not None:
+                    self.state.note_failure(failure)
+                is_last = self.state.detach(self.shim_id) == 0 and self.state.mark_ended()
+        except (StateBusy, StateUnusable):
+            return
         if is_last:
             self.record(lambda: end_run(self))
 

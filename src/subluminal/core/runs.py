@@ -4,24 +4,34 @@ A stdio process is not a conversation: one server may serve several sessions of 
 """
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import UNSET
 
-from subluminal.config.places import Places, encode_name, make_private_dir
+from subluminal.clock import now
+from subluminal.config.places import Places, encode_name
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import RunStatus
+from subluminal.core.absent import AbsentJournal, AbsentState
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.bugs import BugReports
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.ids import uuid7
-from subluminal.core.policies import Load, Policies
+from subluminal.core.policies import Policies
+from subluminal.core.policy_layer import Load
 from subluminal.core.previews import Previewer
 from subluminal.core.run import Run
-from subluminal.journal import Journal
+from subluminal.core.run_names import host_id
+from subluminal.journal import Journal, JournalUnavailable
+from subluminal.state.errors import StateUnusable
 from subluminal.state.run_state import RunState
 
-_MAX_RUNS = 64
-"""Sessions that one server process serves at once; past it, the oldest is left."""
+MAX_RUNS = 64
+"""Sessions that one server process serves at once; past it, the oldest idle one is left."""
+
+_MEND_EVERY_MS = 1_000
 
 
 class Runs:
@@ -35,36 +45,66 @@ class Runs:
         previewer: Previewer,
         *,
         max_journal_bytes: int,
+        is_busy: Callable[[Enforcer], bool] = lambda _enforcer: False,
     ) -> None:
         self._places = places
         self._identity = identity
         self._policies = policies
         self._previewer = previewer
         self._max_journal_bytes = max_journal_bytes
-        self._host_id = _host_id(places)
+        self._host_id = host_id(places)
         self._proc_id = uuid7()
         self._open: dict[str, Enforcer] = {}
+        self._left: list[Enforcer] = []
+        self._partial: set[str] = set()
+        self._mend_at_ms = 0
         self._loads: list[Load] = []
+        self._news: list[Callable[[Run], object]] = []
+        self._generation = policies.generation
+        self._bugs = BugReports(places)
+        self.is_busy = is_busy
+        """whether calls are pending in a run, which then must not be left to make room"""
 
     def enforcer(self, run_id: str) -> Enforcer:
         """Returns the enforcer of a run, and enters the run if this process has not."""
         found = self._open.get(run_id)
         if found is None:
-            if len(self._open) >= _MAX_RUNS:
-                oldest = next(iter(self._open))
-                self._leave(self._open.pop(oldest), None)
-            self._open[run_id] = found = self._enter(run_id)
+            self._make_room()
+            found = self._enter(run_id)
+        elif self._partial and run_id in self._partial:
+            found = self._mended(run_id, found)
         return found
 
     def all(self) -> list[Enforcer]:
         """Every open run's enforcer."""
         return list(self._open.values())
 
+    def tell(self, news: Callable[[Run], object]) -> None:
+        """Records something in every open run, and in each that is entered later."""
+        self._news.append(news)
+        for enforcer in self._open.values():
+            news(enforcer.run)
+
+    def health(self, state: str, **fields: Any) -> None:
+        """Records a step of the server's life in every run, also in those just left (D9)."""
+        for enforcer in [*self._open.values(), *self._left]:
+            enforcer.run.health(state, **fields)
+
+    def report_bug(self, bug: Exception) -> None:
+        """Writes a report of a bug of ours, and says so in every run."""
+        path = self._bugs.write(bug)
+        if path is not None:
+            self.health("degraded", detail=f"a bug in sub: {type(bug).__name__}, see `{path}`")
+
     def poll_policies(self, mono_ms: int, *, force: bool = False) -> None:
         """Takes over what changed in the policies, and records it in every open run."""
         loads = self._policies.poll(mono_ms, force=force)
+        if self._policies.generation != self._generation:
+            self._take_over()
         if loads:
-            self._record(loads)
+            self._loads = [*self._loads, *loads][-16:]
+            for enforcer in self._open.values():
+                _record_loads(enforcer.run, loads)
 
     @property
     def is_loading(self) -> bool:
@@ -74,51 +114,123 @@ class Runs:
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until the policy is there."""
         self._policies.give_up_waiting()
-        for enforcer in self._open.values():
-            self._take_over(enforcer)
+        self._take_over()
 
-    def _record(self, loads: list[Load]) -> None:
-        self._loads = [*self._loads, *loads][-16:]
+    def flush(self) -> None:
+        """Writes the ends of calls, and what had to be left out."""
         for enforcer in self._open.values():
-            self._take_over(enforcer)
-            _record_loads(enforcer.run, loads)
+            if enforcer.flush():
+                enforcer.run.record_gap()
 
     def leave_all(self, failure: RunStatus | None) -> None:
-        """Leaves every run; the last one out of a run ends it."""
-        for enforcer in self._open.values():
-            self._leave(enforcer, failure)
-        self._open.clear()
+        """Leaves every run; the last one out of a run ends it. Journals stay open until `close`."""
+        for run_id in list(self._open):
+            self._leave(run_id, failure)
         forget_attendance(self._places, os.getpid())
 
+    def close(self) -> None:
+        """Lets go of everything."""
+        self._policies.close()
+        for enforcer in self._left:
+            enforcer.run.close()
+        self._left.clear()
+
     def _enter(self, run_id: str) -> Enforcer:
-        shim_id = uuid7()
-        state = RunState.open(self._places.state, run_id)
-        self._policies.pin(os.path.join(self._places.state, "pins", encode_name(run_id)))
-        journal = Journal(
-            journal_dir(self._places, run_id), shim_id, max_bytes=self._max_journal_bytes
-        )
-        source = Source(host_id=self._host_id, proc_id=self._proc_id, shim_id=shim_id)
-        note_attendance(self._places, os.getpid(), Attendance(run_id, self._identity, source))
-        run = Run(run_id, self._identity, source, state, journal)
-        enforcer = Enforcer(run, self._policies.engine, self._previewer)
-        self._take_over(enforcer)
+        return self._entered(run_id, self._opened(run_id, self._state(run_id)))
+
+    def _entered(self, run_id: str, enforcer: Enforcer) -> Enforcer:
+        run = enforcer.run
+        self._open[run_id] = enforcer
         run.enter(enforcer.engine.mode, enforcer.engine.policy)
+        if not _is_whole(run):
+            self._partial.add(run_id)
+        attendance = Attendance(run_id, self._identity, run.source)
+        note_attendance(self._places, os.getpid(), attendance)
+        for news in self._news:
+            news(run)
         _record_loads(run, self._loads)
         return enforcer
 
-    def _take_over(self, enforcer: Enforcer) -> None:
-        enforcer.engine = self._policies.engine
+    def _opened(self, run_id: str, state: RunState) -> Enforcer:
+        shim_id = uuid7()
+        source = Source(host_id=self._host_id, proc_id=self._proc_id, shim_id=shim_id)
+        run = Run(run_id, self._identity, source, state, self._journal(run_id, shim_id))
+        enforcer = Enforcer(run, self._policies.engine_for(run_id), self._previewer)
         enforcer.refusal = self._policies.refusal
+        enforcer.on_bug = self.report_bug
+        return enforcer
 
-    def _leave(self, enforcer: Enforcer, failure: RunStatus | None) -> None:
-        enforcer.flush()
+    def _state(self, run_id: str) -> RunState:
+        try:
+            return RunState.open(self._places.state, run_id)
+        except StateUnusable as problem:
+            return AbsentState(problem)
+
+    def _journal(self, run_id: str, shim_id: str) -> Journal:
+        try:
+            return Journal(
+                journal_dir(self._places, run_id), shim_id, max_bytes=self._max_journal_bytes
+            )
+        except JournalUnavailable as problem:
+            return AbsentJournal(problem)
+
+    def _mended(self, run_id: str, found: Enforcer) -> Enforcer:
+        """Tries again what failed when the run was entered."""
+        mono_ms = now().mono_ms
+        if mono_ms < self._mend_at_ms:
+            return found
+        self._mend_at_ms = mono_ms + _MEND_EVERY_MS
+        run = found.run
+        if isinstance(run.journal, AbsentJournal) or isinstance(run.state, AbsentState):
+            return self._reopened(run_id) or found
+        if run.enter(found.engine.mode, found.engine.policy):
+            self._partial.discard(run_id)
+        return found
+
+    def _reopened(self, run_id: str) -> Enforcer | None:
+        state = self._state(run_id)
+        if isinstance(state, AbsentState):
+            return None
+        fresh = self._opened(run_id, state)
+        if isinstance(fresh.run.journal, AbsentJournal):
+            fresh.run.close()
+            return None
+        # Calls that are pending end in the old one.
+        self._leave(run_id, None)
+        return self._entered(run_id, fresh)
+
+    def _make_room(self) -> None:
+        if len(self._open) < MAX_RUNS:
+            return
+        idle = next((name for name, each in self._open.items() if not self.is_busy(each)), None)
+        if idle is not None:
+            self._leave(idle, None)
+            self._left.pop().run.close()
+            self._policies.forget(idle)
+
+    def _take_over(self) -> None:
+        self._generation = self._policies.generation
+        refusal = self._policies.refusal
+        for run_id, enforcer in self._open.items():
+            enforcer.engine = self._policies.engine_for(run_id)
+            enforcer.refusal = refusal
+
+    def _leave(self, run_id: str, failure: RunStatus | None) -> None:
+        enforcer = self._open.pop(run_id)
+        self._partial.discard(run_id)
+        if enforcer.flush():
+            enforcer.run.record_gap()
         enforcer.run.leave(failure)
-        enforcer.run.close()
+        self._left.append(enforcer)
 
 
 def journal_dir(places: Places, run_id: str) -> str:
     """Where the journals of a run are."""
     return os.path.join(places.journal, encode_name(run_id))
+
+
+def _is_whole(run: Run) -> bool:
+    return run.is_entered and not isinstance(run.journal, AbsentJournal)
 
 
 def _record_loads(run: Run, loads: list[Load]) -> None:
@@ -135,22 +247,3 @@ def _record_loads(run: Run, loads: list[Load]) -> None:
             run.emit(PolicyLoaded, policy=UNSET if found is None else found.ref, load=details)
 
     run.record(write)
-
-
-def _host_id(places: Places) -> str:
-    """This machine's id, made once per home."""
-    path = os.path.join(make_private_dir(places.state), "host_id")
-    # Linked into place whole, so that nobody reads half an id.
-    if not os.path.exists(path):
-        aside = f"{path}.{os.getpid()}"
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(uuid7())
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            pass  # another process was first
-        finally:
-            os.unlink(aside)
-    with open(path, encoding="ascii") as file:
-        return file.read().strip()

@@ -41,12 +41,32 @@ def _read_key(path: str) -> bytes:
 
 def write_sealed(path: str, key: bytes, purpose: str, data: bytes) -> None:
     """Writes data with its MAC, atomically. `purpose` keeps one kind from passing as another."""
+    os.replace(_written_aside(path, key, purpose, data), path)
+
+
+def create_sealed(path: str, key: bytes, purpose: str, data: bytes) -> bool:
+    """Writes like `write_sealed`, unless there is such a file: False, and the first one stays."""
+    aside = _written_aside(path, key, purpose, data)
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(aside)
+    return True
+
+
+def _written_aside(path: str, key: bytes, purpose: str, data: bytes) -> str:
     make_private_dir(os.path.dirname(path))
-    aside = f"{path}.{os.getpid()}"
+    aside = f"{path}.{os.getpid()}.aside"
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(_mac(key, purpose, data) + b"\n" + data)
-    os.replace(aside, path)
+    try:
+        with open(fd, "wb") as file:
+            file.write(_mac(key, purpose, data) + b"\n" + data)
+    except OSError:
+        os.unlink(aside)
+        raise
+    return aside
 
 
 def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:

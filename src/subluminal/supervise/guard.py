@@ -138,7 +138,7 @@ class GuardLoop:
         try:
             pid = start(order, self._stdio, self._keep_ignored)
         except CannotStart as problem:
-            self._report(Report(FAILED, 0, detail=str(problem)))
+            self._report(Report(FAILED, 0, problem.exit_code, detail=str(problem)))
             self._tell_gone()
         else:
             self._tree = Tree(pid, adopts=self._adopts)

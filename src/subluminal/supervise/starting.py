@@ -14,7 +14,11 @@ _NO_SUCH_PROGRAM = (errno.ENOENT, errno.ENOTDIR)
 
 
 class CannotStart(Exception):
-    """The one line that says why there is no upstream."""
+    """The one line that says why there is no upstream, and what a shell would exit with."""
+
+    def __init__(self, line: str, exit_code: int) -> None:
+        super().__init__(line)
+        self.exit_code = exit_code
 
 
 def start(order: Spawn, stdio: tuple[int, int, int], keep_ignored: tuple[int, ...]) -> int:
@@ -34,7 +38,8 @@ def start(order: Spawn, stdio: tuple[int, int, int], keep_ignored: tuple[int, ..
     if not told:
         return pid
     os.waitpid(pid, 0)
-    raise CannotStart(_explain(order, int(told)))
+    found = abs(int(told)) not in _NO_SUCH_PROGRAM
+    raise CannotStart(_explain(order, int(told)), 126 if found else 127)
 
 
 def _become(

@@ -28,7 +28,7 @@ class Report(tuple[str, int, int | None, int | None, str]):
         signal: int | None = None,
         detail: str = "",
     ) -> "Report":
-        """Makes one; only `exited` has an exit code or the signal that ended the upstream."""
+        """Makes one. `exited` has an exit code or a signal, `failed` what a shell would return."""
         return super().__new__(cls, (kind, pid, exit_code, signal, detail))
 
     @property

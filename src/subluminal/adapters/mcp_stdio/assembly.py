@@ -12,6 +12,7 @@ from subluminal.supervise import Guard
 if TYPE_CHECKING:
     from subluminal.contracts.events import Injection
     from subluminal.core.enforcer import Enforcer
+    from subluminal.core.run import Run
     from subluminal.core.runs import Runs
     from subluminal.secrets.value import SecretValue
 
@@ -22,6 +23,7 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
     where = _usable_home(places(os.environ, options.get("--home")))
     after_death = _last_words(where)
     if os.path.exists(where.settings):
+        # Secrets may be bound: the server waits for them.
         prepared = _Prepared(server, where)
         if prepared.problem:
             return _not_started(guard, prepared, where, options)
@@ -71,7 +73,10 @@ class _Prepared:
 
 
 def _usable_home(wanted: Places) -> Places:
-    """The home, or a private place beside it where the home cannot be written."""
+    """The home; where it cannot be written, its policy and settings with another place to record.
+
+    Where nothing can be written the home itself: each call then meets `decision_on_error` (D5).
+    """
     try:
         make_private_dir(wanted.state)
         make_private_dir(wanted.journal)
@@ -80,18 +85,42 @@ def _usable_home(wanted: Places) -> Places:
         problem = "it is not writable"
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
+    spare = _spare_home()
+    if spare is None:
+        sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); nothing is recorded\n")
+        return wanted
+    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{spare}`\n")
+    where = places({}, spare)
+    where.settings, where.policy, where.secrets = wanted.settings, wanted.policy, wanted.secrets
+    return where
+
+
+def _spare_home() -> str | None:
+    """A directory in the place for temporary files that is ours alone; None if there is none."""
+    import stat
     import tempfile
 
     home = os.path.join(tempfile.gettempdir(), f"subluminal-{os.getuid()}")
-    make_private_dir(home)
-    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{home}`\n")
-    return places({"SUB_HOME": home}, home)
+    try:
+        make_private_dir(home)
+        status = os.lstat(home)
+        # Anyone may have put it there before us.
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid != os.getuid()
+            or status.st_mode & 0o77
+        ):
+            return tempfile.mkdtemp(prefix="subluminal-")
+    except OSError:
+        return None
+    return home
 
 
 def _last_words(where: Places) -> list[str]:
     """What the guard runs when we die without a word: it closes the runs that we left open."""
     return [
         sys.executable,
+        "-P",  # the client's directory is no place to import from
         "-m",
         "subluminal.core.last_words",
         where.home,
@@ -107,10 +136,11 @@ def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict
     if prepared.hint:
         sys.stderr.write(f"hint: {prepared.hint}\n")
     runs, enforcer_of = _core(prepared, where, options)
-    run = enforcer_of({}).run
-    _record_injections(runs, prepared)
-    run.health("failed", server_name=prepared.server, detail=prepared.problem)
+    runs.tell(lambda run: _record_injections(run, prepared.injections))
+    enforcer_of({})
+    runs.health("failed", server_name=prepared.server, detail=prepared.problem)
     runs.leave_all(RunStatus.FAILED)
+    runs.close()
     guard.stop(grace_ms=0)
     guard.wait_gone(1_000)
     return 1
@@ -120,14 +150,15 @@ def _core(
     prepared: _Prepared, where: Places, options: dict[str, str]
 ) -> "tuple[Runs, Callable[[dict[str, Any]], Enforcer]]":
     from subluminal.config import env
-    from subluminal.core.identity import identity_of, run_id_of
+    from subluminal.core.identity import identity_of
     from subluminal.core.policies import Policies
     from subluminal.core.previews import Previewer
     from subluminal.core.redaction.redactor import redactor_for
+    from subluminal.core.run_names import run_id_of
     from subluminal.core.runs import Runs
 
     settings = prepared.settings
-    cwd = os.getcwd()
+    cwd = _working_directory()
     identity = identity_of(os.environ, cwd)
     explicit = options.get("--policy") or os.environ.get(env.SUB_POLICY.name)
     policies = Policies(where, identity, cwd, explicit)
@@ -144,7 +175,7 @@ def _core(
         previewer,
         max_journal_bytes=settings.limits.max_journal_bytes,
     )
-    default = run_id_of(os.environ)
+    default = run_id_of(os.environ, where)
     is_given = bool(os.environ.get(env.SUB_RUN_ID.name))
 
     def enforcer_of(meta: dict[str, Any]) -> "Enforcer":
@@ -161,13 +192,21 @@ def _session(meta: dict[str, Any]) -> str | None:
     return session if isinstance(session, str) and session else None
 
 
-def _record_injections(runs: "Runs", prepared: _Prepared) -> None:
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "/"  # removed under the client's feet; the server may not mind
+
+
+def _record_injections(run: "Run", injections: "list[Injection]") -> None:
     from subluminal.contracts.events import SecretInjection
 
-    for enforcer in runs.all():
-        for injection in prepared.injections:
-            enforcer.run.emit(SecretInjection, injection=injection)
-        enforcer.flush()
+    def write() -> None:
+        for injection in injections:
+            run.emit(SecretInjection, injection=injection)
+
+    run.record(write)
 
 
 def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
@@ -183,12 +222,12 @@ def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, st
     limits = settings.limits
     runs, enforcer_of = _core(prepared, where, options)
     runs.poll_policies(0, force=True)
+    runs.tell(lambda run: _record_injections(run, prepared.injections))
 
-    def open_run() -> None:
-        if os.environ.get(env.SUB_RUN_ID.name) or not parent_is("codex"):
-            # Codex names the run in its calls; anyone else's is known already.
+    def open_run(required: bool) -> None:
+        # Codex names the run in its calls; anyone else's is known already.
+        if required or os.environ.get(env.SUB_RUN_ID.name) or not parent_is("codex"):
             enforcer_of({})
-            _record_injections(runs, prepared)
 
     shim = Shim(
         guard,

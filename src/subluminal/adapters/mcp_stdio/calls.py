@@ -323,6 +323,13 @@ class Calls:
         outcome = Outcome(status, 0, error_class=error_class, error_message=message)
         pending.enforcer.finish(pending.ruling, outcome)
 
+    def concern(self, enforcer: Enforcer) -> bool:
+        """Whether a call of this run is pending, or has ended and is not recorded yet."""
+        queues = (*self._pending.values(), self._continued.values())
+        waiting = [each for queue in queues for each in queue]
+        waiting += [pending for pending, _, _ in self._ended]
+        return any(pending.enforcer is enforcer for pending in waiting)
+
     def time_out(self) -> None:
         """Records calls that took longer than `call_timeout_ms`; they are not cut off."""
         if not self._timeout_ns or not self.open:

@@ -7,6 +7,8 @@ from subluminal.supervise import EXITED, FAILED, Guard, Report
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
 """Past grace and the guard's own waits, nobody is waited for any more."""
+_BOOT_MS = 10_000
+"""A server that has said nothing yet may still be starting: `npx` takes seconds."""
 
 
 class Ending:
@@ -16,7 +18,7 @@ class Ending:
         self._guard = guard
         self._grace_ms = grace_ms
         self._input_open = True
-        self._calls_until_ms = 0
+        self._answers_until_ms = 0
         self._give_up_ms = 0
         self._exit: Report | None = None
         self.stopping = False
@@ -24,13 +26,18 @@ class Ending:
         """whether we ended the tree ourselves, because the guard was killed"""
 
     @property
-    def waits_for_calls(self) -> bool:
-        """Whether the client has left, and answers to its calls may still come."""
-        return self._calls_until_ms > 0 and not self.stopping
+    def waits_for_answers(self) -> bool:
+        """Whether the client asks nothing more, and still listens for answers."""
+        return self._answers_until_ms > 0 and not self.stopping
 
-    def wait_for_calls(self, now_ms: int) -> None:
-        """Gives open calls the grace that the server has anyway."""
-        self._calls_until_ms = now_ms + self._grace_ms
+    def wait_for_answers(self, now_ms: int, *, server_spoke: bool) -> None:
+        """Gives the server its grace, anew with every sign of life."""
+        grace_ms = self._grace_ms if server_spoke else max(self._grace_ms, _BOOT_MS)
+        self._answers_until_ms = now_ms + grace_ms
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether the time for answers is up."""
+        return self.waits_for_answers and now_ms >= self._answers_until_ms
 
     def close_input(self) -> None:
         """Closes the server's stdin: by MCP, the sign to end."""
@@ -48,12 +55,14 @@ class Ending:
         self._guard.stop(grace_ms=grace)
 
     def hurry(self, now_ms: int) -> None:
-        """Stops waiting for calls whose time is over."""
-        if self.waits_for_calls and now_ms >= self._calls_until_ms:
-            self._calls_until_ms = 0
-            self.stop(now_ms, 0)
+        """Stops waiting for a guard whose time is over."""
         if self.stopping and now_ms >= self._give_up_ms:
             self.swept = True
+
+    def timeout_ms(self, now_ms: int, at_most_ms: int) -> int:
+        """How long the loop may sleep without missing a deadline."""
+        deadline = self._give_up_ms if self.stopping else self._answers_until_ms
+        return max(0, min(at_most_ms, deadline - now_ms)) if deadline else at_most_ms
 
     def note(self, report: Report) -> None:
         """Remembers how the server ended."""
@@ -68,13 +77,11 @@ class Ending:
 
     def exit_code(self, signum: int) -> int:
         """The server's own code where it ended by itself; 128+N where a signal ended us."""
+        report = self._exit
         if signum:
             return 128 + signum
-        report = self._exit
         if report is None:
             return 1 if self.swept else 0
-        if report.kind == FAILED:
-            return _NOT_STARTED
         if report.signal is not None:
             return 128 + report.signal
-        return report.exit_code or 0
+        return report.exit_code or (_NOT_STARTED if report.kind == FAILED else 0)

@@ -7,23 +7,32 @@ Whatever arrives is passed on first where it may be, and looked at afterwards; o
 import os
 import select
 import signal
-import stat
 import time
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
+
 from subluminal.adapters.mcp_stdio.calls import Calls
+from subluminal.adapters.mcp_stdio.descriptors import Borrowed, hung_up, read, readable
 from subluminal.adapters.mcp_stdio.ending import Ending
 from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
 from subluminal.adapters.mcp_stdio.messages import (
+    Ambiguous,
+    Batch,
+    CallMessage,
+    Message,
     Other,
     classify,
 )
-from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
+from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
+from subluminal.adapters.mcp_stdio.render import error_line
 from subluminal.adapters.mcp_stdio.replies import LineKeeper, replies_in
-from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
+from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
+from subluminal.core.run import Run
 from subluminal.core.runs import Runs
-from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendants
+from subluminal.errors import ExitCode
+from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Guard, Report, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
@@ -31,7 +40,8 @@ MAX_WAITING_BYTES = 1 << 20
 MAX_STDERR_BYTES = 1 << 18
 """stderr that nobody reads is dropped past this, the oldest first: it must never block."""
 
-_IDLE_MS = 1_000
+_IDLE_MS = 500
+"""A changed policy is seen within this and its compiler's time, also by a shim with no traffic."""
 _SETTLE_MS = 1
 """Ends of calls are written when nothing has happened for this long…"""
 _MAX_UNRECORDED = 64
@@ -40,6 +50,9 @@ _LOOK_EVERY_MS = 50
 _COMPILING_MS = 20
 _HOLD_MS = 5_000
 """How long calls wait for a policy that is being compiled for the first time (D16)."""
+
+_LAST_WORDS_MS = 500
+"""How long a client that does not read keeps us, after the server's tree is gone."""
 
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -55,7 +68,7 @@ class Shim:
         calls: Callable[[Callable[[bytes], None]], Calls],
         intake: Intake,
         *,
-        open_run: Callable[[], None],
+        open_run: Callable[[bool], None],
         max_inspect_bytes: int,
         grace_ms: int,
     ) -> None:
@@ -63,16 +76,22 @@ class Shim:
         self._runs = runs
         self._intake = intake
         self._open_run = open_run
+        """opens the run that is known without a call; True where there must be one"""
         self._run_is_open = False
-        self._reports: list[Report] = []
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
         self._server = Outlet(guard.stdin_fd)
         self._calls = calls(self._client.inject)
+        runs.is_busy = self._calls.concern
         self._keeper = LineKeeper(max_inspect_bytes)
         self._held: list[bytes | LargeLine] = []
-        self._hold_until_ms = _now_ms() + _HOLD_MS
+        self._held_bytes = 0
+        self._hold_until_ms = 0
         self._reading_client = True
+        self._asked = False
+        """whether anything was sent to the server"""
+        self._spoke = False
+        """whether the server has said anything"""
         self._server_speaks = True
         self._stderr_open = True
         self._signal = 0
@@ -88,13 +107,22 @@ class Shim:
 
     def run(self) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
-        wakeup = self._prepare()
+        guard = self._guard
+        borrowed = Borrowed((0, 1, 2, guard.stdin_fd, guard.stdout_fd, guard.stderr_fd))
+        wakeup = _wake_on_signals()
         self._handlers = self._all_handlers(wakeup)
-        while not self.ending.is_over(self._server_speaks or self._client.busy):
-            self._turn(wakeup)
-        self._leave(None)
+        try:
+            self._housekeep(_now_ms())
+            while not self.ending.is_over(self._output_left):
+                self._turn(wakeup)
+            self._leave(None)
+            code = self.ending.exit_code(self._signal)
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge: the run gets its end
+            code = self._give_up(bug)
+        self._runs.close()
         self._drain_client()
-        return self.ending.exit_code(self._signal)
+        borrowed.give_back()
+        return code
 
     # One turn of the loop
 
@@ -102,13 +130,16 @@ class Shim:
         if self._changed or self._client.busy or self._server.busy or self._stderr.busy:
             self._watch(self._wanted(wakeup))
         ready = self._poll.poll(_SETTLE_MS if self._calls.unrecorded else self._timeout_ms())
+        now_ms = _now_ms()
+        if now_ms >= self._next_look_ms:
+            # Before what arrived is decided: a policy may have changed while we slept.
+            self._housekeep(now_ms)
         for fd, _ in ready:
             self._handlers[fd]()
         if not ready or self._calls.unrecorded > _MAX_UNRECORDED:
             self._calls.record(_MAX_UNRECORDED // 8 if ready else None)
-        now_ms = _now_ms()
-        if now_ms >= self._next_look_ms or not self._settled:
-            self._housekeep(now_ms)
+        if not self._settled:
+            self._housekeep(_now_ms())
 
     def _wanted(self, wakeup: int) -> dict[int, int]:
         """Which descriptors matter now, and for what."""
@@ -121,6 +152,8 @@ class Shim:
             wanted[guard.stderr_fd] = _IN
         if not guard.closed:
             wanted[guard.report_fd] = _IN
+        if self.ending.waits_for_answers:
+            wanted[1] = 0  # only to hear that nobody listens any more
         for outlet in (self._client, self._server, self._stderr):
             if outlet.busy:
                 wanted[outlet.fd] = select.POLLOUT
@@ -150,10 +183,21 @@ class Shim:
         }
 
     def _has_room(self) -> bool:
-        return max(self._server.waiting, self._client.waiting) < MAX_WAITING_BYTES
+        # What waits for the client past the bound are our own refusals: the server is not read
+        # there. A client that writes before it reads must not be stopped by the server's part.
+        refusals = self._client.waiting - MAX_WAITING_BYTES
+        return max(self._server.waiting, refusals, self._held_bytes) < MAX_WAITING_BYTES
+
+    @property
+    def _output_left(self) -> bool:
+        return self._server_speaks or self._stderr_open or self._client.busy
 
     def _timeout_ms(self) -> int:
-        return _IDLE_MS if self._settled else _COMPILING_MS
+        if self._settled:
+            return _IDLE_MS
+        if self._runs.is_loading:
+            return _COMPILING_MS
+        return self.ending.timeout_ms(_now_ms(), _IDLE_MS)
 
     def _housekeep(self, now_ms: int) -> None:
         """What is due now and then, and in every turn while the shim starts or ends."""
@@ -163,35 +207,51 @@ class Shim:
             self._begin_if_ready(now_ms)
         self._calls.time_out()
         self.ending.hurry(now_ms)
-        if self.ending.waits_for_calls and not self._calls.open:
-            self._stop()
+        if self.ending.waits_for_answers:
+            self._wait_for_answers(now_ms)
         self._settled = self._run_is_open and not self._held and self._reading_client
         self._changed = True
 
     def _begin_if_ready(self, now_ms: int) -> None:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
+        if self.ending.stopping:
+            return
         if self._runs.is_loading:
+            self._hold_until_ms = self._hold_until_ms or now_ms + _HOLD_MS
             if now_ms < self._hold_until_ms:
                 return
             self._runs.give_up_waiting()
+        self._hold_until_ms = 0
         self._begin()
 
     def _begin(self) -> None:
-        if not self._run_is_open:
-            self._run_is_open = True
-            self._open_run()
-            for report in self._reports:
-                self._record_report(report)
-        held, self._held = self._held, []
+        self._open()
+        held, self._held, self._held_bytes = self._held, [], 0
         for line in held:
             self._take(line)
-        if not self._reading_client and not self.ending.stopping:
+        if not self._reading_client and not self.ending.waits_for_answers:
             self._client_left()
+
+    def _open(self, *, required: bool = False) -> None:
+        if not self._run_is_open or (required and not self._runs.all()):
+            self._run_is_open = True
+            self._open_run(required)
+
+    def _hold(self, line: bytes | LargeLine) -> None:
+        self._held.append(line)
+        self._held_bytes += len(line) if isinstance(line, bytes) else 0
+
+    def _drop_held(self) -> None:
+        """Calls that were never decided go nowhere."""
+        for line in self._held:
+            if isinstance(line, LargeLine):
+                line.spool.close()
+        self._held, self._held_bytes = [], 0
 
     # The client's side
 
     def _read_client(self) -> None:
-        data = _read(0)
+        data = read(0)
         if data is None:
             return
         if not data:
@@ -208,6 +268,7 @@ class Shim:
             elif self._decide_line(line):
                 forward.append(line)
         if forward:
+            self._asked = True
             self._server.send(b"".join(forward) if len(forward) > 1 else forward[0])
 
     def _decide_line(self, line: bytes) -> bool:
@@ -216,51 +277,67 @@ class Shim:
         if isinstance(message, Other):
             return True
         if self._runs.is_loading:
-            self._held.append(line)
+            self._hold(line)
             return False
-        return self._calls.decide(message, _size(line))
+        return self._decide(message, _size(line))
+
+    def _decide(self, message: Message, size: int) -> bool:
+        """A bug on the way to a decision that is on record refuses the call; the stream lives."""
+        try:
+            return self._calls.decide(message, size)
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge
+            self._runs.report_bug(bug)
+            why = f"a bug in sub kept this call from being recorded: {type(bug).__name__}"
+            for request_id in _ids(message):
+                self._client.inject(error_line(request_id, ErrorCode.POLICY_BLOCKED, why) + b"\n")
+            return False
 
     def _take(self, line: bytes | LargeLine) -> None:
         if isinstance(line, bytes):
             if self._decide_line(line):
+                self._asked = True
                 self._server.send(line)
         elif self._runs.is_loading:
-            self._held.append(line)
+            self._hold(line)
         else:
             self._pass_on_large(line)
 
     def _pass_on_large(self, line: LargeLine) -> None:
         message = line.message()
-        if self._calls.decide_large(message, line.spool.size) and not line.overflowed:
+        if self._calls.decide_large(message, line.size) and not line.overflowed:
+            self._asked = True
             self._server.stream(line.spool)
         else:
             line.spool.close()
 
     def _client_left(self) -> None:
-        """EOF. What was asked may still be answered; then the server has its grace to end."""
+        """EOF. What was asked is still answered to who listens; then the server has its grace."""
         self._reading_client = self._settled = False
         self._changed = True
         if self._runs.is_loading:
             return  # what was asked is decided when the policy is there
-        if self._calls.open and self._server_speaks and not self._client.broken:
-            self.ending.wait_for_calls(_now_ms())
-            self._close_server_input()
-        else:
-            self._stop()
+        self._open()
+        now_ms = _now_ms()
+        self.ending.wait_for_answers(now_ms, server_spoke=self._spoke)
+        self._wait_for_answers(now_ms)
 
-    def _close_server_input(self) -> None:
-        # INVARIANT: closed once; what still waits for the server is given up only by `_stop`.
-        while self._server.busy:
-            self._server.drain()
-            if self._server.busy and not _writable(self._server.fd):
-                break
-        self.ending.close_input()
-        self._server.broken = True
+    def _wait_for_answers(self, now_ms: int) -> None:
+        """Ends the waiting when all is answered, nobody listens, or the server says nothing."""
+        if not self._server.busy:
+            self.ending.close_input()
+            self._server.broken = True
+        is_awaited = self._calls.open or self._server.busy or (self._asked and not self._spoke)
+        if not is_awaited or not self._server_speaks:
+            self._stop()
+        elif self._client.broken or hung_up(1):
+            self._stop(RunStatus.CANCELLED if self._calls.open else None)
+        elif self.ending.is_overdue(now_ms):
+            self._stop(RunStatus.CANCELLED if self._calls.open else None, grace_ms=0)
 
     # The server's side
 
     def _read_server(self) -> None:
-        data = _read(self._guard.stdout_fd)
+        data = read(self._guard.stdout_fd)
         if data is None:
             return
         if not data:
@@ -270,6 +347,15 @@ class Shim:
             return
         # The client comes first: accounting must not delay an answer.
         self._client.forward(data)
+        self._spoke = True
+        try:
+            self._account(data)
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
+            self._runs.report_bug(bug)
+        if self.ending.waits_for_answers:
+            self.ending.wait_for_answers(_now_ms(), server_spoke=True)
+
+    def _account(self, data: bytes) -> None:
         calls = self._calls
         for line in self._keeper.feed(data, wanted=calls.open > 0):
             if calls.open:
@@ -277,7 +363,7 @@ class Shim:
                     calls.replied(reply)
 
     def _read_stderr(self) -> None:
-        data = _read(self._guard.stderr_fd)
+        data = read(self._guard.stderr_fd)
         if data is None:
             return
         if not data:
@@ -291,45 +377,57 @@ class Shim:
     def _read_reports(self) -> None:
         for report in self._guard.read_reports():
             self.ending.note(report)
-            if self._run_is_open:
-                self._record_report(report)
-            else:
-                self._reports.append(report)
             if report.kind == FAILED:
-                self._say(f"sub: {report.detail}")
+                self._say(f"error: {report.detail}")
+                self._open(required=True)
+            self._record_report(report)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
         if self._guard.lost and not self.ending.swept:
-            self.ending.swept = True
-            sweep_descendants()
-            self._leave(RunStatus.FAILED)
+            self._sweep()
 
     def _record_report(self, report: Report) -> None:
-        details: dict[str, Any] = {"pid": report.pid} if report.pid else {}
-        if report.exit_code is not None:
-            details["exit_code"] = report.exit_code
-        if report.signal is not None:
-            details["signal"] = report.signal
-        if report.detail:
-            details["detail"] = report.detail
-        for enforcer in self._runs.all():
-            enforcer.run.health(report.kind, **details)
+        if report.kind == GONE:
+            return  # says nothing that `exited` and `killed` did not
+        fields = _fields(report)
+        if report.kind == SPAWNED:
+            # Every run that this server will serve begins with it.
+            self._runs.tell(lambda run: _record_spawn(run, fields))
+        else:
+            self._runs.health(report.kind, **fields)
 
     def _server_left(self, report: Report) -> None:
         """The server ended or never started: by itself, or because we asked."""
         if self.ending.stopping:
             return
-        if not self._run_is_open:
-            self._begin()
-        while self._server_speaks and _readable(self._guard.stdout_fd):
-            self._read_server()  # its last words may hold answers
+        self._open()
+        self._hear_last_words()
         crashed = report.kind == FAILED or report.signal is not None or bool(report.exit_code)
-        why = report.detail or f"the server exited with code {report.exit_code}"
+        why = report.detail or _how_it_ended(report)
+        left_first = not self._reading_client and not crashed
         had_open = self._calls.open > 0
-        self._calls.end_all(Status.ERROR, why, ErrorClass.TRANSPORT)
-        self._leave(RunStatus.FAILED if crashed or had_open else None)
+        status = Status.CANCELLED if left_first else Status.ERROR
+        self._calls.end_all(status, why, ErrorClass.TRANSPORT)
         self._reading_client = False
-        self._stop()
+        if crashed or (had_open and not left_first):
+            self._stop(RunStatus.FAILED)
+        else:
+            self._stop(RunStatus.CANCELLED if had_open else None)
+
+    def _hear_last_words(self) -> None:
+        """A server's last words may hold answers."""
+        while self._server_speaks and readable(self._guard.stdout_fd):
+            self._read_server()
+
+    def _sweep(self) -> None:
+        """The guard was killed: its work is ours, after the record."""
+        self._hear_last_words()
+        self._calls.end_all(Status.ERROR, "the guard was killed", ErrorClass.TRANSPORT)
+        self._open(required=True)
+        self._leave(RunStatus.FAILED)
+        self.ending.swept = True
+        for report in sweep_descendants():
+            self._record_report(report)
 
     # The end
 
@@ -338,52 +436,64 @@ class Shim:
             if signum not in _STOP_SIGNALS:
                 continue
             self._signal = self._signal or signum
-            if not self._run_is_open:
-                self._run_is_open = True
-                self._open_run()
+            self._open()
             # Little time is left (D9): first the record, then everything else.
-            had_open = self._calls.open > 0
+            had_open = self._calls.open > 0 or bool(self._held)
             self._calls.end_all(Status.CANCELLED, "the client stopped", ErrorClass.UNKNOWN)
             self._leave(RunStatus.CANCELLED if had_open else None)
             self._reading_client = False
             self._guard.signal(signum)
             self._stop()
 
-    def _stop(self) -> None:
+    def _stop(self, failure: RunStatus | None = None, *, grace_ms: int | None = None) -> None:
         self._calls.end_all(Status.CANCELLED, "the client left", ErrorClass.UNKNOWN)
-        self._leave(None)
-        if not self.ending.stopping:
-            self._close_server_input()
-            self.ending.stop(_now_ms())
+        self._leave(failure)
+        self._drop_held()
+        self._server.drain()
+        self.ending.close_input()
+        self._server.broken = True
+        self.ending.stop(_now_ms(), grace_ms)
 
     def _leave(self, failure: RunStatus | None) -> None:
         self._settled, self._changed = False, True
         self._calls.record(None)
         self._runs.leave_all(failure)
 
+    def _give_up(self, bug: Exception) -> int:
+        """A bug in the loop itself ends the shim as a crash of it would, but with a report."""
+        self._runs.report_bug(bug)
+        self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
+        self._runs.leave_all(RunStatus.FAILED)
+        self.ending.stop(_now_ms(), 0)
+        self._guard.wait_gone(_HOLD_MS)
+        return ExitCode.BUG
+
     def _say(self, text: str) -> None:
         self._stderr.send(text.encode("utf-8", "backslashreplace") + b"\n")
 
-    def _prepare(self) -> int:
-        for fd in (0, 1, 2, self._guard.stdin_fd, self._guard.stdout_fd, self._guard.stderr_fd):
-            _never_block(fd)
-        read_end, write_end = os.pipe()
-        os.set_blocking(write_end, False)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        for signum in _STOP_SIGNALS:
-            signal.signal(signum, _noted)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        return read_end
-
     def _drain_client(self) -> None:
         """Gives a client that still reads what the server said last."""
-        deadline = _now_ms() + 500
+        deadline = _now_ms() + _LAST_WORDS_MS
         poll = select.poll()
-        poll.register(1, select.POLLOUT)
         while (self._client.busy or self._stderr.busy) and _now_ms() < deadline:
-            self._stderr.drain()
-            poll.poll(50)
+            for outlet in (self._client, self._stderr):
+                if outlet.busy:
+                    poll.register(outlet.fd, select.POLLOUT)
+            for fd, _ in poll.poll(50):
+                poll.unregister(fd)
             self._client.drain()
+            self._stderr.drain()
+
+
+def _wake_on_signals() -> int:
+    """A descriptor that tells which signals came."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for signum in _STOP_SIGNALS:
+        signal.signal(signum, _noted)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    return read_end
 
 
 def _noted(_signum: int, _frame: Any) -> None:
@@ -398,30 +508,29 @@ def _size(line: bytes) -> int:
     return len(line) - line.endswith(b"\n")
 
 
-def _read(fd: int) -> bytes | None:
-    """Returns what is there, empty at the end, None if nothing is there yet."""
-    try:
-        return os.read(fd, CHUNK_BYTES)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""
+def _ids(message: Message) -> list[Any]:
+    """Whom to answer if a message cannot be dealt with."""
+    if isinstance(message, CallMessage):
+        return [] if message.id is UNSET else [message.id]
+    return message.ids if isinstance(message, Batch | Ambiguous) else []
 
 
-def _readable(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return any(event & select.POLLIN for _, event in poll.poll(0))
+def _fields(report: Report) -> dict[str, Any]:
+    fields: dict[str, Any] = {"pid": report.pid} if report.pid else {}
+    if report.exit_code is not None:
+        fields["exit_code"] = report.exit_code
+    if report.signal is not None:
+        fields["signal"] = report.signal
+    if report.detail:
+        fields["detail"] = report.detail
+    return fields
 
 
-def _writable(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    return any(event == select.POLLOUT for _, event in poll.poll(200))
+def _record_spawn(run: Run, fields: dict[str, Any]) -> None:
+    run.health(SPAWNED, **fields)
 
 
-def _never_block(fd: int) -> None:
-    """Pipes and sockets are ours alone to set; a terminal is shared with the shell."""
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        os.set_blocking(fd, False)
+def _how_it_ended(report: Report) -> str:
+    if report.signal is not None:
+        return f"the server was ended by signal {report.signal}"
+    return f"the server exited with code {report.exit_code}"

@@ -9,10 +9,12 @@ import traceback
 from subluminal import __version__
 from subluminal.clock import now, rfc3339
 from subluminal.config import env
-from subluminal.config.places import make_private_dir, places
+from subluminal.config.places import Places, make_private_dir, places
 
 
-def write_bug_report(bug: BaseException, words: list[str]) -> str | None:
+def write_bug_report(
+    bug: BaseException, words: list[str], where: Places | None = None
+) -> str | None:
     """Returns the report's path; None if it could be written nowhere."""
     trace = "".join(traceback.format_exception(bug))
     if os.environ.get(env.SUB_DEBUG.name):
@@ -24,7 +26,7 @@ def write_bug_report(bug: BaseException, words: list[str]) -> str | None:
         f"at {at}, command `{' '.join(words[:1])}`\n\n{trace}"
     )
     name = f"bug-{at.replace(':', '')}-{os.getpid()}.txt"
-    for directory in (places(os.environ).reports, tempfile.gettempdir()):
+    for directory in ((where or places(os.environ)).reports, tempfile.gettempdir()):
         try:
             path = os.path.join(make_private_dir(directory), name)
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,0 +1,59 @@
+"""What a loop asks of a file descriptor, and how the client's are borrowed and given back."""
+
+import os
+import select
+import stat
+
+from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
+
+_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+def read(fd: int) -> bytes | None:
+    """Returns what is there, empty at the end, None if nothing is there yet."""
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def readable(fd: int) -> bool:
+    """Whether a read would return something, or the end."""
+    return _looked(fd, select.POLLIN) != 0
+
+
+def hung_up(fd: int) -> bool:
+    """Whether nobody reads any more what is written here. A file never hangs up."""
+    return bool(_looked(fd, 0) & _GONE)
+
+
+def _looked(fd: int, events: int) -> int:
+    poll = select.poll()
+    poll.register(fd, events)
+    ready = poll.poll(0)
+    return ready[0][1] if ready else 0
+
+
+class Borrowed:
+    """Descriptors that never block while we run. Pipes and sockets only: a terminal is shared.
+
+    The flag belongs to the pipe, not to us, so it is put back for whoever uses it after us.
+    """
+
+    def __init__(self, fds: tuple[int, ...]) -> None:
+        self._changed: list[int] = []
+        for fd in fds:
+            mode = os.fstat(fd).st_mode
+            if (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)) and os.get_blocking(fd):
+                os.set_blocking(fd, False)
+                self._changed.append(fd)
+
+    def give_back(self) -> None:
+        """Puts the flags back."""
+        for fd in self._changed:
+            try:
+                os.set_blocking(fd, True)
+            except OSError:
+                continue  # closed meanwhile

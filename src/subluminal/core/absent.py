@@ -1,0 +1,64 @@
+"""What stands in for a run's state or journal where it cannot be had: every use of it fails.
+
+The enforcer then applies `decision_on_error` to each call, as it does when a disk fills up (D5).
+"""
+
+from subluminal.errors import SubluminalError
+from subluminal.journal import Journal, JournalUnavailable
+from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.lock import RunLock
+from subluminal.state.run_state import RunState
+from subluminal.state.termination import Termination
+
+
+class AbsentJournal(Journal):
+    """Takes lines, and says at every flush that they are lost."""
+
+    def __init__(self, problem: JournalUnavailable) -> None:
+        self._problem = problem
+        self._waiting = 0
+        self.path = ""
+        self.n = 1
+        self.prev = b""
+        self.lost = 0
+
+    def add(self, _line: bytes) -> None:
+        """Counts a line that will be lost."""
+        self._waiting += 1
+        self.n += 1
+
+    def flush(self) -> None:
+        """Raises JournalUnavailable if there was anything to write."""
+        lost, self._waiting = self._waiting, 0
+        self.lost += lost
+        if lost:
+            raise self._problem
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class StateAbsent(StateBusy):
+    """A lock that cannot be had because there is no file to lock."""
+
+    def __init__(self, problem: StateUnusable) -> None:
+        SubluminalError.__init__(self, str(problem), hint=problem.hint)
+
+
+class AbsentState(RunState):
+    """Refuses its lock, so nothing is counted and nobody is told."""
+
+    def __init__(self, problem: StateUnusable) -> None:
+        self._problem = problem
+        self.path = problem.path
+
+    def locked(self) -> RunLock:
+        """Raises StateAbsent."""
+        raise StateAbsent(self._problem)
+
+    def terminated(self) -> Termination | None:
+        """Not known."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,31 @@
+"""Reports of bugs of ours, from a process that goes on: one per place in the code, and bounded."""
+
+from subluminal.config.places import Places
+
+_MAX_REPORTS = 16
+
+
+class BugReports:
+    """Writes reports for one process."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._seen: set[tuple[str, int]] = set()
+
+    def write(self, bug: Exception) -> str | None:
+        """Returns the report's path; None if this bug was reported, or nothing can be written."""
+        where = _raised_at(bug)
+        if where in self._seen or len(self._seen) >= _MAX_REPORTS:
+            return None
+        self._seen.add(where)
+        # Loaded only when there is a bug: tracebacks cost a megabyte.
+        from subluminal.config.bug_report import write_bug_report
+
+        return write_bug_report(bug, ["shim"], self._places)
+
+
+def _raised_at(bug: Exception) -> tuple[str, int]:
+    trace = bug.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace else ("", 0)

@@ -1,0 +1,313 @@
+"""Shims in front of a small server, driven as a client drives them; and the proof of what is left.
+
+Every process of a household carries a token in its environment, so that none can hide.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+from subluminal.journal.reading import journal_files
+from subluminal.journal.verifying import ChainCheck
+from subluminal.supervise import processes
+
+HERE = pathlib.Path(__file__).parent
+SERVER = str(HERE / "echo_server.py")
+SUB = [sys.executable, "-P", "-m", "subluminal"]
+WITHIN_S = 20.0
+"""Bound of every wait; on a busy machine a second is nothing."""
+
+ALLOW_ALL = """\
+policy_id: {policy_id}
+version: "1"
+mode: guardrails
+defaults: {{decision_on_error: {on_error}}}
+selectors: {{}}
+rules:
+"""
+RULES = {
+    "deny": "  - {{rule_id: no-{tool}, kind: deny, enabled: true, severity: warn,"
+    " match: {{tool_name: {{glob: [{tool}]}}}},"
+    " effect: {{action: BLOCK, reason_code: DENIED, message: not that}}}}\n",
+    "budget": "  - {{rule_id: few, kind: budget, enabled: true, severity: warn, match: {{}},"
+    " effect: {{budget: {{scope: run, limit_calls: {limit}, on_exceed: {on_exceed}}}}}}}\n",
+}
+
+
+def policy(*rules, policy_id="p", on_error="BLOCK"):
+    """The text of a policy; each rule is ("deny", {"tool": …}) or ("budget", {…})."""
+    text = ALLOW_ALL.format(policy_id=policy_id, on_error=on_error)
+    if not rules:
+        return text.replace("rules:\n", "rules: []\n")
+    return text + "".join(RULES[kind].format(**fields) for kind, fields in rules)
+
+
+def deny(tool):
+    return ("deny", {"tool": tool})
+
+
+def budget(limit, on_exceed="BLOCK"):
+    return ("budget", {"limit": limit, "on_exceed": on_exceed})
+
+
+def wait_until(condition, what, within_s=WITHIN_S):
+    """Gives the condition's value as soon as it holds; fails loudly at the bound."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        select.select([], [], [], 0.003)
+    return value
+
+
+class Client:
+    """Speaks to one shim."""
+
+    def __init__(self, process):
+        self.process = process
+        self.pid = process.pid
+        self._next_id = 0
+        self._unread = b""
+        self._answers = {}
+        self.err = b""
+        self.at_end = False
+
+    def send(self, method, **params):
+        """Sends a request and gives its id."""
+        self._next_id += 1
+        self.write(
+            json.dumps(
+                {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
+            ).encode()
+            + b"\n"
+        )
+        return self._next_id
+
+    def write(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def ask(self, tool, args=None, meta=None):
+        """Calls a tool and gives the id."""
+        params = {"name": tool, "arguments": args or {}}
+        return self.send("tools/call", **params, **({"_meta": meta} if meta else {}))
+
+    def answer(self, message_id):
+        """The answer to a request, waited for."""
+        wait_until(lambda: self._answered(message_id), f"an answer to {message_id}; {self.err}")
+        assert message_id in self._answers, f"the output ended; stderr: {self.err!r}"
+        return self._answers.pop(message_id)
+
+    def call(self, tool="echo", args=None, meta=None):
+        """Calls a tool and waits for what comes back."""
+        return self.answer(self.ask(tool, args, meta))
+
+    def code(self, tool="echo", args=None, meta=None):
+        """Calls a tool; 0 if it was executed, else the error's code."""
+        return self.call(tool, args, meta).get("error", {}).get("code", 0)
+
+    def ready(self):
+        """Waits for the server, through the shim."""
+        assert "result" in self.answer(self.send("initialize"))
+        return self
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.pid, number)
+
+    def wait(self):
+        """Reads to the end and gives the exit code."""
+        wait_until(lambda: self._drained(), "the end of the shim's output")
+        return self.process.wait(WITHIN_S)
+
+    def all_answers(self):
+        """Every answer that came, by id, after `wait`."""
+        return self._answers
+
+    def _answered(self, message_id):
+        self._read(0.0)
+        return message_id in self._answers or self.at_end
+
+    def _drained(self):
+        self._read(0.02)
+        return self.at_end
+
+    def _read(self, timeout_s):
+        fds = {self.process.stdout.fileno(): "out"}
+        if self.process.stderr is not None:
+            fds[self.process.stderr.fileno()] = "err"
+        for fd in select.select(list(fds), [], [], timeout_s)[0]:
+            data = os.read(fd, 65536)
+            if fds[fd] == "err":
+                self.err += data
+            elif data:
+                *lines, self._unread = (self._unread + data).split(b"\n")
+                for line in lines:
+                    message = json.loads(line)
+                    self._answers[message.get("id")] = message
+            else:
+                self.at_end = True
+                if self.process.stderr is not None:
+                    self.err += self.process.stderr.read()
+
+
+class Household:
+    """One home, its shims, its processes."""
+
+    def __init__(self, tmp_path, home):
+        self.tmp_path = tmp_path
+        self.home = home
+        self.token = uuid.uuid4().hex
+        self.log = tmp_path / "executed"
+        self.cwd = tmp_path / "work"
+        self.cwd.mkdir()
+        self.clients = []
+
+    def env(self, **more):
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SUB_", "CLAUDE", "CODEX"))
+        }
+        return {**kept, "SUB_HOME": str(self.home), "SUB_TEST_TOKEN": self.token, **more}
+
+    def server(self, *options, log=None):
+        return [sys.executable, "-I", "-S", SERVER, str(log or self.log), *options]
+
+    def start(self, *options, upstream=None, words=(), run="run-1", via=(), popen=None, **env):
+        """Starts a shim; `options` are the echo server's."""
+        env = self.env(**({"SUB_RUN_ID": run} if run else {}), **env)
+        argv = upstream or self.server(*options)
+        process = subprocess.Popen(
+            [*via, *SUB, "shim", "stdio", "--server", "echo", *words, "--", *argv],
+            **{
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "start_new_session": True,
+                "env": env,
+                "cwd": self.cwd,
+                **(popen or {}),
+            },
+        )
+        client = Client(process)
+        self.clients.append(client)
+        return client
+
+    def write_policy(self, text, path=None):
+        """Puts a policy in place as an editor does: whole."""
+        path = path or self.home / "policy.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        aside = path.with_suffix(".new")
+        aside.write_text(text)
+        aside.replace(path)
+        return path
+
+    def executed(self):
+        return self.log.read_text().split() if self.log.exists() else []
+
+    # The record
+
+    def journals(self):
+        return journal_files(str(self.home / "journal"))
+
+    def events(self, kind=None, run=None):
+        """Every event, each journal in order, once each chain has been proven."""
+        found = []
+        chains = {}
+        for file in self.journals():
+            lines = pathlib.Path(file.path).read_bytes().splitlines()
+            chain = chains.setdefault(file.shim, ChainCheck(file.shim))
+            for line in lines:
+                assert chain.feed(line) is None, chain.damage
+                found.append(json.loads(line))
+        return [
+            event
+            for event in found
+            if kind in (None, event["type"]) and run in (None, event["run_id"])
+        ]
+
+    def wait_event(self, kind, **wanted):
+        """The first event of a kind whose fields, by dotted name, are these."""
+
+        def look():
+            return [event for event in self.events(kind) if _fits(event, wanted)]
+
+        return wait_until(look, f"{kind} {wanted} in {[e['type'] for e in self.events()]}")[0]
+
+    def run_end(self, run="run-1"):
+        """The run's last run_end, without what differs each time."""
+        ends = sorted(self.events("run_end", run), key=lambda event: event["ts"])
+        assert ends, [event["type"] for event in self.events()]
+        return ends[-1]["run"]
+
+    def status(self, run="run-1"):
+        return self.run_end(run)["status"]
+
+    def ends(self):
+        return [
+            (e["status"], e.get("error", {}).get("class")) for e in self.events("tool_call_end")
+        ]
+
+    # What is left
+
+    def alive(self):
+        mark = f"SUB_TEST_TOKEN={self.token}".encode()
+        return [
+            pid
+            for pid in processes.pids()
+            if pid != os.getpid() and mark in processes.read(pid, "environ").split(b"\0")
+        ]
+
+    def wait_empty(self, within_s=WITHIN_S):
+        """Waits until nothing is left; gives the seconds it took."""
+        begin = time.monotonic()
+        wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
+        return time.monotonic() - begin
+
+    def describe(self):
+        return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
+
+    def guard_of(self, client):
+        """The guard's pid: a child of the shim with its own name."""
+
+        def look():
+            for pid in processes.pids():
+                entry = processes.process(pid)
+                if entry and entry.parent == client.pid and entry.name == "sub-guard":
+                    return pid
+            return None
+
+        return wait_until(look, "a guard")
+
+    def clean(self):
+        for pid in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for client in self.clients:
+            client.process.kill()
+            client.process.wait(WITHIN_S)
+            for stream in (client.process.stdin, client.process.stdout, client.process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
+        for entry in processes.descendants(os.getpid()):
+            if entry.is_dead and entry.parent == os.getpid():
+                os.waitpid(entry.pid, 0)
+
+
+def _fits(event, wanted):
+    for name, value in wanted.items():
+        at = event
+        for part in name.split("__"):
+            at = at.get(part, {}) if isinstance(at, dict) else {}
+        if at != value:
+            return False
+    return True
