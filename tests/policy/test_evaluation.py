@@ -117,6 +117,7 @@ class TestWhatACallLeavesBehind:
         (trip,) = evaluate(it, counters=counters).trips
 
         assert (trip.cause, trip.count) == (cause, 1)
+        assert [each.watches_latency for each in found.visits[0].watches] == [cause == "latency"]
 
     def test_a_refused_call_teaches_nothing(self):
         window = {"error_threshold": 1, "window_ms": 9}
@@ -209,6 +210,14 @@ class TestFailure:
         assert self.fail(it, Call("s", "get", None, "00" * 32)).forwarded
         assert not self.fail(it, Call("s", "put", None, "00" * 32)).forwarded
         assert not self.fail(it, Call("s", "n" * 2_000, None, "00" * 32)).forwarded
+
+    def test_an_ambiguous_message_is_no_read_whatever_it_seems_to_name(self):
+        defaults = {"decision_on_error": "BLOCK", "fail_open_read_tools": True}
+        it = alone(rule("tag", add_risk_class=["read_like"]), defaults=defaults)
+
+        found = it.failure(CALL, ReasonCode.AMBIGUOUS_MESSAGE, "two keys of one name")
+
+        assert not found.forwarded
 
     def test_the_strictest_enforcing_layer_has_its_way(self):
         it = engine(

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.differential.driving import Naively
+from tests.differential.driving import Naively, Product
 from tests.requirements import requirement
 
 from subluminal.policy.case_running import run_case
@@ -35,16 +35,25 @@ def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
     assert run_case(loaded, layers).failures == []
 
 
+@pytest.mark.parametrize("loaded", CASES)
+def test_the_engine_answers_alike_when_nobody_asks_why(loaded: LoadedCase):
+    """The runner explains every call; a shim does not."""
+    assert_answers(loaded, Product)
+
+
 # The naive evaluator has the standard library's regexes, which lack RE2's syntax and its patience.
 @pytest.mark.parametrize("loaded", [case for case in CASES if "names_re2" not in case.id])
 def test_the_naive_evaluator_answers_as_the_case_wants(loaded: LoadedCase):
+    assert_answers(loaded, Naively)
+
+
+def assert_answers(loaded: LoadedCase, evaluator: type[Product] | type[Naively]) -> None:
     case = loaded.case
     layers = list(case.layers.items()) or [("repository", case.bundle)]
-    driver = Naively(layers, msgspec.to_builtins(case.identity))
+    driver = evaluator(layers, msgspec.to_builtins(case.identity))
     for number, call in enumerate(case.calls, start=1):
-        answer, handle = driver.call(
-            step_of(call, [name for name, _ in layers]), loaded.start_ms + call.at_ms, call.at_ms
-        )
+        step = step_of(call, [name for name, _ in layers])
+        answer, handle = driver.call(step, loaded.start_ms + call.at_ms, call.at_ms)
         assert known(call.want) == asked(call.want, answer), f"call {number}"
         if answer["action"] == "ALLOW":
             driver.end(handle, call.outcome.status.value, call.outcome.latency_ms, call.at_ms)

@@ -37,6 +37,15 @@ def test_set_null_is_kept_apart_from_no_set():
     assert "set" not in compiled["b"]
 
 
+def test_a_snapshot_that_travelled_is_the_same():
+    snapshot = compile_bundle(bundle(rule("deny", suggest={"a": {"set": 0.1}})))
+
+    again = Snapshot.from_json(snapshot.to_json())
+
+    assert (again.data, again.policy_hash) == (snapshot.data, snapshot.policy_hash)
+    assert again.ref == snapshot.ref
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -148,7 +148,8 @@ class Program:
             rejected = msgspec.structs.replace(written, action=Action.REJECT_WITH_HINT, hint=given)
             return rejected, None
         hint = written.hint
-        if hint is None or hint.suggested_args or written.action is Action.REJECT_WITH_HINT:
+        offers = hint is not None and hint.suggested_args is not None  # {} is an offer too
+        if hint is None or offers or written.action is Action.REJECT_WITH_HINT:
             return written, None
         # Other refusals carry a hint only where it says how to mend the arguments.
         return msgspec.structs.replace(written, hint=None), None
