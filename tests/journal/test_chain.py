@@ -7,7 +7,7 @@ from tests.journal.lines import decision_line, end_line, start_line, templates
 
 from subluminal.contracts.codec import decode_event
 from subluminal.contracts.identity import Workload
-from subluminal.journal.chain import chained_form, link, preview_text_json, seed
+from subluminal.journal.chain import chained_form, link, preview_text_json, seed, with_text
 
 PREV = seed("shim")
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -68,3 +68,12 @@ def test_links_depend_on_all_that_came_before() -> None:
     assert seed("a") != seed("b")
     assert link(PREV, b"x") != link(link(PREV, b"x"), b"x")
     assert len(link(PREV, b"x")) == 64
+
+
+@given(text=tricky)
+def test_a_dropped_text_can_be_put_back(text: str) -> None:
+    for line in (
+        start_line(templates(), 1, PREV, text=text),
+        end_line(templates(), 1, PREV, text=text),
+    ):
+        assert with_text(chained_form(line), msgspec.json.encode(text)) == line

@@ -52,4 +52,9 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "completion": _command("print a shell's completion script", "completion"),
     "__complete": _command("candidates for the shell", "complete", hidden=True),
+    "ledgerd": _command("the local daemon that owns the ledger", "ledgerd"),
+    "ledger": Group(
+        "the ledger itself", {"verify": _command("prove the hash chain", "ledger_verify")}
+    ),
+    "ingest": _command("take JSONL events from elsewhere", "ingest"),
 }

@@ -23,6 +23,8 @@ class LedgerSettings(_Section, frozen=True, kw_only=True):
 
     keep_days: Size = 90
     """Calls older than this are removed."""
+    max_bytes: Size = 10_737_418_240
+    """A larger ledger forgets its oldest previews, then its oldest calls."""
 
 
 class RecordSettings(_Section, frozen=True, kw_only=True):

@@ -63,6 +63,13 @@ def preview_place(line: bytes) -> tuple[int, int] | None:
     return at + 1, len(line) - tail_bytes + 1
 
 
+def with_text(form: bytes, text_json: bytes) -> bytes:
+    """A start's or an end's chained form with its preview text put back."""
+    if form.startswith(_ARGS_EVENT):
+        return form[:-3] + b',"args_preview":' + text_json + b"}}}"
+    return form[:-2] + b',"result_preview":' + text_json + b"}}"
+
+
 def preview_text_json(line: bytes) -> bytes | None:
     """The droppable preview text as a JSON string, quotes included."""
     place = preview_place(line)

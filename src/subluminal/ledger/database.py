@@ -30,6 +30,8 @@ def open_writer(path: str) -> apsw.Connection:
         connection = apsw.Connection(path)
         connection.set_busy_timeout(_BUSY_MS)
         connection.pragma("page_size", 8192)
+        # So that retention can give space back to the disk, a little at a time.
+        connection.pragma("auto_vacuum", 2)
         connection.pragma("journal_mode", "wal")
         # With WAL a kill loses nothing. A power cut may lose the last transactions, and their
         # journal offsets with them: they are read again.

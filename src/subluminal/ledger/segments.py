@@ -1,13 +1,11 @@
 """Reads stored events back: by their place in a shim's chain, or in the order of ingest."""
 
-import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import apsw
 
-RAW, ZLIB = 0, 1
-"""`segments.codec`"""
+from subluminal.ledger.packing import RAW, unpack
 
 _COLUMNS = "id, shim, first_n, last_n, first_pos, prev, head, codec, lines"
 
@@ -34,7 +32,7 @@ class StoredSegment(NamedTuple):
         """The events' chained forms. Raises zlib.error if someone damaged them."""
         if self.packed is None:
             return []
-        raw = zlib.decompress(self.packed) if self.codec == ZLIB else self.packed
+        raw = self.packed if self.codec == RAW else unpack(self.packed)
         return raw.split(b"\n")
 
 
@@ -47,12 +45,15 @@ def of_shim(connection: apsw.Connection, shim: int) -> Iterator[StoredSegment]:
 
 def of_shim_as_ingested(connection: apsw.Connection, shim: int) -> Iterator[StoredSegment]:
     """A shim's segments in the order of ingest, one at a time."""
-    ids = connection.execute(
-        "SELECT id FROM segments WHERE shim = ? ORDER BY first_pos", (shim,)
-    ).fetchall()
-    for (number,) in ids:
-        for row in connection.execute(f"SELECT {_COLUMNS} FROM segments WHERE id = ?", (number,)):
-            yield StoredSegment(*row)
+    sql = "SELECT id FROM segments WHERE shim = ? ORDER BY first_pos"
+    for (number,) in list(connection.execute(sql, (shim,))):
+        yield segment_by_id(connection, number)
+
+
+def segment_by_id(connection: apsw.Connection, number: int) -> StoredSegment:
+    """One segment that is known to be there."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM segments WHERE id = ?", (number,))
+    return StoredSegment(*next(rows))
 
 
 def after(connection: apsw.Connection, position: int) -> Iterator[StoredSegment]:

@@ -11,6 +11,7 @@ from subluminal.ledger import rollups, run_rows
 from subluminal.ledger.batch import Batch, merged_flags
 from subluminal.ledger.database import unavailable
 from subluminal.ledger.intake import Intake
+from subluminal.ledger.packing import RAW
 from subluminal.ledger.rows import (
     Call,
     HintRow,
@@ -18,7 +19,6 @@ from subluminal.ledger.rows import (
     columns,
     marks,
 )
-from subluminal.ledger.segments import RAW
 from subluminal.ledger.shims import Segment, ShimState
 
 EVENTS_TOTAL = "events_total"
@@ -88,11 +88,6 @@ class Store:
         except apsw.Error as error:
             raise unavailable(self.path, error) from error
 
-    def add_to_counter(self, name: str, value: int) -> None:
-        """Counts something that the batch itself does not tell."""
-        with self.connection:
-            self.connection.execute(_ADD, (name, value))
-
     def close(self) -> None:
         """Closes the ledger; SQLite folds the WAL into it."""
         self.connection.close()
@@ -101,7 +96,7 @@ class Store:
         placed = self._write_chain(intake)
         self._write_batch(intake.folder.batch)
         self._write_origins(intake)
-        self.connection.execute(_ADD, (EVENTS_TOTAL, intake.events))
+        add_to_counter(self.connection, EVENTS_TOTAL, intake.events)
         return placed
 
     def _write_chain(self, intake: Intake) -> list[tuple[int, Segment]]:
@@ -172,6 +167,11 @@ def read_counter(connection: apsw.Connection, name: str) -> int:
     """A stored count; 0 if nothing was counted yet."""
     row = connection.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def add_to_counter(connection: apsw.Connection, name: str, value: int) -> None:
+    """Counts something, within the caller's transaction."""
+    connection.execute(_ADD, (name, value))
 
 
 def _shim_row(state: ShimState) -> tuple[object, ...]:

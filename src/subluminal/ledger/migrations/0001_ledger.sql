@@ -23,11 +23,13 @@ CREATE TABLE segments (
   prev BLOB NOT NULL,               -- the chain's hash before first_n
   head BLOB NOT NULL,               -- and after last_n
   last_ms INTEGER NOT NULL,
-  codec INTEGER NOT NULL,           -- 0: lines as they are, 1: zlib
+  codec INTEGER NOT NULL,           -- 0: lines as they are, 1: deflate with our dictionary
   lines BLOB                        -- chained forms, joined by newlines; NULL: dropped by retention
 ) STRICT;
 CREATE INDEX segments_by_n ON segments (shim, first_n);
 CREATE INDEX segments_by_pos ON segments (first_pos);
+CREATE INDEX segments_by_age ON segments (last_ms) WHERE lines IS NOT NULL;
+CREATE INDEX segments_unpacked ON segments (id) WHERE codec = 0;
 
 CREATE TABLE gaps (
   shim INTEGER NOT NULL REFERENCES shims (id),

@@ -1,0 +1,66 @@
+"""`sub ingest`: takes JSONL events from elsewhere, such as a CI job's artifact."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from subluminal.cli.commands.ledger_extra import need_daemon_extra
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output
+from subluminal.config.places import places
+from subluminal.errors import ExitCode, SubluminalError
+
+EXAMPLE = """sub ingest events.jsonl
+sub run -- agent | sub ingest -"""
+
+_PIECE_BYTES = 1_048_576
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE|-", help="JSONL events; - reads stdin")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: Args, out: Output) -> int:
+    need_daemon_extra()
+    if args.file == "-":
+        return _ingest(sys.stdin.buffer, out, as_json=args.json)
+    try:
+        with open(args.file, "rb") as file:
+            return _ingest(file, out, as_json=args.json)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(f"cannot read `{args.file}`: {reason}") from None
+
+
+def _ingest(file: BinaryIO, out: Output, *, as_json: bool) -> int:
+    from subluminal.ledger.daemon.client import ensure_running
+
+    client = ensure_running(places(os.environ))
+    counts = {"stored": 0, "known": 0, "quarantined": 0}
+    for piece in _pieces(file):
+        taken = client.post("/v1/events", piece)
+        counts = {name: count + taken[name] for name, count in counts.items()}
+    if as_json:
+        out.json(counts)
+    else:
+        out.line(
+            f"{counts['stored']} events stored, {counts['known']} were known already, "
+            f"{counts['quarantined']} lines were no events"
+        )
+    return ExitCode.NO if counts["quarantined"] else ExitCode.OK
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """The input in whole lines; the last one may lack its newline."""
+    rest = b""
+    while data := file.read(_PIECE_BYTES):
+        whole, newline, tail = data.rpartition(b"\n")
+        if newline:
+            yield rest + whole
+            rest = tail
+        else:
+            rest += data
+    if rest:
+        yield rest

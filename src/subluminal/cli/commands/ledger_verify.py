@@ -1,0 +1,79 @@
+"""`sub ledger verify`: proves the hash chain, and every row that follows from it (D14)."""
+
+import os
+from typing import Any
+
+from subluminal.cli.commands.ledger_extra import need_daemon_extra
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.config.places import places
+from subluminal.errors import ExitCode, UsageError
+
+EXAMPLE = """sub ledger verify
+sub ledger verify --artifact ./artifact"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--run", metavar="RUN_ID", help="prove one run only")
+    parser.add_argument("--artifact", metavar="DIR", help="prove an exported artifact instead")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: Args, out: Output) -> int:
+    need_daemon_extra()
+    if args.run and args.artifact:
+        raise UsageError("--run and --artifact exclude each other")
+    report = _verify_artifact(args.artifact) if args.artifact else _verify(args.run, out)
+    if args.json:
+        out.json(report | {"holds": not report["findings"]})
+        return ExitCode.NO if report["findings"] else ExitCode.OK
+    for finding in report["findings"]:
+        out.line(shown(f"{finding['table']}: {finding['row']}: {finding['message']}"))
+    if report["findings"]:
+        out.error("the ledger does not hold", "the first line names the first bad row")
+        return ExitCode.NO
+    out.line(
+        f"{report['events']} events of {report['shims']} shims hold, {report['calls']} calls "
+        f"follow from them, {report['checkpoints']} checkpoints are signed"
+    )
+    _tell_rest(report, out)
+    return ExitCode.OK
+
+
+def _tell_rest(report: dict[str, Any], out: Output) -> None:
+    if report["unanchored_events"]:
+        out.line(f"{report['unanchored_events']} events at the end are not signed yet")
+    if report["dropped_events"]:
+        out.line(f"{report['dropped_events']} events were dropped by retention; their hashes hold")
+    if report["quarantined"]:
+        out.line(f"{report['quarantined']} lines were no events, and are kept in quarantine")
+
+
+def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
+    import msgspec
+
+    from subluminal.ledger.database import open_reader
+    from subluminal.ledger.proof import verify_ledger
+
+    where = places(os.environ)
+
+    def progress(done: int, total: int) -> None:
+        if out.err_is_terminal and done % 50 == 0:
+            out.talk(f"\x1b[1A\x1b[Kproving shim {done} of {total}")
+
+    connection = open_reader(where.ledger)
+    try:
+        report = verify_ledger(connection, where, run_id=run_id, progress=progress)
+    finally:
+        connection.close()
+    found: dict[str, Any] = msgspec.to_builtins(report)
+    return found
+
+
+def _verify_artifact(directory: str) -> dict[str, Any]:
+    import msgspec
+
+    from subluminal.ledger.proof.artifacts import verify_artifact
+
+    found: dict[str, Any] = msgspec.to_builtins(verify_artifact(directory))
+    return found

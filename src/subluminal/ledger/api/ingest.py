@@ -1,0 +1,115 @@
+"""Takes JSONL from producers that share no disk: HTTP POST, and a plain unix socket (D5).
+
+Both answer only when the lines are in the ledger, so that a producer knows what to send again;
+sending again is harmless.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from subluminal.clock import now
+from subluminal.journal.reading import MAX_LINE_BYTES
+from subluminal.ledger.api.answers import answer, refuse
+from subluminal.ledger.ring import Parcel, Ring
+
+MAX_BODY_BYTES = 16_777_216
+RETRY_S = 0.05
+_MEDIA_TYPES = ("application/x-ndjson", "application/jsonl", "application/json", "")
+
+
+class Taken(Struct, frozen=True):
+    """What became of the lines."""
+
+    stored: int
+    """events that were new"""
+    known: int
+    """events that the ledger had already"""
+    quarantined: int
+    """lines that were no events"""
+
+
+class Ingest:
+    """Hands lines to the writer, and waits until it has stored them."""
+
+    def __init__(self, ring: Ring, wake: Callable[[], None]) -> None:
+        self._ring = ring
+        self._wake = wake
+        # Damaged lines are told apart by where they came from; no two parcels may look the same.
+        self._session = now().wall_ms
+        self._parcels = 0
+
+    async def store(
+        self, lines: list[bytes], origin: str, offset: int, *, wait: bool
+    ) -> Parcel | None:
+        """The lines once they are in the ledger; None if they are not.
+
+        With `wait`, waits for room in the ring.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bool] = loop.create_future()
+
+        def tell(is_stored: bool) -> None:
+            loop.call_soon_threadsafe(_settle, done, is_stored)
+
+        parcel = Parcel(lines, origin, offset, tell)
+        while not self._ring.put(parcel):
+            if not wait or self._ring.is_closed:
+                return None
+            await asyncio.sleep(RETRY_S)
+        self._wake()
+        return parcel if await done else None
+
+    async def post(self, request: Request) -> Response:
+        """POST /v1/events"""
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type not in _MEDIA_TYPES:
+            return refuse(415, f"`{media_type[:60]}` is not JSON lines", "application/x-ndjson")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                return refuse(413, f"more than {MAX_BODY_BYTES} bytes", "send less at once")
+        lines = bytes(body).split(b"\n")
+        parcel = await self.store(lines, self._origin("http"), 0, wait=False)
+        if parcel is None:
+            response = refuse(503, "the ledger takes no more now", "try again")
+            response.headers["retry-after"] = "1"
+            return response
+        return answer(Taken(parcel.stored, parcel.known, parcel.quarantined))
+
+    async def serve_socket(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Lines in; a line `{"taken": N}` back for every piece, N counting from the beginning."""
+        origin = self._origin("socket")
+        rest, offset, taken = b"", 0, 0
+        try:
+            while data := await reader.read(1_048_576):
+                *lines, rest = (rest + data).split(b"\n")
+                if len(rest) > MAX_LINE_BYTES:
+                    break
+                if not lines:
+                    continue
+                if await self.store(lines, origin, offset, wait=True) is None:
+                    break
+                offset += sum(len(line) + 1 for line in lines)
+                taken += sum(1 for line in lines if line)
+                writer.write(b'{"taken":%d}\n' % taken)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    def _origin(self, road: str) -> str:
+        self._parcels += 1
+        return f"{road}:{self._session}-{self._parcels}"
+
+
+def _settle(done: "asyncio.Future[bool]", is_stored: bool) -> None:
+    if not done.done():
+        done.set_result(is_stored)

@@ -1,0 +1,100 @@
+"""The live stream: a WebSocket that sends events as they are stored, and from any position on.
+
+A client that was away resumes from the position it saw last. Nothing is queued for slow clients:
+each reads the ledger at its own pace, and is told when there is more.
+"""
+
+import asyncio
+import contextlib
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from subluminal.errors import SubluminalError
+from subluminal.ledger.api.parameters import StreamParameters, read_parameters
+from subluminal.ledger.api.readers import Readers
+from subluminal.ledger.query.filters import CallFilter
+from subluminal.ledger.query.stream import last_position, read_events
+
+BAD_QUESTION = 1008
+MAX_STREAMS = 64
+TRY_LATER = 1013
+
+
+class Live:
+    """Tells streams that there is more."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._more = asyncio.Event()
+        self._streams = 0
+        self._is_closing = False
+
+    def start(self) -> None:
+        """From now on commits are told in the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def committed(self, position: int) -> None:
+        """Called by the writer's thread after each commit."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: we are stopping
+                self._loop.call_soon_threadsafe(self._announce)
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self._is_closing = True
+        self._announce()
+
+    def _announce(self) -> None:
+        self._more.set()
+        self._more = asyncio.Event()
+
+    async def serve(self, socket: WebSocket) -> None:
+        """WebSocket /v1/stream"""
+        await socket.accept()
+        try:
+            given = read_parameters(socket.query_params.multi_items(), StreamParameters)
+            wanted = given.filter()
+        except SubluminalError as error:
+            await socket.close(BAD_QUESTION, str(error)[:120])
+            return
+        if self._streams >= MAX_STREAMS:
+            await socket.close(TRY_LATER, "too many streams")
+            return
+        self._streams += 1
+        watcher = asyncio.create_task(_until_gone(socket))
+        try:
+            position = given.after
+            if position is None:
+                position = await self._readers.run(last_position)
+            await self._send_all(socket, watcher, wanted, position)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            self._streams -= 1
+            watcher.cancel()
+
+    async def _send_all(
+        self, socket: WebSocket, watcher: "asyncio.Task[None]", wanted: CallFilter, position: int
+    ) -> None:
+        while not watcher.done() and not self._is_closing:
+            more = self._more
+            piece = await self._readers.run(read_events, wanted, position)
+            for event in piece.events:
+                await socket.send_text(
+                    f'{{"position":{event.position},"event":{event.line.decode()}}}'
+                )
+            if piece.position == position:
+                waiting = asyncio.create_task(more.wait())
+                await asyncio.wait({waiting, watcher}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+            position = piece.position
+        if self._is_closing:
+            await socket.close(1001, "ledgerd is stopping")
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    """Reads what the client sends, which is nothing, until it leaves."""
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        while True:
+            await socket.receive_text()

@@ -1,0 +1,167 @@
+"""Query strings to typed questions. An unknown or misspelt parameter is an error, not ignored."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from subluminal.contracts.shape import did_you_mean
+from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
+from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
+from subluminal.ledger.query.runs import RunFilter
+from subluminal.ledger.timestamps import to_ms
+
+T = TypeVar("T", bound=Struct)
+
+
+class NoParameters(Struct, frozen=True, kw_only=True):
+    """A question that takes none."""
+
+
+class CallParameters(Struct, frozen=True, kw_only=True):
+    """Which calls."""
+
+    run: str | None = None
+    server: str | None = None
+    tool: str | None = None
+    decision: Action | None = None
+    status: Status | None = None
+    rule: str | None = None
+    text: str | None = None
+    args_hash: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def filter(self) -> CallFilter:
+        return CallFilter(
+            run=self.run,
+            server=self.server,
+            tool=self.tool,
+            decision=self.decision,
+            status=self.status,
+            rule=self.rule,
+            text=self.text,
+            args_hash=self.args_hash,
+            since_ms=_time(self.since),
+            until_ms=_time(self.until),
+        )
+
+
+class PageParameters(Struct, frozen=True, kw_only=True):
+    """Which page."""
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+    order: str = "newest"
+
+    def paging(self) -> Paging:
+        return _paging(self.limit, self.cursor, self.order)
+
+
+class CallPageParameters(CallParameters, frozen=True, kw_only=True):
+    """A page of calls. (Structs inherit from one side only.)"""
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+    order: str = "newest"
+
+    def paging(self) -> Paging:
+        return _paging(self.limit, self.cursor, self.order)
+
+
+class RunPageParameters(PageParameters, frozen=True, kw_only=True):
+    """A page of runs."""
+
+    agent: str | None = None
+    client: Client | None = None
+    env: Env | None = None
+    status: RunStatus | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def filter(self) -> RunFilter:
+        return RunFilter(
+            agent=self.agent,
+            client=self.client,
+            env=self.env,
+            status=self.status,
+            since_ms=_time(self.since),
+            until_ms=_time(self.until),
+        )
+
+
+class HintPageParameters(PageParameters, frozen=True, kw_only=True):
+    """A page of hints."""
+
+    run: str | None = None
+
+
+class HistogramParameters(CallParameters, frozen=True, kw_only=True):
+    """A histogram."""
+
+    bar_ms: int = 60_000
+
+
+class StreamParameters(Struct, frozen=True, kw_only=True):
+    """Which events, and from where. Without `after`, only what comes from now on."""
+
+    after: int | None = None
+    run: str | None = None
+    server: str | None = None
+    tool: str | None = None
+    decision: Action | None = None
+    status: Status | None = None
+    rule: str | None = None
+    since: str | None = None
+
+    def filter(self) -> CallFilter:
+        return CallFilter(
+            run=self.run,
+            server=self.server,
+            tool=self.tool,
+            decision=self.decision,
+            status=self.status,
+            rule=self.rule,
+            since_ms=_time(self.since),
+        )
+
+
+def read_parameters(pairs: Iterable[tuple[str, str]], kind: type[T]) -> T:
+    """Reads a query string. Raises InvalidQuery at what does not fit."""
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in kind.__struct_fields__:
+            hint = did_you_mean(name, kind.__struct_fields__)
+            raise InvalidQuery(f"unknown parameter `{name[:40]}`", hint=hint)
+        if name in values:
+            raise InvalidQuery(f"parameter `{name}` is given twice")
+        if "\0" in value:
+            raise InvalidQuery(f"parameter `{name}` holds a NUL character")
+        values[name] = value
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidQuery(_said(str(error))) from None
+
+
+def _paging(limit: int, cursor: str | None, order: str) -> Paging:
+    if order not in ("newest", "oldest"):
+        raise InvalidQuery(f"unknown order `{order[:40]}`", hint="newest or oldest")
+    return Paging(limit=limit, cursor=cursor, newest_first=order == "newest")
+
+
+def _said(message: str) -> str:
+    text, _, path = message.partition(" - at `$.")
+    return f"parameter `{path[:-1]}`: {text[:1].lower()}{text[1:]}" if path else message
+
+
+def _time(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return to_ms(text)
+    except (ValueError, OverflowError):
+        raise InvalidQuery(
+            f"`{text[:40]}` is no time", hint="RFC 3339, such as 2026-11-15T12:00:00Z"
+        ) from None

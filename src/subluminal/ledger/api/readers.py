@@ -1,0 +1,51 @@
+"""Runs queries beside the event loop, each thread with a read-only connection of its own."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+
+from subluminal.ledger.database import open_reader
+
+THREADS = 4
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Readers:
+    """A few threads that read one ledger."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ledger-reader")
+        self._connections: list[apsw.Connection] = []
+
+    async def run(
+        self,
+        query: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Runs a query of the query layer."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._pool, lambda: query(self._connection(), *args, **kwargs)
+        )
+
+    def close(self) -> None:
+        """Waits for the queries under way."""
+        self._pool.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _connection(self) -> apsw.Connection:
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = open_reader(self._path)
+            self._connections.append(connection)
+        return connection

@@ -1,0 +1,98 @@
+"""The queries as HTTP resources. Each is a question, its parameters, and the query that answers."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from subluminal.ledger.api.answers import answer, refuse
+from subluminal.ledger.api.parameters import (
+    CallPageParameters,
+    CallParameters,
+    HintPageParameters,
+    HistogramParameters,
+    NoParameters,
+    RunPageParameters,
+    read_parameters,
+)
+from subluminal.ledger.api.readers import Readers
+from subluminal.ledger.query import calls, facets, hints, records, runs
+
+
+class Resource(NamedTuple):
+    """One address that is read with GET."""
+
+    path: str
+    summary: str
+    parameters: type[Struct]
+    answers: Any
+    """the type of the answer, for the OpenAPI document"""
+    read: Callable[[Readers, Any, dict[str, str]], Awaitable[Any]]
+    """from the parameters and the names in the path; None is a 404"""
+
+
+async def _calls(readers: Readers, given: CallPageParameters, _: dict[str, str]) -> Any:
+    return await readers.run(calls.find_calls, given.filter(), given.paging())
+
+
+async def _call(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
+    return await readers.run(calls.show_call, path["call_id"])
+
+
+async def _runs(readers: Readers, given: RunPageParameters, _: dict[str, str]) -> Any:
+    return await readers.run(runs.find_runs, given.filter(), given.paging())
+
+
+async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
+    return await readers.run(runs.show_run, path["run_id"])
+
+
+async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str]) -> Any:
+    return await readers.run(hints.find_hints, given.run, given.paging())
+
+
+async def _facets(readers: Readers, given: CallParameters, _: dict[str, str]) -> Any:
+    return await readers.run(facets.count_facets, given.filter())
+
+
+async def _histogram(readers: Readers, given: HistogramParameters, _: dict[str, str]) -> Any:
+    return await readers.run(facets.count_histogram, given.filter(), given.bar_ms)
+
+
+async def _tools(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
+    return await readers.run(runs.list_tools)
+
+
+async def _policies(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
+    return await readers.run(runs.list_policies)
+
+
+RESOURCES = (
+    Resource("/v1/calls", "calls, a page at a time", CallPageParameters, records.CallPage, _calls),
+    Resource("/v1/calls/{call_id}", "one call, whole", NoParameters, records.CallDetail, _call),
+    Resource("/v1/runs", "runs, a page at a time", RunPageParameters, records.RunPage, _runs),
+    Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
+    Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
+    Resource("/v1/facets", "counts beside a list", CallParameters, facets.Facets, _facets),
+    Resource(
+        "/v1/histogram", "counts over time", HistogramParameters, facets.Histogram, _histogram
+    ),
+    Resource("/v1/tools", "every tool", NoParameters, list[records.ToolRecord], _tools),
+    Resource("/v1/policies", "every policy", NoParameters, list[records.PolicyRecord], _policies),
+)
+
+
+def endpoint(resource: Resource, readers: Readers) -> Callable[[Request], Awaitable[Response]]:
+    """Serves a resource."""
+
+    async def serve(request: Request) -> Response:
+        given = read_parameters(request.query_params.multi_items(), resource.parameters)
+        found = await resource.read(readers, given, request.path_params)
+        if found is None:
+            name = next(iter(request.path_params.values()))
+            return refuse(404, f"there is no `{name[:80]}` in the ledger")
+        return answer(found)
+
+    return serve

@@ -1,0 +1,135 @@
+"""How ledgerd is: for `sub ledgerd status`, and for Prometheus."""
+
+import os
+from collections.abc import Callable
+
+import apsw
+from msgspec import Struct
+
+from subluminal.ledger.searching import behind
+from subluminal.ledger.store import PREVIEWS_DROPPED, read_counter
+from subluminal.ledger.writer import Writer
+
+
+class StatusRecord(Struct, frozen=True, kw_only=True):
+    """`sub ledgerd status --json`."""
+
+    running: bool
+    pid: int
+    version: str
+    uptime_s: float
+    backlog_bytes: int
+    events_total: int
+    events_per_s: float
+    duplicates: int
+    calls_total: int
+    runs_total: int
+    quarantined: int
+    previews_dropped: int
+    search_behind: int
+    ledger_bytes: int
+    sqlite: str
+    http: str | None
+    problem: str | None
+
+
+class Stored(Struct, frozen=True):
+    """What only the ledger itself knows."""
+
+    calls: int
+    runs: int
+    quarantined: int
+    previews_dropped: int
+    search_behind: int
+    by_outcome: list[tuple[str, str, int]]
+
+
+def read_stored(connection: apsw.Connection) -> Stored:
+    """Reads small tables only."""
+    outcomes = list(
+        connection.execute("SELECT decision, status, sum(calls) FROM totals GROUP BY 1, 2")
+    )
+    runs = next(connection.execute("SELECT count(*) FROM runs"))[0]
+    quarantined = next(connection.execute("SELECT count(*) FROM quarantine"))[0]
+    return Stored(
+        sum(calls for _, _, calls in outcomes),
+        runs,
+        quarantined,
+        read_counter(connection, PREVIEWS_DROPPED),
+        behind(connection),
+        outcomes,
+    )
+
+
+def ledger_bytes(path: str) -> int:
+    """What the ledger takes on disk, its log included."""
+    total = 0
+    for suffix in ("", "-wal"):
+        try:
+            total += os.stat(path + suffix).st_size
+        except FileNotFoundError:
+            continue
+    return total
+
+
+class Reporter:
+    """Puts together what the writer, the ledger and the process know."""
+
+    def __init__(
+        self, writer: Writer, path: str, version: str, uptime_s: Callable[[], float]
+    ) -> None:
+        self._writer = writer
+        self._path = path
+        self._version = version
+        self._uptime_s = uptime_s
+        self.http: str | None = None
+
+    def status(self, stored: Stored) -> StatusRecord:
+        progress = self._writer.progress
+        return StatusRecord(
+            running=True,
+            pid=os.getpid(),
+            version=self._version,
+            uptime_s=round(self._uptime_s(), 3),
+            backlog_bytes=progress.backlog_bytes,
+            events_total=progress.events_total,
+            events_per_s=progress.events_per_s,
+            duplicates=progress.duplicates,
+            calls_total=stored.calls,
+            runs_total=stored.runs,
+            quarantined=stored.quarantined,
+            previews_dropped=stored.previews_dropped,
+            search_behind=stored.search_behind,
+            ledger_bytes=ledger_bytes(self._path),
+            sqlite=apsw.sqlite_lib_version(),
+            http=self.http,
+            problem=progress.problem,
+        )
+
+    def metrics(self, stored: Stored) -> str:
+        """The same in Prometheus' text format."""
+        status = self.status(stored)
+        lines = []
+        for name, kind, value, doc in (
+            ("events_total", "counter", status.events_total, "Events in the ledger."),
+            ("duplicates_total", "counter", status.duplicates, "Events that came again."),
+            ("quarantined_total", "counter", status.quarantined, "Lines that were no events."),
+            ("previews_dropped_total", "counter", status.previews_dropped, "Previews dropped."),
+            ("runs", "gauge", status.runs_total, "Runs in the ledger."),
+            ("backlog_bytes", "gauge", status.backlog_bytes, "Journals not read yet."),
+            ("search_behind", "gauge", status.search_behind, "Calls not searchable yet."),
+            ("ledger_bytes", "gauge", status.ledger_bytes, "Size of the ledger on disk."),
+            ("up", "gauge", int(status.problem is None), "Whether the ledger can be written."),
+        ):
+            lines += _described(name, kind, doc)
+            lines.append(f"subluminal_ledger_{name} {value}")
+        lines += _described("calls", "gauge", "Calls in the ledger.")
+        for decision, outcome, calls in stored.by_outcome:
+            labels = f'decision="{decision}",status="{outcome}"'
+            lines.append(f"subluminal_ledger_calls{{{labels}}} {calls}")
+        return "\n".join(lines) + "\n"
+
+
+def _described(name: str, kind: str, doc: str) -> list[str]:
+    full = f"subluminal_ledger_{name}"
+    return [f"# HELP {full} {doc}", f"# TYPE {full} {kind}"]

@@ -1,0 +1,1 @@
+"""`sub ledgerd`: one process per home that owns the ledger. Its death is invisible to shims."""

@@ -1,0 +1,152 @@
+"""Runs ledgerd in this process until it is told to stop."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from subluminal import __version__
+from subluminal.clock import now
+from subluminal.config.places import Places
+from subluminal.config.settings import LedgerSettings
+from subluminal.ledger.api.app import build_app
+from subluminal.ledger.api.ingest import Ingest
+from subluminal.ledger.api.live import Live
+from subluminal.ledger.api.readers import Readers
+from subluminal.ledger.api.security import Guard
+from subluminal.ledger.api.status import Reporter
+from subluminal.ledger.daemon import sockets
+from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token, socket_path
+from subluminal.ledger.ring import Ring
+from subluminal.ledger.writer import Writer
+
+STOP_S = 5.0
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without hands on our signals: several servers share this process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(places: Places, settings: LedgerSettings, *, port: int | None = 0) -> None:
+    """Runs until SIGTERM or SIGINT. Raises AlreadyRunning or LedgerUnavailable at the start."""
+    lock = Lock(places)
+    try:
+        daemon = Daemon(places, settings, lock, port)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(daemon.run())
+        if daemon.writer.failure is not None:
+            raise daemon.writer.failure
+    finally:
+        lock.release()
+
+
+def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop  # not on every platform
+    except ImportError:
+        return None
+    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return loop
+
+
+class Daemon:
+    """All parts of one ledgerd."""
+
+    def __init__(
+        self, places: Places, settings: LedgerSettings, lock: Lock, port: int | None
+    ) -> None:
+        self._places = places
+        self._lock = lock
+        self._ring = Ring()
+        self._readers = Readers(places.ledger)
+        self._live = Live(self._readers)
+        self.writer = Writer(places, settings, self._ring, self._live.committed)
+        self._ingest = Ingest(self._ring, self.writer.wake)
+        started = time.monotonic()
+        self._reporter = Reporter(
+            self.writer, places.ledger, __version__, lambda: time.monotonic() - started
+        )
+        self._app = build_app(self._readers, self._live, self._ingest, self._reporter)
+        self._unix = sockets.listen_unix(socket_path(places))
+        self._jsonl = sockets.listen_unix(ingest_path(places))
+        self._loopback = None if port is None else sockets.listen_loopback(port)
+        # A batch makes tens of thousands of objects that die with it: look for cycles rarely.
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 100)
+
+    async def run(self) -> None:
+        """Serves until a signal, or until the writer fails."""
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+        self._live.start()
+        port = None
+        servers = [_server(self._app)]
+        listening = [self._unix]
+        if self._loopback is not None:
+            port = self._loopback.getsockname()[1]
+            self._reporter.http = f"http://127.0.0.1:{port}"
+            servers.append(_server(Guard(self._app, load_token(self._places), port)))
+            listening.append(self._loopback)
+        jsonl = await asyncio.start_unix_server(
+            self._ingest.serve_socket, sock=self._jsonl, limit=1_048_576
+        )
+        serving = [
+            asyncio.create_task(server.serve(sockets=[listener]))
+            for server, listener in zip(servers, listening, strict=True)
+        ]
+        self.writer.start()
+        watching = asyncio.create_task(_until_dead(self.writer))
+        self._lock.write(Note(os.getpid(), __version__, now().wall_ms, port))
+        stop = asyncio.create_task(stopping.wait())
+        await asyncio.wait({stop, watching, *serving}, return_when=asyncio.FIRST_COMPLETED)
+        jsonl.close()
+        await self._stop(servers, serving)
+        for task in (stop, watching):
+            task.cancel()
+
+    async def _stop(self, servers: list[_Server], serving: list["asyncio.Task[None]"]) -> None:
+        self._live.close()
+        for server in servers:
+            server.should_exit = True
+        await asyncio.wait(serving, timeout=STOP_S)
+        # The last connection to close folds the log into the ledger: that must be the writer's.
+        self._readers.close()
+        self.writer.stop()
+        await asyncio.to_thread(self.writer.join)
+        for path in (socket_path(self._places), ingest_path(self._places)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _server(app: ASGIApp) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            date_header=False,
+            ws="websockets-sansio",
+            ws_max_size=65_536,
+            h11_max_incomplete_event_size=65_536,
+            timeout_graceful_shutdown=2,
+        )
+    )
+
+
+async def _until_dead(writer: Writer) -> None:
+    while writer.is_alive():
+        await asyncio.sleep(0.5)
