@@ -1,14 +1,11 @@
 """`sub policy …` as its users meet it: exit code, stdout, stderr. No traceback, whatever the input."""
 
-import io
 import json
 import os
 from pathlib import Path
 
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
-
-from subluminal.cli.frame import run_command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 POLICIES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if ".cases." not in path.name]
@@ -18,7 +15,7 @@ class Answer:
     """What a command said."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = int(code), out, err
+        self.code, self.out, self.err = code, out, err
         assert "Traceback" not in out + err
         assert code != 70
 
@@ -28,14 +25,12 @@ class Answer:
 
 
 @pytest.fixture
-def sub(tmp_path, monkeypatch, capfdbinary):
-    """Runs a command in an empty directory."""
+def sub(sub, tmp_path, monkeypatch):
+    """Runs `sub policy …` in an empty directory."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str) -> Answer:
-        code = run_command(["policy", *words])
-        captured = capfdbinary.readouterr()
-        return Answer(code, captured.out.decode(), captured.err.decode())
+    def run(*words: str, stdin: bytes = b"") -> Answer:
+        return Answer(*sub("policy", *words, stdin=stdin))
 
     return run
 
@@ -50,13 +45,6 @@ def write(tmp_path):
         return name
 
     return put
-
-
-def feed(monkeypatch, data: bytes) -> None:
-    class Stdin:
-        buffer = io.BytesIO(data)
-
-    monkeypatch.setattr("sys.stdin", Stdin)
 
 
 # lint
@@ -98,9 +86,8 @@ def test_lint_prints_one_object_a_problem(sub, write):
     assert set(answer.rows[0]) == {"file", "line", "column", "severity", "message", "hint"}
 
 
-def test_lint_reads_stdin_and_snapshots(sub, write, monkeypatch):
-    feed(monkeypatch, b"x: 1")
-    answer = sub("lint", "-")
+def test_lint_reads_stdin_and_snapshots(sub, write):
+    answer = sub("lint", "-", stdin=b"x: 1")
     assert answer.code == 1
     assert answer.out.startswith("<stdin>:1:1: error: ")
     sub("compile", write("p.json", rule("deny")), "-o", "s.json")
@@ -270,12 +257,12 @@ def test_a_bundle_is_found_beside_its_case_file(sub, write, tmp_path):
     assert sub("test", name).code == 0
 
 
-def test_cases_from_stdin_and_inline_bundles_and_snapshots(sub, write, monkeypatch):
+def test_cases_from_stdin_and_inline_bundles_and_snapshots(sub, write):
     sub("compile", write("p.json", rule("deny")), "-o", "s.json")
     inline = json.dumps(plain(rule("deny")))
     call = "calls: [{server: s, tool: t, want: {action: BLOCK}}]"
-    feed(monkeypatch, f"bundle: s.json\n{call}\n---\nbundle: {inline}\n{call}\n".encode())
-    answer = sub("test", "--coverage", "-")
+    given = f"bundle: s.json\n{call}\n---\nbundle: {inline}\n{call}\n"
+    answer = sub("test", "--coverage", "-", stdin=given.encode())
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "2 cases: 2 passed, 0 failed")
 
 
@@ -373,9 +360,9 @@ def test_broken_input_never_ends_in_a_traceback(sub, tmp_path, command, data):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(sub, command):
-    with pytest.raises(SystemExit) as done:
-        sub(command, "--help")
-    assert done.value.code == 0
+    answer = sub(command, "--help")
+    assert answer.code == 0
+    assert f"example:\n  sub policy {command} " in answer.out
 
 
 def test_the_group_lists_its_commands(sub):

@@ -107,7 +107,8 @@ class _Tester:
             counts = {"files": files, "cases": self._cases, "passed": passed, "failed": self.failed}
             self._out.json({"summary": counts})
         else:
-            self._out.line(f"{self._cases} cases: {passed} passed, {self.failed} failed")
+            noun = "case" if self._cases == 1 else "cases"
+            self._out.line(f"{self._cases} {noun}: {passed} passed, {self.failed} failed")
 
 
 def _row(path: str, case: LoadedCase, result: CaseResult) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from subluminal.policy.text.scalars import not_a_double
 from subluminal.policy.text.yaml_nodes import Document, read_yaml
 
 _BOM = b"\xef\xbb\xbf"
-# What YAML 1.2 does not print, a byte order mark in the middle, and line breaks that YAML 1.1 had and
-# 1.2 has not: two parsers would split the text at different places.
+# What YAML 1.2 does not print, a byte order mark in the middle, and line breaks that YAML 1.1 had
+# and 1.2 has not: two parsers would split the text at different places.
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
