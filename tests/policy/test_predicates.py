@@ -42,6 +42,16 @@ def test_a_range_reads_a_number_as_the_upstream_will(bounds):
     assert predicate({"n": Decimal("1E400")}) is (bounds["max"] is None)
 
 
+def test_a_long_list_takes_each_of_its_values_and_no_other():
+    values = [*range(500), *(f"repo{n}" for n in range(500)), None, True, [1], {"a": 1}]
+    predicate = args_predicate(NOTHING | {"key_in": {"k": values}})
+
+    assert all(predicate({"k": value}) for value in values)
+    assert all(predicate({"k": value}) for value in (1.0, Decimal(2), [1.0], {"a": Decimal(1)}))
+    assert not any(predicate({"k": value}) for value in ("1", False, 500, 0.5, [], {}, [True]))
+    assert not predicate({})
+
+
 def test_true_is_no_number():
     assert not is_number(True)
     assert is_number(FINE)

@@ -92,9 +92,18 @@ def _equals(key: str, value: Any) -> ArgsPredicate:
 
 
 def _is_in(key: str, values: list[Any]) -> ArgsPredicate:
+    """A list may be long (every repository of a company): words and numbers are looked up."""
+    words = frozenset(value for value in values if type(value) is str)
+    numbers = frozenset(value for value in values if is_number(value))
+    others = [value for value in values if type(value) is not str and not is_number(value)]
+
     def holds(args: dict[str, Any]) -> bool:
         found = args.get(key, _MISSING)
-        return any(same_value(found, value) for value in values)
+        if type(found) is str:
+            return found in words
+        if type(found) in _NUMBERS:
+            return _as_read(found) in numbers
+        return any(same_value(found, value) for value in others)
 
     return holds
 

@@ -12,7 +12,15 @@ def suggested_args(
     mended = dict(args)
     for key, operation in suggest.items():
         _mend(mended, key, operation)
-    return None if same_value(mended, args) else mended
+    # Only the keys that a suggestion names are compared: the others may be nested as deep as the
+    # agent likes, a policy's own values are not.
+    return mended if any(_differs(mended, args, key) for key in suggest) else None
+
+
+def _differs(mended: dict[str, Any], args: dict[str, Any], key: str) -> bool:
+    if key not in mended or key not in args:
+        return (key in mended) != (key in args)
+    return mended[key] is not args[key] and not same_value(mended[key], args[key])
 
 
 def _mend(args: dict[str, Any], key: str, operation: dict[str, Any]) -> None:
