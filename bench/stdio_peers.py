@@ -56,6 +56,7 @@ class Peer:
             stderr=subprocess.DEVNULL,
             env={**os.environ, **(env or {})},
             bufsize=0,
+            cwd=WORK,
         )
         assert self._process.stdin
         assert self._process.stdout

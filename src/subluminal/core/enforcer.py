@@ -178,22 +178,21 @@ class Enforcer:
         self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
         preview = self._previews.result(outcome.result)
         ts = self._timestamps.at(time.time_ns() // 1_000_000)
-        self._journal.add(
-            self.run.templates.tool_call_end(
-                ts,
-                self._journal.n,
-                self._journal.prev,
-                call_id=ruling.call_id.encode(),
-                names_json=ruling.names,
-                args_hash=ruling.call.args_hash.encode(),
-                status=outcome.status.encode(),
-                latency_ms=latency_ms,
-                bytes_out=outcome.bytes_out,
-                extra_json=self._end_extra(outcome),
-                truncated=preview.truncated,
-                preview_json=preview.members_json,
-            )
+        line = self.run.templates.tool_call_end(
+            ts,
+            self._journal.n,
+            self._journal.prev,
+            call_id=ruling.call_id.encode(),
+            names_json=ruling.names,
+            args_hash=ruling.call.args_hash.encode(),
+            status=outcome.status.encode(),
+            latency_ms=latency_ms,
+            bytes_out=outcome.bytes_out,
+            extra_json=self._end_extra(outcome),
+            truncated=preview.truncated,
+            preview_json=preview.members_json,
         )
+        self._journal.add_chained(line, _without(line, preview, 2))
 
     def flush(self) -> bool:
         """Writes buffered ends; False if the journal could not take them."""
@@ -247,33 +246,31 @@ class Enforcer:
     def _record(self, ruling: Ruling, ts: bytes, seq: int, preview: Preview) -> None:
         call, journal = ruling.call, self._journal
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
-        journal.add(
-            self.run.templates.tool_call_start(
-                ts,
-                journal.n,
-                journal.prev,
-                call_id=call_id,
-                names_json=ruling.names,
-                args_hash=args_hash,
-                transport=call.transport.encode(),
-                bytes_in=call.bytes_in,
-                seq=seq,
-                extra_json=_start_extra(call, ruling.evaluation.risk_classes),
-                truncated=preview.truncated,
-                preview_json=preview.members_json,
-            )
+        start = self.run.templates.tool_call_start(
+            ts,
+            journal.n,
+            journal.prev,
+            call_id=call_id,
+            names_json=ruling.names,
+            args_hash=args_hash,
+            transport=call.transport.encode(),
+            bytes_in=call.bytes_in,
+            seq=seq,
+            extra_json=_start_extra(call, ruling.evaluation.risk_classes),
+            truncated=preview.truncated,
+            preview_json=preview.members_json,
         )
-        journal.add(
-            self.run.templates.tool_call_decision(
-                ts,
-                journal.n,
-                journal.prev,
-                call_id=call_id,
-                names_json=ruling.names,
-                args_hash=args_hash,
-                decision_json=self._decision_json(ruling.evaluation),
-            )
+        journal.add_chained(start, _without(start, preview, 3))
+        decision = self.run.templates.tool_call_decision(
+            ts,
+            journal.n,
+            journal.prev,
+            call_id=call_id,
+            names_json=ruling.names,
+            args_hash=args_hash,
+            decision_json=self._decision_json(ruling.evaluation),
         )
+        journal.add_chained(decision, decision)
         if not ruling.is_allowed:
             self._record_refusal(ruling)
         journal.flush()
@@ -394,6 +391,12 @@ class Enforcer:
         if outcome.result_stream_hash is not None:
             extra += b',"result_stream_hash":"%b"' % outcome.result_stream_hash.encode()
         return extra
+
+
+def _without(line: bytes, preview: Preview, closing: int) -> bytes:
+    """The line as it is chained: without the preview's text, which is its last member (D14)."""
+    dropped = len(preview.text_json)
+    return line[: -dropped - closing] + line[-closing:] if dropped else line
 
 
 def _ignore_bug(_bug: Exception) -> None:

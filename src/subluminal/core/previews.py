@@ -18,6 +18,8 @@ class Preview(NamedTuple):
 
     truncated: bool
     members_json: bytes
+    text_json: bytes = b""
+    """the last of the members, the one that may be dropped later (D14)"""
 
 
 class Previewer:
@@ -48,8 +50,8 @@ class Previewer:
 
     def _preview(self, text: bytes | None, member: bytes, text_hash: bytes | None) -> Preview:
         if text is None:
-            tail = b',"hash":"%b","%b":"%b"' % (_DIGEST_OF_TRUNCATED, member, TRUNCATED.encode())
-            return Preview(True, tail)
+            text_json = b',"%b":"%b"' % (member, TRUNCATED.encode())
+            return Preview(True, b',"hash":"%b"%b' % (_DIGEST_OF_TRUNCATED, text_json), text_json)
         if self._off:
             return Preview(False, b"")
         # No more than the redactor looks at; half a character at the cut does not matter.
@@ -60,7 +62,5 @@ class Previewer:
         if shown.flags or truncated or text_hash is None:
             text_hash = sha256(shown.text.encode("utf-8", "replace")).hexdigest().encode()
         flags = b',"redaction_flags":' + encode_json(list(shown.flags)) if shown.flags else b""
-        return Preview(
-            truncated,
-            b'%b,"hash":"%b","%b":%b' % (flags, text_hash, member, encode_json(shown.text)),
-        )
+        text_json = b',"%b":%b' % (member, encode_json(shown.text))
+        return Preview(truncated, b'%b,"hash":"%b"%b' % (flags, text_hash, text_json), text_json)

@@ -24,9 +24,7 @@ def seed(shim_id: str) -> bytes:
 
 def link(prev: bytes, chained: bytes) -> bytes:
     """The chain's hash after an event whose chained form is `chained`."""
-    digest = sha256(prev)
-    digest.update(chained)
-    return digest.hexdigest().encode()
+    return sha256(prev + chained).hexdigest().encode()
 
 
 def chained_form(line: bytes) -> bytes:

@@ -57,6 +57,12 @@ class Journal:
         self.prev = link(self.prev, chained_form(line))
         self.n += 1
 
+    def add_chained(self, line: bytes, chained: bytes) -> None:
+        """As `add`, for a caller that has the chained form at hand and need not look for it."""
+        self._lines.append(line)
+        self.prev = link(self.prev, chained)
+        self.n += 1
+
     def flush(self) -> None:
         """Writes everything buffered, in one write(2).
 
