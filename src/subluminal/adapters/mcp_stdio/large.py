@@ -267,6 +267,8 @@ class LargeScanner:
         found = _SCALAR.match(data, at)
         if found is None or found.end() == len(data):
             return at  # it may go on in the next chunk
+        if found.end() - at > MAX_WORD_BYTES:
+            raise _Unrecognised("a word in its outer levels is too long")
         try:
             self._value(parse(found.group()).value)
         except AmbiguousJSON:

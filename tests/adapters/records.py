@@ -1,0 +1,100 @@
+"""What must hold of every run's journal: Contract A, the chain, the order, the totals.
+
+Used by every test that makes a shim or an enforcer write events, so each path proves all of it.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+from subluminal.contracts.codec import decode_event
+from subluminal.journal.reading import journal_files
+from subluminal.journal.verifying import verify_lines
+
+SCHEMA = Path(__file__).parents[2] / "schema" / "event.schema.json"
+_validator: Any = None
+
+
+def lines_of(home: Path) -> list[tuple[str, bytes]]:
+    """Every journalled line below a home, with its shim, in the order in which each was written."""
+    found = []
+    for file in journal_files(str(home / "journal")):
+        data = Path(file.path).read_bytes()
+        assert data.endswith(b"\n") or not data, "a torn line"
+        found += [(file.shim, line) for line in data.splitlines()]
+    return found
+
+
+def events_of(home: Path) -> list[dict[str, Any]]:
+    """Every event below a home, after a proof that the record as a whole is sound."""
+    lines = lines_of(home)
+    events = [json.loads(line) for _, line in lines]
+    for (_, line), event in zip(lines, events, strict=True):
+        _require_valid(event)
+        assert decode_event(line) is not None
+    for shim in {shim for shim, _ in lines}:
+        own = [line for each, line in lines if each == shim]
+        assert verify_lines(own, shim) is None
+        assert [json.loads(line)["source"]["n"] for line in own] == list(range(1, len(own) + 1))
+    for run_id in {event["run_id"] for event in events}:
+        _require_order([event for event in events if event["run_id"] == run_id])
+    return events
+
+
+def calls_of(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The events of each call, in the order in which calls started."""
+    ids = [event["call"]["call_id"] for event in events if event["type"] == "tool_call_start"]
+    return [
+        [e for e in events if e["type"].startswith("tool_call") and e["call"]["call_id"] == id_]
+        for id_ in ids
+    ]
+
+
+def ends_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ends of calls, in the order in which the calls started."""
+    return [call[-1] for call in calls_of(events) if call[-1]["type"] == "tool_call_end"]
+
+
+def _require_valid(event: dict[str, Any]) -> None:
+    global _validator
+    if _validator is None:
+        _validator = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text()))
+    _validator.validate(event)
+
+
+def _require_order(events: list[dict[str, Any]]) -> None:
+    calls = calls_of(events)
+    whole = ["tool_call_start", "tool_call_decision", "tool_call_end"]
+    for call in calls:
+        types = [event["type"] for event in call]
+        assert types == whole[: len(types)], f"out of order: {types}"
+        for member in ("server_name", "tool_name", "args_hash"):
+            assert len({event["call"][member] for event in call}) == 1
+    seqs = [call[0]["call"]["seq"] for call in calls]
+    assert sorted(seqs) == list(range(1, len(seqs) + 1)), "a seq is missing or stands twice"
+    for shim in {event["source"]["shim_id"] for event in events}:
+        own = [call[0]["call"]["seq"] for call in calls if call[0]["source"]["shim_id"] == shim]
+        assert own == sorted(own), "seq goes backwards"
+    assert [event["type"] for event in events].count("run_start") <= 1
+    ended = [event for event in events if event["type"] == "run_end"]
+    if ended:
+        _require_totals(calls, ended[-1]["run"]["summary"])
+
+
+def _require_totals(calls: list[list[dict[str, Any]]], summary: dict[str, Any]) -> None:
+    actions = Counter(call[1]["decision"]["action"] for call in calls)
+    assert summary["calls_total"] == len(calls)
+    assert summary["calls_allowed"] == actions["ALLOW"]
+    assert summary["calls_throttled"] == actions["THROTTLE"]
+    refused = ("BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN")
+    assert summary["calls_blocked"] == sum(actions[each] for each in refused)
+    failed = [
+        call
+        for call in calls
+        if call[1]["decision"]["action"] == "ALLOW"
+        and call[-1].get("status") in ("ERROR", "TIMEOUT")
+    ]
+    assert summary["errors_total"] == len(failed)

@@ -1,0 +1,88 @@
+"""Installs the real MCP servers and clients that tests/realservers drives, once, below `.work`.
+
+Versions and hashes are locked in requirements/mcp*.txt and tests/realservers/node. A stamp holds
+the locks' hash, so a second call costs nothing and a changed lock installs anew.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / ".work" / "realservers"
+NODE_FILES = ROOT / "tests" / "realservers" / "node"
+PNPM = "pnpm@10.34.9"
+
+
+def install() -> Path:
+    """Returns the place where everything is: `mcp1`, `mcp2` (venvs) and `node`."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / "lock", "w") as lock:
+        # Several test processes may want this at once.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in ("mcp1", "mcp2"):
+            file = ROOT / "requirements" / f"{name}.txt"
+            _once(PLACE / name, [file], _venv_maker(file))
+        _once(PLACE / "node", _node_locks(), _install_node)
+    return PLACE
+
+
+def _once(target: Path, locks: list[Path], make: Callable[[Path], None]) -> None:
+    wanted = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
+    stamp = target / ".installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(target, ignore_errors=True)
+    make(target)
+    stamp.write_text(wanted)
+
+
+def _venv_maker(requirements: Path) -> Callable[[Path], None]:
+    uv = str(Path(sys.executable).with_name("uv"))
+
+    def make(target: Path) -> None:
+        _run([uv, "venv", "--quiet", "--python", sys.executable, str(target)])
+        python = str(target / "bin" / "python")
+        install = [uv, "pip", "install", "--quiet", "--python", python]
+        _run([*install, "--require-hashes", "-r", str(requirements)])
+
+    return make
+
+
+def _install_node(target: Path) -> None:
+    target.mkdir()
+    for file in _node_locks():
+        shutil.copy(file, target)
+    pnpm = target / "pnpm"
+    _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(pnpm), PNPM], target)
+    # The inspector wants a newer Node than the machine may have; the `node` package is one.
+    command = [str(pnpm / "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
+    _run([*command, "--prefer-offline"], target)
+
+
+def _node_locks() -> list[Path]:
+    return [NODE_FILES / "package.json", NODE_FILES / "pnpm-lock.yaml"]
+
+
+def _run(command: list[str], cwd: Path | None = None) -> None:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+        check=False,
+    )
+    if done.returncode:
+        said = done.stdout.decode("utf-8", "replace")
+        raise SystemExit(f"error: `{' '.join(command[:4])}` failed:\n{said}")
+
+
+if __name__ == "__main__":
+    install()
