@@ -41,9 +41,12 @@ class Product:
         self.counters = MemoryCounters()
         self.engine = Engine(compiled(layers), identity_of(identity))
 
-    def call(self, step: dict[str, Any], wall_ms: int, mono_ms: int) -> tuple[Answer, Evaluation]:
+    def call(
+        self, step: dict[str, Any], wall_ms: int, mono_ms: int, args_hash: str | None = None
+    ) -> tuple[Answer, Evaluation]:
         args = step["args"]
-        call = Call(step["server"], step["tool"], args, hash_of(args), step["granted"])
+        given = args_hash or hash_of(args)
+        call = Call(step["server"], step["tool"], args, given, step["granted"])
         found = self.engine.evaluate(call, self.counters, wall_ms=wall_ms, mono_ms=mono_ms)
         self.counters.write(found.updates)
         return summary_of(found), found

@@ -179,6 +179,22 @@ class TestWhatACallLeavesBehind:
         assert not evaluate(it, counters=counters).forwarded
 
 
+@pytest.mark.parametrize("name", ["n" * 1_025, "\ud800", "a\udfff", "ö" * 1_024 + "o"])
+def test_a_name_that_no_pattern_can_be_asked_about_is_an_evaluation_error(name):
+    it = alone(rule("deny", match={"tool_name": {"regex": ["x"]}}))
+
+    for call in (Call(name, "t", {}, "00" * 32), Call("s", name, {}, "00" * 32)):
+        decision = evaluate(it, call).decision
+        assert (decision.action, decision.rule_id) == (Action.BLOCK, None)
+        assert decision.reason_code == ReasonCode.EVALUATION_ERROR
+
+
+def test_a_long_name_of_any_letters_is_a_name():
+    it = alone(rule("deny", match={"tool_name": {"regex": ["^ö+$"]}}))
+
+    assert evaluate(it, Call("s", "ö" * 1_024, {}, "00" * 32)).decision.rule_id == "deny"
+
+
 class TestFailure:
     """Something other than the policy failed: the journal, the lock, the message."""
 

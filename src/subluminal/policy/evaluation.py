@@ -174,7 +174,7 @@ def _run(
     plan = program.plan(call.server_name, call.tool_name)
     if plan is None:
         classes: frozenset[str] = frozenset()
-        written = program.on_error(classes, None, "a name is too long to match")
+        written = program.on_error(classes, None, "a name is too long or no text")
     else:
         if steps is None:
             written = program.decide(plan, visit)

@@ -28,6 +28,7 @@ _MAX_PLANS = 1_024
 """Tool names come from outside: past this many the cache starts anew."""
 
 _READ_LIKE = "read_like"
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
 _ALLOW = Action.ALLOW
 _TERMINATE_RUN = Action.TERMINATE_RUN
 
@@ -65,11 +66,11 @@ class Program:
         self._plans: dict[tuple[str, str], Plan] = {}
 
     def plan(self, server_name: str, tool_name: str) -> Plan | None:
-        """Returns the rules that can matter for this tool; None if a name is too long (D11)."""
+        """Returns the rules that can matter for this tool; None if a name has no match (D11)."""
         key = (server_name, tool_name)
         plan = self._plans.get(key)
         if plan is None:
-            if max(len(server_name), len(tool_name)) > MAX_NAME_CHARS:
+            if not (_is_name(server_name) and _is_name(tool_name)):
                 return None
             plan = self._make_plan(server_name, tool_name)
             if len(self._plans) >= _MAX_PLANS:
@@ -170,6 +171,13 @@ def _observed(written: Decision) -> tuple[Decision, WouldBe]:
         reason_code=written.reason_code,
     )
     return decision, would_be
+
+
+def _is_name(text: str) -> bool:
+    """Whether patterns can be asked about it: bounded, and text that has a UTF-8 form."""
+    if len(text) > MAX_NAME_CHARS:
+        return False
+    return text.isascii() or not _SURROGATES.intersection(text)
 
 
 def _patterns(rule: PreparedRule, field: str) -> NamePatterns:
