@@ -51,6 +51,8 @@ class Producer:
         )
         self.clock_ms = START_MS
         self.calls = 0
+        self.padding = ""
+        """makes results as large as real ones"""
 
     def call(self, number: int | None = None, decision: bytes | None = None) -> str:
         """A whole call: start and decision in one flush, the end in another."""
@@ -115,7 +117,9 @@ class Producer:
                 bytes_out=640,
                 extra_json=b"",
                 truncated=False,
-                preview_json=preview("result_preview", f"result of {call_id}, all is well"),
+                preview_json=preview(
+                    "result_preview", f"result of {call_id}, all is well{self.padding}"
+                ),
             )
         )
         journal.flush()

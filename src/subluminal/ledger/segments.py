@@ -1,5 +1,6 @@
 """Reads stored events back: by their place in a shim's chain, or in the order of ingest."""
 
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -85,7 +86,11 @@ class EventReader:
                 return None
             if len(self._kept) >= self.MAX_KEPT:
                 self._kept.clear()
-            kept = self._kept[shim] = (segment, segment.lines())
+            try:
+                kept = self._kept[shim] = (segment, segment.lines())
+            except zlib.error:
+                # Damage is for `verify` to tell.
+                return None
         lines, index = kept[1], n - kept[0].first_n
         return lines[index] if index < len(lines) else None
 
