@@ -90,8 +90,11 @@ class Client:
         return self._next_id
 
     def write(self, data):
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise AssertionError(f"the shim is gone: {self.process.stderr.read()!r}") from None
 
     def ask(self, tool, args=None, meta=None):
         """Calls a tool and gives the id."""

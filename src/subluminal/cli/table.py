@@ -36,6 +36,9 @@ COMMANDS: dict[str, Command | Group] = {
             "explain": _command("one decision with its steps", "policy_explain"),
             "test": _command("run golden cases", "policy_test"),
             "diff": _command("what changed, with severity", "policy_diff"),
+            "accept": _command(
+                "let a loosened repository policy hold for the runs under way", "policy_accept"
+            ),
         },
     ),
     "secrets": Group(

@@ -1,0 +1,300 @@
+"""A run shared by shims: one budget, one sequence, one end; whoever is killed or stopped (D4)."""
+
+import os
+import signal
+import sys
+
+import pytest
+from tests.requirements import requirement
+from tests.shim.household import budget, deny, policy, wait_until
+
+from subluminal.state.run_state import RunState
+
+SHIMS = 8
+
+
+def start_all(household, count=SHIMS, **options):
+    """Starts shims side by side and waits until each has entered its run."""
+    shims = [shim.ready() for shim in [household.start(**options) for _ in range(count)]]
+    wait_until(lambda: len(household.journals()) == len(household.clients), "every shim's journal")
+    wait_until(
+        lambda: len(household.events("shim_health")) >= len(household.clients), "every shim's word"
+    )
+    return shims
+
+
+def leave(*shims):
+    for shim in shims:
+        shim.close()
+    for shim in shims:
+        shim.wait()
+
+
+@requirement("1.5:seq", "0.3:call-id-unique", "0.3:call-id-global")
+def test_eight_shims_race_one_budget(household):
+    """Exactly as many calls pass as the budget has, and the run's sequence has no gap."""
+    household.write_policy(policy(budget(1000)))
+    shims = start_all(household)
+    asked = {shim: [shim.ask("echo", {"n": n}) for n in range(150)] for shim in shims}
+    codes = [
+        shim.answer(each).get("error", {}).get("code", 0) for shim in shims for each in asked[shim]
+    ]
+    assert codes.count(0) == 1000
+    assert codes.count(-32081) == SHIMS * 150 - 1000
+    assert len(household.executed()) == 1000
+    leave(*shims)
+    starts = household.events("tool_call_start")
+    assert sorted(event["call"]["seq"] for event in starts) == list(range(1, SHIMS * 150 + 1))
+    assert len({event["call"]["call_id"] for event in starts}) == len(starts)
+    assert len(household.events("run_start")) == 1
+    assert len(household.events("run_end")) == 1
+    summary = household.run_end()["summary"]
+    assert (summary["calls_total"], summary["calls_allowed"], summary["calls_blocked"]) == (
+        1200,
+        1000,
+        200,
+    )
+
+
+def test_killed_shims_do_not_stop_the_others(household):
+    """Whatever a killed shim held is free; what it had counted counts."""
+    household.write_policy(policy(budget(1000)))
+    shims = start_all(household, 4)
+    for shim in shims:
+        for n in range(300):
+            shim.ask("echo", {"n": n})
+    for victim in shims[:2]:
+        victim.kill()
+    for shim in shims[2:]:
+        for message_id in range(2, 302):
+            shim.answer(message_id)
+    leave(*shims[2:])
+    for victim in shims[:2]:
+        victim.wait()
+    household.wait_empty()
+    seqs = [event["call"]["seq"] for event in household.events("tool_call_start")]
+    assert len(seqs) == len(set(seqs))
+    assert len(household.executed()) <= 1000
+    assert household.status() == "FAILED"
+
+
+@pytest.mark.parametrize(("on_error", "code"), [("BLOCK", -32081), ("ALLOW", 0)])
+def test_a_stopped_process_with_the_lock_does_not_freeze_the_others(household, on_error, code):
+    """Bounded: 50 ms, then decision_on_error; and a shim that comes meanwhile starts too."""
+    household.write_policy(policy(deny("rm"), on_error=on_error))
+    shim = household.start().ready()
+    assert shim.code("echo") == 0
+    state = RunState.open(str(household.home / "state"), "run-1")
+    with state.locked():
+        answer = shim.call("echo")
+        assert answer.get("error", {}).get("code", 0) == code
+        late = household.start().ready()
+        assert late.code("echo") == code
+    assert shim.code("echo") == 0
+    assert wait_until(lambda: late.code("echo") == 0, "the lock to be free")
+    assert shim.code("rm") == late.code("rm") == -32081
+    leave(shim, late)
+    state.close()
+    assert household.status() == "SUCCEEDED"
+    assert len(household.events("run_end")) == 1
+    reasons = [
+        event["decision"]["explain"]["reason_code"]
+        for event in household.events("tool_call_decision")
+    ]
+    assert reasons.count("EVALUATION_ERROR") >= 2
+
+
+def test_leaving_while_the_lock_is_held_leaves_the_end_to_the_holder(household):
+    shim = household.start().ready()
+    state = RunState.open(str(household.home / "state"), "run-1")
+    with state.locked():
+        leave(shim)
+    assert household.events("run_end") == []
+    other = household.start().ready()
+    leave(other)
+    assert household.status() == "SUCCEEDED"
+    state.close()
+
+
+def test_a_stopped_shim_is_not_in_the_way(household):
+    """SIGSTOP at any moment: the others go on, and the run ends when it is killed."""
+    household.write_policy(policy(budget(1000)))
+    stopped, other = start_all(household, 2)
+    stopped.kill(signal.SIGSTOP)
+    for n in range(100):
+        assert other.code("echo", {"n": n}) == 0
+    leave(other)
+    assert household.events("run_end") == [], "one shim is still there"
+    stopped.kill(signal.SIGKILL)
+    household.wait_event("run_end")
+    assert household.status() == "FAILED"
+    household.wait_empty()
+
+
+def test_the_last_shim_out_ends_the_run_and_a_later_one_reopens_it(household):
+    first, second = start_all(household, 2)
+    leave(first)
+    assert household.events("run_end") == []
+    leave(second)
+    assert len(household.events("run_end")) == 1
+    again = household.start().ready()
+    assert again.code("echo") == 0
+    leave(again)
+    assert len(household.events("run_start")) == 1
+    assert len(household.events("run_end")) == 2
+    assert household.run_end()["summary"]["calls_total"] == 1
+
+
+def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
+    killed, other = start_all(household, 2)
+    killed.kill(signal.SIGSTOP)
+    guard = household.guard_of(killed)
+    os.kill(guard, signal.SIGSTOP)
+    killed.kill(signal.SIGKILL)
+    killed.process.wait(10)
+    leave(other)
+    assert household.status() == "SUCCEEDED", "nobody has noticed yet"
+    os.kill(guard, signal.SIGCONT)
+    wait_until(lambda: household.status() == "FAILED", "the guard's last words")
+    household.wait_empty()
+
+
+def test_termination_reaches_every_shim_and_their_restarts(household):
+    """The shim that refuses stays alive: clients respawn servers that die (D4, clients.md 1.7)."""
+    household.write_policy(policy(budget(3, "TERMINATE_RUN")))
+    one, two = start_all(household, 2)
+    assert [one.code("echo", {"n": n}) for n in range(3)] == [0, 0, 0]
+    assert two.code("echo") == -32084
+    assert one.code("echo") == -32084
+    assert one.code("echo") == -32084, "still there, still refusing"
+    leave(one, two)
+    again = household.start().ready()
+    assert again.code("echo") == -32084
+    data = again.call("echo")["error"]["data"]["subluminal"]
+    assert (data["action"], data["reason_code"]) == ("TERMINATE_RUN", "RUN_TERMINATED")
+    leave(again)
+    assert household.status() == "TERMINATED"
+    assert len(household.executed()) == 3
+
+
+def test_termination_wins_over_a_killed_shim(household):
+    household.write_policy(policy(budget(0, "TERMINATE_RUN")))
+    shim = household.start().ready()
+    assert shim.code("echo") == -32084
+    shim.kill()
+    household.wait_event("run_end")
+    assert household.status() == "TERMINATED"
+    household.wait_empty()
+
+
+# Which run it is
+
+
+@requirement("0.3:run-id-unique", "0.3:run-id-sortable")
+def test_shims_of_one_client_are_one_run(household):
+    """No SUB_RUN_ID: the client's process names the run; another client's is another."""
+    one, two = start_all(household, 2, run=None)
+    via = (sys.executable, "-I", "-S", "-c", "import subprocess,sys;subprocess.call(sys.argv[1:])")
+    other = household.start(run=None, via=via).ready()
+    leave(one, two, other)
+    runs = {event["run_id"] for event in household.events("run_start")}
+    assert len(runs) == 2
+    assert all(run[14] == "7" and len(run) == 36 for run in runs), "UUIDv7, so they sort"
+    per_run = sorted(
+        len({e["source"]["shim_id"] for e in household.events(run=run)}) for run in runs
+    )
+    assert per_run == [1, 2]
+
+
+def test_claude_s_session_names_the_run(household):
+    shims = start_all(household, 2, run=None, CLAUDE_CODE_SESSION_ID="session-1", CLAUDECODE="1")
+    leave(*shims)
+    assert {event["run_id"] for event in household.events()} == {"session-1"}
+    assert {event["client"] for event in household.events()} == {"claude"}
+
+
+def test_sub_run_id_wins_over_every_session(household):
+    shim = household.start(CLAUDE_CODE_SESSION_ID="session-1").ready()
+    assert shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": "s"}}) == 0
+    leave(shim)
+    assert {event["run_id"] for event in household.events()} == {"run-1"}
+
+
+def as_codex(household, **env):
+    """A client whose process is called `codex`: a script of that name is."""
+    codex = household.tmp_path / "codex"
+    if not codex.exists():
+        codex.write_text(
+            f"#!{sys.executable} -ISs\nimport subprocess,sys;sys.exit(subprocess.call(sys.argv[1:]))\n"
+        )
+        codex.chmod(0o755)
+    return household.start(run=None, via=(str(codex),), **env)
+
+
+def test_codex_sessions_through_one_shim_are_runs_of_their_own(household):
+    household.write_policy(policy(budget(2)))
+    shim = as_codex(household).ready()
+    assert household.events() == [], "no call, no session, no run"
+
+    def code(session):
+        return shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": session}})
+
+    assert [code("one"), code("one"), code("one"), code("two")] == [0, 0, -32081, 0]
+    leave(shim)
+    household.wait_empty()
+    runs = {event["run_id"] for event in household.events("run_start")}
+    assert runs == {"one", "two"}
+    assert [household.run_end(run)["summary"]["calls_total"] for run in ("one", "two")] == [3, 1]
+    for run in runs:
+        states = [e["health"]["state"] for e in household.events("shim_health", run)]
+        assert states == ["spawned", "exited"], "each run knows of its server"
+    assert {event["client"] for event in household.events()} == {"codex"}
+
+
+def test_a_start_that_fails_under_codex_is_recorded_too(household):
+    codex = household.tmp_path / "codex"
+    shim = as_codex(household, upstream=["no-such-server"])
+    assert shim.wait() == 127
+    assert codex.exists()
+    assert [e["run"]["status"] for e in household.events("run_end")] == ["FAILED"]
+
+
+def test_more_sessions_than_are_kept_open(household):
+    """The oldest idle run is left; a call that comes to it later reopens it."""
+    shim = as_codex(household).ready()
+    for n in range(70):
+        assert shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": f"s{n}"}}) == 0
+    open_files = len(os.listdir(f"/proc/{_shim_pid(household, shim)}/fd"))
+    assert open_files < 64 * 4 + 40
+    assert shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": "s0"}}) == 0
+    leave(shim)
+    assert household.run_end("s0")["summary"]["calls_total"] == 2
+    household.wait_empty()
+
+
+def _shim_pid(household, client):
+    """The client is a process between us and the shim."""
+    from subluminal.supervise.processes import descendants
+
+    return next(p.pid for p in descendants(client.pid) if p.parent == client.pid)
+
+
+@requirement("5:read", "1.3.1:context-sent")
+def test_identity_of_the_environment_is_stamped_on_every_event(household):
+    shim = household.start(
+        SUB_AGENT_ID="fixer",
+        SUB_ENV="ci",
+        SUB_CLIENT="headless",
+        SUB_PRINCIPAL="ann",
+        SUB_WORKLOAD='{"repo":"acme/x","branch":"main"}',
+    ).ready()
+    assert shim.code("echo") == 0
+    shim.kill()
+    household.wait_event("run_end")
+    household.wait_empty()
+    assert len(household.events()) >= 6
+    for event in household.events():
+        assert (event["agent_id"], event["env"], event["client"]) == ("fixer", "ci", "headless")
+        assert event["principal"] == "ann"
+        assert event["workload"] == {"repo": "acme/x", "branch": "main"}
+        assert event["run_id"] == "run-1"
