@@ -91,10 +91,6 @@ def _require_totals(calls: list[list[dict[str, Any]]], summary: dict[str, Any]) 
     assert summary["calls_throttled"] == actions["THROTTLE"]
     refused = ("BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN")
     assert summary["calls_blocked"] == sum(actions[each] for each in refused)
-    failed = [
-        call
-        for call in calls
-        if call[1]["decision"]["action"] == "ALLOW"
-        and call[-1].get("status") in ("ERROR", "TIMEOUT")
-    ]
+    # As the earlier implementation's EVT-009 has it: every end that is not OK, refusals included.
+    failed = [call for call in calls if call[-1].get("status", "OK") != "OK"]
     assert summary["errors_total"] == len(failed)

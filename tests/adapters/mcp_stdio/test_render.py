@@ -94,7 +94,7 @@ def test_a_request_that_only_shares_a_refused_batch_has_a_plain_error(codes):
         "null",
         "1.5",
         "0.1",
-        "123456789012345678901234567890",
+        "1" + "0" * 30,
     ],
 )
 def test_the_answer_has_the_requests_own_id(text):
@@ -102,6 +102,8 @@ def test_the_answer_has_the_requests_own_id(text):
 
     line = Renderer().error(parse(text.encode()).value, decision_of(CASES[0]), CALL)
     assert parse(line).value["id"] == parse(text.encode()).value
+    if text.isdigit():
+        assert b'"id":%b,' % text.encode() in line
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["note"])

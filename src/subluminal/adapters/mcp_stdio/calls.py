@@ -192,10 +192,11 @@ class Calls:
             if ruling.is_allowed:
                 outcome = _refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
             else:
-                refusal = self._error(message.id, ruling, enforcer)
-                outcome = _refused(ruling.decision.summary, len(refusal), ruling.decision.action)
+                refusal = b""
                 if message.id is not UNSET:
+                    refusal = self._error(message.id, ruling, enforcer)
                     errors[id_key(message.id)] = refusal
+                outcome = _refused(ruling.decision.summary, len(refusal), ruling.decision.action)
             enforcer.finish(ruling, outcome)
         if errors:
             self._answer(b"[" + b",".join(errors.values()) + b"]\n")

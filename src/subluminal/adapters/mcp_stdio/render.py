@@ -80,9 +80,16 @@ def error_line(request_id: Any, code: int, message: str, data: Any = None) -> by
     if data is not None:
         error["data"] = data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (
-        encode(request_id),
+        _id_text(request_id),
         msgspec.json.encode(error),
     )
+
+
+def _id_text(request_id: Any) -> bytes:
+    # Every digit of it: canonical JSON would write a large integer with an exponent.
+    if isinstance(request_id, int) and not isinstance(request_id, bool):
+        return b"%d" % request_id
+    return encode(request_id)
 
 
 def message_of(decision: Decision) -> str:
