@@ -189,7 +189,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """BLOCK, REJECT_WITH_HINT and TERMINATE_RUN"""
     calls_throttled: int
     errors_total: int
-    """forwarded calls that ended ERROR or TIMEOUT; refusals are none"""
+    """calls that did not end OK, refused ones included"""
     duration_ms: int
 
 
