@@ -5,10 +5,12 @@ loaded only where a policy needs it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from subluminal.contracts.bundle import NameMatch
 from subluminal.contracts.limits import MAX_PATTERN_CHARS
+
+if TYPE_CHECKING:  # a shim matches snapshots and never needs the bundle's structs
+    from subluminal.contracts.bundle import NameMatch
 
 _SPECIAL = frozenset("*?[")
 _RE2_META = frozenset("\\.+*?()|[]{}^$")
@@ -29,7 +31,7 @@ class NamePatterns(NamedTuple):
     re2: tuple[str, ...] = ()
 
 
-def compile_names(match: NameMatch | None) -> NamePatterns:
+def compile_names(match: "NameMatch | None") -> NamePatterns:
     """Sorts patterns by how they are matched. No pattern at all matches every name."""
     if match is None or not (match.glob or match.regex):
         return NamePatterns(any=True)

@@ -40,7 +40,6 @@ class _Prepared:
     """What the settings say about one server."""
 
     def __init__(self, server: str, where: Places) -> None:
-        from subluminal.config.loading import load_settings
         from subluminal.config.settings import ServerSettings, Settings
         from subluminal.errors import SubluminalError
         from subluminal.secrets.environment import BindingsUnresolved, child_environment
@@ -53,7 +52,10 @@ class _Prepared:
         self.values: list[SecretValue] = []
         self.settings: Settings = Settings()
         try:
-            self.settings = load_settings(where.settings)
+            if os.path.exists(where.settings):
+                from subluminal.config.loading import load_settings  # TOML costs 20 ms
+
+                self.settings = load_settings(where.settings)
             child = child_environment(os.environ, server, self.settings, where)
             self.env, self.injections, self.values = child.env, child.injections, child.values
         except BindingsUnresolved as error:
