@@ -4,7 +4,6 @@ The file has no name: nobody finds it, and it goes when we do.
 """
 
 import os
-import tempfile
 
 from subluminal.config.places import make_private_dir
 
@@ -53,6 +52,8 @@ class Spool:
 
 
 def _unnamed_file(directory: str) -> int:
+    import tempfile  # few shims ever need it
+
     for place in (directory, tempfile.gettempdir()):
         try:
             fd, path = tempfile.mkstemp(prefix="spool-", dir=make_private_dir(place))
