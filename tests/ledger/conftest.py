@@ -1,10 +1,13 @@
 """A home with journals and a ledger."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.ledger.home import Home
+from tests.ledger.process import Ledgerd
+
+from subluminal.config.places import Places
 
 
 @pytest.fixture
@@ -12,3 +15,18 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(str(tmp_path / "home"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def ledgerd(home: Home) -> Iterator[Callable[..., Ledgerd]]:
+    """Starts daemons of the home; none outlives the test."""
+    started: list[Ledgerd] = []
+
+    def start(*words: str, places: Places | None = None) -> Ledgerd:
+        made = Ledgerd(places or home.places, *words)
+        started.append(made)
+        return made
+
+    yield start
+    for each in started:
+        each.close()

@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from subluminal.contracts.shape import did_you_mean
+from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
 from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.runs import RunFilter
 from subluminal.ledger.timestamps import to_ms
 
 T = TypeVar("T", bound=Struct)
+
+_NUMBERS = frozenset(["limit", "bar_ms", "after"])
 
 
 class NoParameters(Struct, frozen=True, kw_only=True):
@@ -129,7 +130,7 @@ class StreamParameters(Struct, frozen=True, kw_only=True):
 
 def read_parameters(pairs: Iterable[tuple[str, str]], kind: type[T]) -> T:
     """Reads a query string. Raises InvalidQuery at what does not fit."""
-    values: dict[str, str] = {}
+    values: dict[str, str | int] = {}
     for name, value in pairs:
         if name not in kind.__struct_fields__:
             hint = did_you_mean(name, kind.__struct_fields__)
@@ -138,22 +139,21 @@ def read_parameters(pairs: Iterable[tuple[str, str]], kind: type[T]) -> T:
             raise InvalidQuery(f"parameter `{name}` is given twice")
         if "\0" in value:
             raise InvalidQuery(f"parameter `{name}` holds a NUL character")
-        values[name] = value
-    try:
-        return msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise InvalidQuery(_said(str(error))) from None
+        values[name] = int(value) if name in _NUMBERS and _is_number(value) else value
+    for misfit in misfits(values, kind):
+        raise InvalidQuery(f"parameter `{misfit.path[0]}`: {misfit.message}", hint=misfit.hint)
+    found: T = struct_of(values, kind)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20
 
 
 def _paging(limit: int, cursor: str | None, order: str) -> Paging:
     if order not in ("newest", "oldest"):
         raise InvalidQuery(f"unknown order `{order[:40]}`", hint="newest or oldest")
     return Paging(limit=limit, cursor=cursor, newest_first=order == "newest")
-
-
-def _said(message: str) -> str:
-    text, _, path = message.partition(" - at `$.")
-    return f"parameter `{path[:-1]}`: {text[:1].lower()}{text[1:]}" if path else message
 
 
 def _time(text: str | None) -> int | None:
