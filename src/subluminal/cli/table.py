@@ -26,6 +26,7 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 
 
 COMMANDS: dict[str, Command | Group] = {
+    "run": _command("run an agent as one run", "run"),
     "version": _command("what runs here", "version"),
     "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
     "policy": Group(

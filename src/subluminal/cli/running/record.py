@@ -1,0 +1,107 @@
+"""The run of `sub run` on record: opened before the agent starts, closed after it is gone (D4).
+
+`sub run` takes part in the run like a shim, so no shim is ever the last one out.
+"""
+
+import os
+import time
+
+from subluminal.cli.running.stamping import Stamp
+from subluminal.clock import now
+from subluminal.config.places import Places, make_private_dir
+from subluminal.contracts.identity import Source
+from subluminal.contracts.vocabulary import RunStatus
+from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.ids import uuid7
+from subluminal.core.policies import Policies
+from subluminal.core.run import Run, end_run
+from subluminal.core.run_names import host_id
+from subluminal.core.runs import journal_dir
+from subluminal.errors import SubluminalError
+from subluminal.journal import Journal
+from subluminal.policy.evaluation import Engine
+from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.run_state import RunState
+
+_MAX_JOURNAL_BYTES = 1 << 40
+"""A run's first and last lines never rotate a journal."""
+_COMPILE_S = 5.0
+"""As long as a shim would hold a call for its policy (D16)."""
+_LOOK_S = 0.005
+_PATIENCE_S = 5.0
+"""For a lock that a stopped process holds."""
+
+
+class RunRecord:
+    """One run, open until `close`."""
+
+    def __init__(self, run: Run, places: Places) -> None:
+        self._run = run
+        self._places = places
+
+    @classmethod
+    def open(cls, places: Places, stamp: Stamp, policy: str | None, cwd: str) -> "RunRecord":
+        """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started."""
+        try:
+            make_private_dir(places.state)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SubluminalError(
+                f"cannot use `{places.home}`: {reason}", hint="choose another with SUB_HOME"
+            ) from None
+        engine = _engine(places, stamp, policy, cwd)
+        shim_id = uuid7()
+        source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
+        state = RunState.open(places.state, stamp.run_id)
+        journal = Journal(journal_dir(places, stamp.run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES)
+        run = Run(stamp.run_id, stamp.identity, source, state, journal)
+        note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
+        run.enter(engine.mode, engine.policy)
+        return cls(run, places)
+
+    def shim_pids(self) -> frozenset[int]:
+        """The living processes that take part in the run, without this one."""
+        return frozenset(shim.pid for shim in self._run.state.live_shims()) - {os.getpid()}
+
+    def note(self, state: str, pid: int, detail: str) -> None:
+        """Records a step in the life of the agent's processes."""
+        self._run.health(state, pid=pid, detail=detail)
+
+    def close(self, status: RunStatus, reason: str | None) -> RunStatus:
+        """Writes run_end, whoever else is still there. TERMINATED goes before any exit code."""
+        run = self._run
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                with run.state.locked():
+                    run.state.detach(run.shim_id)
+                    run.state.mark_ended()
+                break
+            except (StateBusy, StateUnusable):
+                # The run is over all the same, and its journal says so.
+                if time.monotonic() > deadline:
+                    break
+        terminated = run.state.terminated() is not None
+        run.record(lambda: end_run(run, status, reason))
+        run.close()
+        forget_attendance(self._places, os.getpid())
+        return RunStatus.TERMINATED if terminated else status
+
+
+def _engine(places: Places, stamp: Stamp, policy: str | None, cwd: str) -> Engine:
+    """The policies that hold as the run begins."""
+    policies = Policies(places, stamp.identity, cwd, policy)
+    deadline = time.monotonic() + _COMPILE_S
+    try:
+        policies.poll(now().mono_ms, force=True)
+        while policies.loading and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+            policies.poll(now().mono_ms)
+        refusal = policies.refusal
+        if refusal is not None:
+            raise SubluminalError(
+                refusal.summary, hint="every call would be refused; mend the policy first"
+            )
+        return policies.engine_for(stamp.run_id)
+    finally:
+        policies.close()
