@@ -54,6 +54,8 @@ COMMANDS: dict[str, Command | Group] = {
             "scan": _command("look for secrets in what was recorded", "secrets_scan"),
         },
     ),
+    "import": _command("route a client's MCP servers through shims", "import_"),
+    "restore": _command("undo an import", "restore"),
     "completion": _command("print a shell's completion script", "completion"),
     "__complete": _command("candidates for the shell", "complete", hidden=True),
     "ledgerd": _command("the local daemon that owns the ledger", "ledgerd"),

@@ -1,0 +1,92 @@
+"""`sub restore CLIENT`: undoes `sub import`."""
+
+import os
+
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.import_shared import Surroundings
+from subluminal.cli.output import Output, shown
+from subluminal.errors import ExitCode
+from subluminal.importer.backups import list_backups
+from subluminal.importer.clients.table import CLIENTS
+from subluminal.importer.restoring import How, Restoration, restorable
+
+EXAMPLE = """sub restore claude
+sub restore --list"""
+
+
+def add_arguments(parser: Parser) -> None:
+    names = list(CLIENTS)
+    parser.add_argument(
+        "client",
+        nargs="?",
+        choices=names,
+        metavar="CLIENT",
+        help=f"{', '.join(names[:-1])} or {names[-1]}; default: all of them",
+    )
+    parser.add_argument("--path", metavar="FILE", help="only this configuration")
+    parser.add_argument("--list", action="store_true", help="show the backups, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a file")
+
+
+def run(args: Args, out: Output) -> int:
+    here = Surroundings.of_this_command(args)
+    if args.list:
+        return _list(here, args, out)
+    restorer = here.restorer()
+    targets = [
+        target
+        for client in here.clients
+        for target in restorable(client, here.scene, here.places, path=args.path)
+    ]
+    # All are worked out before any is touched: a file that cannot be read stops the whole.
+    planned = [restorer.plan(target) for target in targets]
+    if not args.dry_run:
+        planned = [restorer.restore(plan.target) for plan in planned]
+    ours = [plan for plan in planned if plan.before != plan.after]
+    for plan in ours:
+        if args.json:
+            row = {"client": plan.target.client.name, "path": plan.target.path}
+            out.json({**row, "how": plan.how.value, "servers": plan.servers})
+        else:
+            _print(plan, args.dry_run, out)
+    if not ours:
+        out.talk("nothing to restore")
+    return ExitCode.OK
+
+
+def _print(plan: Restoration, dry_run: bool, out: Output) -> None:
+    verb = "would restore" if dry_run else "restored"
+    how = (
+        "the exact bytes from before the import"
+        if plan.how is How.EXACT
+        else f"unwrapped {', '.join(plan.servers)}; everything else is kept"
+    )
+    out.line(f"{verb} `{shown(plan.target.path)}`: {shown(how)}")
+
+
+def _list(here: Surroundings, args: Args, out: Output) -> int:
+    wanted = {client.name for client in here.clients}
+    real = os.path.realpath(args.path) if args.path else None
+    found = [b for b in list_backups(here.places, real) if b.manifest.client in wanted]
+    for backup in found:
+        manifest = backup.manifest
+        if args.json:
+            out.json(
+                {
+                    "backup_id": manifest.backup_id,
+                    "kind": manifest.kind,
+                    "client": manifest.client,
+                    "path": manifest.path,
+                    "created_at": manifest.created_at,
+                    "servers": [path[-1] for path in manifest.servers],
+                    "folder": backup.folder,
+                }
+            )
+            continue
+        head = f"{manifest.created_at}  {manifest.kind:<7}  {manifest.client:<8}"
+        out.line(f"{head}  {shown(manifest.path)}")
+        out.line(f"  {backup.folder}")
+    if not found and not args.json:
+        out.talk("no backups")
+    return ExitCode.OK

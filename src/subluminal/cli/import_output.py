@@ -1,0 +1,145 @@
+"""What `sub import` prints. Command lines and differences go through the redactor first (D12)."""
+
+import difflib
+from typing import Any
+
+from subluminal.cli.frame import Args
+from subluminal.cli.output import Output, shown
+from subluminal.core.redaction.redactor import Redactor
+from subluminal.importer.binding import Binder
+from subluminal.importer.clients.description import Scope
+from subluminal.importer.drift import Finding
+from subluminal.importer.importing import Done
+from subluminal.importer.planning import Action, Plan, Row
+from subluminal.secrets.value import SecretValue
+
+_WORDS = {
+    Action.WRAP: ("wrap", "green"),
+    Action.REFRESH: ("refresh", "green"),
+    Action.KEEP: ("wrapped", "dim"),
+    Action.REMOTE: ("not yet", "yellow"),
+    Action.REFUSE: ("refused", "red"),
+}
+_MAX_DETAIL_CHARS = 60
+
+
+def print_rows(
+    plans: list[Plan], out: Output, *, as_json: bool = False, done: list[Done] | None = None
+) -> None:
+    """Prints every server and what becomes of it."""
+    redactor = _redactor(plans)
+    changed = {finished.plan.path for finished in done or ()}
+    for plan in plans:
+        if as_json:
+            for row in plan.rows:
+                out.json(_json_row(plan, row, redactor, changed))
+            continue
+        scope = f" ({plan.scope.value})" if plan.scope else ""
+        out.line(out.paint(f"{plan.client.title}: {shown(plan.path)}{scope}", "bold"))
+        width = max((len(shown(row.server)) for row in plan.rows), default=0)
+        for row in plan.rows:
+            _print_row(row, width, redactor, out)
+        if not plan.rows:
+            out.line("  no MCP servers")
+
+
+def _print_row(row: Row, width: int, redactor: Redactor, out: Output) -> None:
+    word, colour = _WORDS[row.action]
+    detail = shown(redactor.redact(row.detail)[0])
+    if len(detail) > _MAX_DETAIL_CHARS:
+        detail = detail[: _MAX_DETAIL_CHARS - 1] + "…"
+    told = ", ".join(shown(secret.variable) for secret in row.secrets)
+    secrets = f"  [secrets in env: {told}]" if told else ""
+    word = out.paint(f"{word:<8}", colour)
+    out.line(f"  {shown(row.server):<{width}}  {word}  {detail}{secrets}".rstrip())
+
+
+def _json_row(plan: Plan, row: Row, redactor: Redactor, changed: set[str]) -> dict[str, Any]:
+    return {
+        "client": plan.client.name,
+        "path": plan.path,
+        "scope": plan.scope.value if plan.scope else None,
+        "server_name": row.server,
+        "action": row.action.value,
+        "detail": redactor.redact(row.detail)[0],
+        "secrets": [secret.variable for secret in row.secrets],
+        "changed": plan.path in changed and row.action in (Action.WRAP, Action.REFRESH),
+    }
+
+
+def print_diff(plan: Plan, out: Output) -> None:
+    """Prints what would change, as a unified difference without secrets."""
+    before, after = (
+        data.decode("utf-8-sig").splitlines(keepends=True) for data in (plan.before, plan.after)
+    )
+    redactor = _redactor([plan])
+    for line in difflib.unified_diff(before, after, plan.path, f"{plan.path} (imported)"):
+        text = shown(redactor.redact(line.rstrip("\r\n"))[0])
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[0])
+        out.line(out.paint(text, colour) if colour else text)
+
+
+def print_drift(found: list[Finding], as_json: bool, out: Output) -> None:
+    """Prints what is not as an import left it."""
+    for finding in found:
+        if as_json:
+            out.json({**finding._asdict(), "kind": finding.kind.value})
+            continue
+        out.line(f"{out.paint(finding.kind.value, 'red')}: {shown(finding.message)}")
+        out.line(f"  {out.paint('hint', 'cyan')}: {shown(finding.hint)}")
+    if not found and not as_json:
+        out.talk("every stdio server goes through a shim")
+
+
+def warn_about(plans: list[Plan], args: Args, out: Output) -> None:
+    """Says what an import leaves open."""
+    for plan in plans:
+        for row in plan.rows:
+            if row.action is Action.REFUSE:
+                out.warning(f"`{row.server}` in `{plan.path}` was left as it is: {row.detail}")
+    remote = [row.server for plan in plans for row in plan.rows if row.action is Action.REMOTE]
+    if remote:
+        told = ", ".join(f"`{name}`" for name in remote)
+        out.warning(f"{told}: http and sse servers are not wrapped yet; their calls are not seen")
+    secrets = [s for plan in plans for row in plan.rows for s in row.secrets]
+    if secrets and not args.bind_secrets:
+        told = ", ".join(f"`{secret.variable}`" for secret in secrets)
+        out.warning(
+            f"secrets in `env`, where every agent can read them: {told}",
+            "`--bind-secrets` moves them out of the configuration",
+        )
+    shared = [p.path for p in plans if p.scope is Scope.PROJECT and p.changes]
+    if shared:
+        out.warning(
+            f"`{shared[0]}` belongs to the project: who shares it needs `sub` at the same place",
+            "`--scope user` leaves it alone",
+        )
+
+
+def say_what_was_done(done: list[Done], binder: Binder | None, args: Args, out: Output) -> None:
+    """Says what changed, and how to undo it."""
+    if not done:
+        out.talk("nothing to change")
+        return
+    out.talk("")
+    for finished in done:
+        count = sum(row.action in (Action.WRAP, Action.REFRESH) for row in finished.plan.rows)
+        servers = f"{count} server{'' if count == 1 else 's'}"
+        out.talk(f"wrapped {servers} in `{shown(finished.plan.path)}`")
+        out.talk(f"  backup: `{finished.backup.folder}`")
+    for moved in binder.outcomes.values() if binder else ():
+        told = f"`{moved.variable}` of `{moved.server}`"
+        if moved.note:
+            out.talk(f"moved {shown(told)} to {moved.note.source.value} `{moved.note.name}`")
+        else:
+            out.warning(f"{told} stayed in the configuration: {moved.reason}")
+    name = f" {args.client}" if args.client else ""
+    path = f" --path {args.path}" if args.path else ""
+    out.talk(
+        f"restart the client, then watch its calls: `sub tail`; undo: `sub restore{name}{path}`"
+    )
+
+
+def _redactor(plans: list[Plan]) -> Redactor:
+    secrets = [s for plan in plans for row in plan.rows for s in row.secrets]
+    return Redactor([SecretValue(secret.variable, secret.value) for secret in secrets])

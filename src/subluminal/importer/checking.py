@@ -1,0 +1,66 @@
+"""Proves an edited configuration before it is written: it says what it should, and nothing else.
+
+What fails here would be a bug of ours. Better that nothing changes than that something is lost.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from subluminal.errors import SubluminalError
+from subluminal.importer.document import Document
+from subluminal.importer.entries import Entry, EntryKind
+from subluminal.importer.wrapper import recognise
+from subluminal.importer.wrapping import Installation
+
+
+def check_wrapped(before: Document, after: Document, ours: Installation) -> None:
+    """Raises unless every stdio entry starts what it did, through our shim."""
+
+    def fits(old: Entry, new: Entry) -> bool:
+        found = recognise(new.argv)
+        return bool(found and found.wrapper.program == ours.program) and _same_server(old, new)
+
+    _check(before, after, fits)
+
+
+def check_unwrapped(before: Document, after: Document) -> None:
+    """Raises unless every stdio entry starts what it did, without any shim."""
+    _check(before, after, lambda old, new: not recognise(new.argv) and _same_server(old, new))
+
+
+def _check(before: Document, after: Document, fits: Callable[[Entry, Entry], bool]) -> None:
+    same_servers = [e.path for e in before.entries] == [e.path for e in after.entries]
+    pairs = zip(before.entries, after.entries, strict=False)
+    if not same_servers or not all(_fits(old, new, fits) for old, new in pairs):
+        raise SubluminalError(f"`{before.path}` would not come out right; nothing was changed")
+    # Compared as text: TOML's nan is not equal to itself, and order counts.
+    if repr(_rest(before)) != repr(_rest(after)):
+        raise SubluminalError(f"`{before.path}` would lose something; nothing was changed")
+
+
+def _fits(old: Entry, new: Entry, fits: Callable[[Entry, Entry], bool]) -> bool:
+    if old.kind is not EntryKind.STDIO:
+        return old.kind is new.kind
+    return new.kind is EntryKind.STDIO and fits(old, new)
+
+
+def _same_server(old: Entry, new: Entry) -> bool:
+    was, now = recognise(old.argv), recognise(new.argv)
+    return old.argv[was.length if was else 0 :] == new.argv[now.length if now else 0 :]
+
+
+def _rest(document: Document) -> Any:
+    """The whole value, without what an import may change in an entry."""
+    value = document.root.value()
+    shape = document.client.shape
+    for entry in document.entries:
+        if entry.kind is EntryKind.STDIO:
+            found = value
+            for name in entry.path:
+                found = found[name]
+            for key in ("command", "args", shape.env_vars_key):
+                found.pop(key, None)
+            variables = found.get(shape.env_key)
+            if isinstance(variables, dict):
+                found[shape.env_key] = sorted(variables)
+    return value

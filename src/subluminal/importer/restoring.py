@@ -1,0 +1,219 @@
+"""Undoes imports: the exact bytes while only we touched the file, else our entries unwrapped.
+
+A client may rewrite its own file at any time, and people edit theirs. So the file's contents
+decide: bytes that we left there go back to what they were; from others only our wrappers go.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from subluminal.config.agent_environment import refuse_inside_agent
+from subluminal.config.places import Places
+from subluminal.errors import InvalidInput, SecretUnavailable, SubluminalError
+from subluminal.importer.backups import Backup, digest, list_backups, make_backup
+from subluminal.importer.checking import check_unwrapped
+from subluminal.importer.clients.description import Client, Scene, Scope
+from subluminal.importer.document import Document, parse
+from subluminal.importer.entries import Entry, EntryKind
+from subluminal.importer.env_secrets import SecretNote, find_notes, read_note
+from subluminal.importer.files import FileChanged, read_config, refuse_unwritable, replace
+from subluminal.importer.importing import MAX_ATTEMPTS, Target, find_targets, one_at_a_time
+from subluminal.importer.text.edits import Edit
+from subluminal.importer.text.notation import JSON
+from subluminal.importer.text.tree import Kind
+from subluminal.importer.wrapper import recognise
+from subluminal.importer.wrapping import Before, unwrap
+from subluminal.secrets.resolving import Sources, read_secret
+
+_QUOTED_NOTE = re.compile(r'"(sub-secret:(?:file|keychain):[!#-\[\]-~]+)"')
+
+
+class How(Enum):
+    """In which way a file was restored."""
+
+    EXACT = "exact"
+    """it has the bytes that it had before it was imported"""
+    UNWRAPPED = "unwrapped"
+    """it was changed since; our entries were unwrapped, everything else was kept"""
+    UNTOUCHED = "untouched"
+    """nothing in it is ours"""
+
+
+class Restoration(NamedTuple):
+    """What restoring does to one file."""
+
+    target: Target
+    how: How
+    servers: list[str]
+    before: bytes
+    after: bytes
+
+
+class Restorer:
+    """Restores the files of one home."""
+
+    def __init__(self, places: Places, sources: Sources) -> None:
+        self._places = places
+        self._sources = sources
+
+    def plan(self, target: Target) -> Restoration:
+        """Works out what a file becomes."""
+        found = read_config(target.path)
+        backups = [b for b in list_backups(self._places, found.path) if b.manifest.kind == "import"]
+        data = self._rewound(found.data, backups)
+        how = How.UNTOUCHED if data == found.data else How.EXACT
+        document = self._parse(target, data, backups)
+        ours = [e for e in document.entries if _is_ours(e)]
+        if ours:
+            history = list(_histories(target.client, backups))
+            edits = [edit for e in ours for edit in self._edits(target.client, e, history)]
+            data = document.edited(edits)
+            check_unwrapped(document, parse(target.client, target.path, data))
+            how = How.UNWRAPPED
+        servers = [
+            e.server for e in parse(target.client, target.path, found.data).entries if _is_ours(e)
+        ]
+        return Restoration(target, how, servers, found.data, data)
+
+    def restore(self, target: Target) -> Restoration:
+        """Restores a file. What it holds now is backed up first."""
+        with one_at_a_time(self._places):
+            for _ in range(MAX_ATTEMPTS):
+                planned = self.plan(target)
+                if planned.before == planned.after:
+                    return planned
+                try:
+                    self._write(planned)
+                except FileChanged:
+                    continue
+                return planned
+        raise FileChanged(
+            f"`{target.path}` is being changed by another program all the time",
+            hint="close the client and restore again",
+        )
+
+    def _write(self, planned: Restoration) -> None:
+        found = read_config(planned.target.path)
+        if found.data != planned.before:
+            raise FileChanged(f"`{planned.target.path}` changed")
+        refuse_unwritable(planned.target.path, found)
+        backup = make_backup(
+            self._places,
+            kind="restore",
+            client=planned.target.client.name,
+            path=planned.target.path,
+            real_path=found.path,
+            before=planned.before,
+            # Never the digest of what may hold secrets again.
+            after=b"",
+            servers=[],
+        )
+        try:
+            replace(found, planned.after)
+        except SubluminalError:
+            backup.discard()
+            raise
+
+    def _rewound(self, data: bytes, backups: list[Backup]) -> bytes:
+        """Goes back from one import to the one before, as long as nobody else wrote in between."""
+        left = list(backups)
+        while True:
+            known = digest(data)
+            match = next((b for b in reversed(left) if b.manifest.after_sha256 == known), None)
+            if match is None:
+                return data
+            left.remove(match)
+            data = self._filled(match.before())
+
+    def _filled(self, data: bytes) -> bytes:
+        """Puts the values back that notes in a backup stand for."""
+        if b"sub-secret:" not in data:
+            return data
+
+        def value(match: re.Match[str]) -> str:
+            note = read_note(match[1])
+            return match[0] if note is None else JSON.quote(self._value(note))
+
+        return _QUOTED_NOTE.sub(value, data.decode("utf-8")).encode("utf-8")
+
+    def _value(self, note: SecretNote) -> str:
+        refuse_inside_agent(self._sources.environ, "sub restore")
+        value = read_secret(note.source, note.name, self._sources)
+        if value is None:
+            raise SecretUnavailable(
+                f"`{note.name}` is no longer in the {note.source.value} store",
+                hint=f"`sub secrets add {note.name} --source {note.source.value}` puts it there",
+            )
+        return value
+
+    def _edits(self, client: Client, entry: Entry, history: list[Document]) -> list[Edit]:
+        edits = unwrap(client, entry, _before(entry, history))
+        for node, note in find_notes(client, entry):
+            edits.append(Edit(node.start, node.end, JSON.quote(self._value(note))))
+        return edits
+
+    def _parse(self, target: Target, data: bytes, backups: list[Backup]) -> Document:
+        try:
+            return parse(target.client, target.path, data)
+        except InvalidInput as error:
+            if not backups:
+                raise
+            kept = os.path.join(backups[-1].folder, "before")
+            problem = error.problems[0]._replace(hint=f"the file before its import is `{kept}`")
+            raise InvalidInput([problem]) from None
+
+
+def restorable(
+    client: Client,
+    scene: Scene,
+    places: Places,
+    *,
+    path: str | None = None,
+    scope: Scope | None = None,
+) -> list[Target]:
+    """The client's files here, and every file of its that was imported from elsewhere."""
+    targets = find_targets(client, scene, path=path, scope=scope)
+    if path is not None or scope is not None:
+        return targets
+    known = {os.path.realpath(target.path) for target in targets}
+    for backup in list_backups(places):
+        manifest = backup.manifest
+        if manifest.client == client.name and manifest.real_path not in known:
+            known.add(manifest.real_path)
+            if os.path.exists(manifest.real_path):
+                targets.append(Target(client, manifest.path))
+    return targets
+
+
+def _is_ours(entry: Entry) -> bool:
+    return entry.kind is EntryKind.STDIO and recognise(entry.argv) is not None
+
+
+def _histories(client: Client, backups: list[Backup]) -> Iterator[Document]:
+    """The file as it was before each import, newest first."""
+    for backup in reversed(backups):
+        try:
+            yield parse(client, backup.manifest.path, backup.before())
+        except SubluminalError:
+            continue  # a damaged backup must not keep anyone from unwrapping
+
+
+def _before(entry: Entry, history: list[Document]) -> Before:
+    """What is remembered of an entry: by its place, else by its command if it was renamed."""
+    found = recognise(entry.argv)
+    command = entry.argv[found.length :] if found else entry.argv
+    plain = [e for d in history for e in d.entries if e.kind is EntryKind.STDIO and not _is_ours(e)]
+    known = [e for e in plain if e.path == entry.path] or [e for e in plain if e.argv == command]
+    if not known:
+        return Before()
+    passed = known[0].node.get("env_vars")
+    has_list = passed is not None and passed.kind is Kind.LIST
+    names = [item.string for item in passed.items] if passed and has_list else []
+    return Before(
+        had_args=known[0].node.get("args") is not None,
+        env_vars=[name for name in names if name],
+        had_env_vars=passed is not None,
+    )

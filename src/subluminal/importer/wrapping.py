@@ -1,0 +1,151 @@
+"""Edits that put a wrapper before a server's command, renew one, or take it away again.
+
+Pure: from a tree to a list of edits. Taking away is the exact inverse of putting: the command's own
+text, escapes and quotes included, travels into the arguments and back.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from subluminal.config import env
+from subluminal.importer.clients.description import Client
+from subluminal.importer.entries import Entry
+from subluminal.importer.text import notation
+from subluminal.importer.text.edits import Edit
+from subluminal.importer.text.tree import Kind, Member
+from subluminal.importer.wrapper import Wrapped, Wrapper, recognise
+
+PASSED_VARIABLES = (*(v.name for v in env.IDENTITY_VARIABLES), env.SUB_POLICY.name)
+"""What a shim needs from the environment, and a client that clears it must be told to pass."""
+
+
+class Installation(NamedTuple):
+    """What our wrappers say: the program, and its home if that is not the default."""
+
+    program: str
+    home: str | None
+
+
+class Before(NamedTuple):
+    """What an entry had before it was wrapped, as far as its text does not tell."""
+
+    had_args: bool = True
+    env_vars: Collection[str] = ()
+    had_env_vars: bool = False
+
+
+def wanted_wrapper(entry: Entry, ours: Installation, found: Wrapped | None) -> Wrapper:
+    """The wrapper that an entry should have now."""
+    policy = found.wrapper.policy if found else None
+    return Wrapper(ours.program, entry.server, ours.home, policy)
+
+
+def wrap(client: Client, entry: Entry, ours: Installation) -> list[Edit]:
+    """Edits after which the entry starts through our shim; none if it does already."""
+    found = recognise(entry.argv)
+    words = wanted_wrapper(entry, ours, found).words()
+    length = found.length if found else 0
+    edits: list[Edit] = []
+    if entry.argv[:length] != words:
+        raws = _raws(client, entry, words)
+        if client.shape.command_is_list:
+            edits = _prefix_list(entry, raws, length)
+        else:
+            edits = _prefix_command(client, entry, raws, length)
+    return edits + _pass_variables(client, entry)
+
+
+def unwrap(client: Client, entry: Entry, before: Before) -> list[Edit]:
+    """Edits after which the entry starts as it did before; none if it is not wrapped."""
+    found = recognise(entry.argv)
+    if found is None:
+        return []
+    command = _member(entry, "command")
+    if client.shape.command_is_list:
+        return notation.drop(command.node, 0, found.length)
+    edits = [Edit(command.node.start, command.node.end, entry.words[found.length].raw)]
+    args = _member(entry, "args")
+    if found.length == len(args.node.items) and not before.had_args:
+        edits += client.notation.remove_member(entry.node, args)
+    else:
+        edits += notation.drop(args.node, 0, found.length)
+    return edits + _stop_passing(client, entry, before)
+
+
+def _member(entry: Entry, name: str) -> Member:
+    member = entry.node.member(name)
+    assert member is not None, "a stdio entry has it"
+    return member
+
+
+def _raws(client: Client, entry: Entry, words: list[str]) -> list[str]:
+    """Words in the file's notation; the server's name in its own spelling."""
+    name_at = words.index("--server") + 1
+    return [
+        entry.raw_server if at == name_at else client.notation.quote(word)
+        for at, word in enumerate(words)
+    ]
+
+
+def _prefix_list(entry: Entry, raws: list[str], length: int) -> list[Edit]:
+    command = _member(entry, "command")
+    if length:
+        start, end = entry.words[0].start, entry.words[length - 1].end
+        return [Edit(start, end, ", ".join(raws))]
+    return [notation.prepend(command.node, raws, ", ")]
+
+
+def _prefix_command(client: Client, entry: Entry, raws: list[str], length: int) -> list[Edit]:
+    command, args = _member(entry, "command"), entry.node.member("args")
+    comma = client.notation.comma(command)
+    program = Edit(command.node.start, command.node.end, raws[0])
+    if length:
+        start, end = entry.words[1].start, entry.words[length - 1].end
+        return [program, Edit(start, end, comma.join(raws[1:]))]
+    moved = [*raws[1:], command.node.raw]
+    if args is None:
+        new = f"[{comma.join(moved)}]"
+        return [program, client.notation.add_member(command, "args", new)]
+    return [program, notation.prepend(args.node, moved, comma)]
+
+
+def _pass_variables(client: Client, entry: Entry) -> list[Edit]:
+    key = client.shape.env_vars_key
+    if key is None:
+        return []
+    passed = entry.node.member(key)
+    if passed is None:
+        after = entry.node.member("args") or _member(entry, "command")
+        raw = f"[{', '.join(client.notation.quote(name) for name in PASSED_VARIABLES)}]"
+        return [client.notation.add_member(after, key, raw)]
+    there = {item.string for item in passed.node.items}
+    missing = [client.notation.quote(name) for name in PASSED_VARIABLES if name not in there]
+    if passed.node.kind is not Kind.LIST or not missing:
+        return []
+    return [notation.append(passed.node, missing, ", ")]
+
+
+def _stop_passing(client: Client, entry: Entry, before: Before) -> list[Edit]:
+    key = client.shape.env_vars_key
+    passed = entry.node.member(key) if key else None
+    if passed is None or passed.node.kind is not Kind.LIST:
+        return []
+    added = set(PASSED_VARIABLES).difference(before.env_vars)
+    ours = [at for at, item in enumerate(passed.node.items) if item.string in added]
+    if len(ours) == len(passed.node.items) and not before.had_env_vars:
+        return client.notation.remove_member(entry.node, passed)
+    edits: list[Edit] = []
+    for first, last in _rows(ours):
+        edits += notation.drop(passed.node, first, last)
+    return edits
+
+
+def _rows(positions: list[int]) -> list[tuple[int, int]]:
+    """Neighbouring positions as half-open ranges."""
+    rows: list[tuple[int, int]] = []
+    for at in positions:
+        if rows and rows[-1][1] == at:
+            rows[-1] = (rows[-1][0], at + 1)
+        else:
+            rows.append((at, at + 1))
+    return rows
