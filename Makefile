@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all that a newcomer needs; both install what they use.
-.PHONY: help setup demo test check format schema docs bench cover matrix lock clean
+.PHONY: help setup demo test check format schema docs bench torture cover matrix lock clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -56,6 +56,10 @@ matrix:
 ## make bench    ratios against their bars; NAME=args_hash for one
 bench: setup
 	$(BIN)/python -m bench $(NAME)
+
+## make torture  kill -9 at random points, at full length (minutes)
+torture: setup
+	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py
 
 ## make schema   schema/*.json from the contracts
 schema: setup

@@ -1,0 +1,138 @@
+"""`sub ledgerd`, `sub ledger verify` and `sub ingest`, as a shell sees them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.ledger.home import Home
+
+from subluminal.ledger.daemon import client
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Sub = Callable[..., Ran]
+
+
+@pytest.fixture
+def sub(home: Home) -> Iterator[Sub]:
+    def run(*words: str, stdin: bytes = b"") -> Ran:
+        ran = subprocess.run(
+            [sys.executable, "-m", "subluminal", *words],
+            input=stdin,
+            capture_output=True,
+            env={
+                **os.environ,
+                "SUB_HOME": home.places.home,
+                "SUB_RUNTIME_DIR": home.places.runtime_dir,
+            },
+            check=False,
+        )
+        return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+    yield run
+    client.stop(home.places)
+
+
+def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
+    assert sub("ledgerd", "status", "--json") == (1, '{"running":false}\n', "")
+    assert sub("ledgerd", "status").out == "ledgerd is not running\n"
+    elsewhere = Home(str(tmp_path / "elsewhere"))
+    for _ in range(5):
+        elsewhere.producer(shim_id=f"s{_}").call()
+    data = b"\n".join([*elsewhere.lines(), b"junk"])
+    artifact = tmp_path / "events.jsonl"
+    artifact.write_bytes(data)
+
+    told = sub("ingest", str(artifact))
+    assert told.out == "15 events stored, 0 were known already, 1 lines were no events\n"
+    assert told.code == 1
+    again = sub("ingest", "-", "--json", stdin=data.rpartition(b"\n")[0])
+    assert (again.code, json.loads(again.out)) == (
+        0,
+        {"stored": 0, "known": 15, "quarantined": 0},
+    )
+
+    status = json.loads(sub("ledgerd", "status", "--json").out)
+    assert status["running"] is True
+    assert {"pid", "uptime_s", "backlog_bytes", "events_total"} <= set(status)
+    words = sub("ledgerd", "status")
+    assert f"ledgerd runs, pid {status['pid']}" in words.out
+    assert "1 lines in journals were no events" in words.err
+    assert json.loads(sub("ledgerd", "start", "--json").out) == {
+        "running": True,
+        "pid": status["pid"],
+        "started": False,
+    }
+    assert sub("ledgerd", "stop") == (0, "ledgerd stopped\n", "")
+    assert json.loads(sub("ledgerd", "stop", "--json").out) == {"running": False, "stopped": False}
+    elsewhere.close()
+
+
+def test_verify_says_yes_or_names_the_first_bad_row(home: Home, sub: Sub) -> None:
+    missing = sub("ledger", "verify")
+    assert missing.code == 2
+    assert missing.err.startswith("error: there is no ledger at")
+    producer = home.producer()
+    for _ in range(20):
+        producer.call()
+    home.ingest()
+    whole = sub("ledger", "verify")
+    assert whole.code == 0
+    assert whole.out.startswith("60 events of 1 shims hold, 20 calls follow from them")
+    assert "60 events at the end are not signed yet" in whole.out
+    assert json.loads(sub("ledger", "verify", "--run", "run", "--json").out)["holds"] is True
+    home.store.connection.execute("UPDATE tool_calls SET decision = 'ALLOW' WHERE id = 13")
+    damaged = sub("ledger", "verify")
+    assert damaged.code == 1
+    assert damaged.out.splitlines()[0] == (
+        "tool_calls: call `shim-00000013` of run `run`: `decision` is `ALLOW`; "
+        "the events say `BLOCK`"
+    )
+    assert damaged.err.startswith("error: the ledger does not hold")
+    assert json.loads(sub("ledger", "verify", "--json").out)["holds"] is False
+
+
+def test_verify_proves_an_artifact(home: Home, sub: Sub, tmp_path: Path) -> None:
+    producer = home.producer()
+    for _ in range(5):
+        producer.call()
+    artifact = tmp_path / "artifact"
+    artifact.mkdir()
+    lines = home.lines()
+    (artifact / "events.jsonl").write_bytes(b"\n".join(lines[3:]) + b"\n")
+    whole = sub("ledger", "verify", "--artifact", str(artifact))
+    assert (whole.code, whole.out.partition(" hold")[0]) == (0, "12 events of 1 shims")
+    lines[7] = lines[7].replace(b'"seq":', b'"seq":1')
+    (artifact / "events.jsonl").write_bytes(b"\n".join([*lines[:9], b"junk", *lines[9:]]) + b"\n")
+    damaged = sub("ledger", "verify", "--artifact", str(artifact), "--json")
+    findings = json.loads(damaged.out)["findings"]
+    assert damaged.code == 1
+    assert "it is no event" in findings[0]["message"]
+    assert sub("ledger", "verify", "--artifact", str(tmp_path / "no")).code == 2
+    assert sub("ledger", "verify", "--artifact", "x", "--run", "y").code == 2
+
+
+def test_a_file_that_cannot_be_read_is_told(sub: Sub) -> None:
+    told = sub("ingest", "/absent.jsonl")
+    assert told == (2, "", "error: cannot read `/absent.jsonl`: no such file or directory\n")
+
+
+def test_the_extra_is_named_where_it_is_missing(sub: Sub, home: Home) -> None:
+    script = (
+        "import sys; sys.modules['apsw'] = None\n"
+        "from subluminal.cli.main import main; sys.exit(main(['ledgerd', 'start']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert ran.returncode == 2
+    assert b"the ledger needs `apsw`" in ran.stderr
+    assert b"subluminal[daemon]" in ran.stderr
