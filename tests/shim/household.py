@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -184,12 +185,23 @@ class Household:
     def server(self, *options, log=None):
         return [sys.executable, "-I", "-S", SERVER, str(log or self.log), *options]
 
-    def start(self, *options, upstream=None, words=(), run="run-1", via=(), popen=None, **env):
+    def start(
+        self,
+        *options,
+        upstream=None,
+        sub=SUB,
+        words=(),
+        run="run-1",
+        via=(),
+        popen=None,
+        log=None,
+        **env,
+    ):
         """Starts a shim; `options` are the echo server's."""
         env = self.env(**({"SUB_RUN_ID": run} if run else {}), **env)
-        argv = upstream or self.server(*options)
+        argv = upstream or self.server(*options, log=log)
         process = subprocess.Popen(
-            [*via, *SUB, "shim", "stdio", "--server", "echo", *words, "--", *argv],
+            [*via, *sub, "shim", "stdio", "--server", "echo", *words, "--", *argv],
             **{
                 "stdin": subprocess.PIPE,
                 "stdout": subprocess.PIPE,
@@ -203,6 +215,11 @@ class Household:
         client = Client(process)
         self.clients.append(client)
         return client
+
+    def hurry(self):
+        """Gives servers little grace: for tests that do not measure it."""
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.home / "config.toml").write_text("[servers.echo]\ngrace_ms = 100\n")
 
     def write_policy(self, text, path=None):
         """Puts a policy in place as an editor does: whole."""
@@ -290,6 +307,13 @@ class Household:
 
         return wait_until(look, "a guard")
 
+    def forget(self, rounds):
+        """Lets go of clients whose shims are gone, and of what they recorded."""
+        for each in rounds:
+            self._close(each.client)
+            self.clients.remove(each.client)
+            shutil.rmtree(self.home / "journal" / each.run, ignore_errors=True)
+
     def clean(self):
         for pid in self.alive():
             with contextlib.suppress(ProcessLookupError):
@@ -297,13 +321,17 @@ class Household:
         for client in self.clients:
             client.process.kill()
             client.process.wait(WITHIN_S)
-            for stream in (client.process.stdin, client.process.stdout, client.process.stderr):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
+            self._close(client)
         for entry in processes.descendants(os.getpid()):
             if entry.is_dead and entry.parent == os.getpid():
                 os.waitpid(entry.pid, 0)
+
+    @staticmethod
+    def _close(client):
+        for stream in (client.process.stdin, client.process.stdout, client.process.stderr):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 def _fits(event, wanted):

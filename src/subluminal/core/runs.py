@@ -172,7 +172,7 @@ class Runs:
                 journal_dir(self._places, run_id), shim_id, max_bytes=self._max_journal_bytes
             )
         except JournalUnavailable as problem:
-            return AbsentJournal(problem)
+            return AbsentJournal(shim_id, problem)
 
     def _mended(self, run_id: str, found: Enforcer) -> Enforcer:
         """Tries again what failed when the run was entered."""

@@ -1,0 +1,90 @@
+"""kill -9 at random points, by a fixed seed: no executed call without its decision, no orphan.
+
+Twenty rounds in the default suite; `make torture` sets TORTURE_ROUNDS to a thousand.
+"""
+
+import hashlib
+import json
+import os
+import random
+import signal
+
+import pytest
+from tests.shim.household import Household, deny, policy, wait_until
+
+from subluminal.supervise import prctl, processes
+
+ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "20"))
+BATCH = 5
+CALLS = 200
+
+
+@pytest.fixture
+def household(tmp_path, own_home):
+    prctl.become_subreaper()
+    home = Household(tmp_path, own_home)
+    home.write_policy(policy(deny("rm")))
+    home.hurry()
+    yield home
+    home.clean()
+    prctl.resign_as_subreaper()
+
+
+@pytest.mark.timeout(20 + 4 * ROUNDS)
+def test_random_kills(household):
+    chance = random.Random(20261115)
+    for first in range(0, ROUNDS, BATCH):
+        rounds = [Round(household, number, chance) for number in range(first, first + BATCH)]
+        for each in chance.sample(rounds, len(rounds)):
+            # From before the guard is forked to well into the traffic.
+            signal.sigtimedwait([], chance.uniform(0, 0.12))
+            each.hurt()
+        for each in rounds:
+            each.client.close()
+            each.client.process.wait(20)
+        household.wait_empty()
+        for each in rounds:
+            each.check()
+        household.forget(rounds)
+
+
+class Round:
+    """One shim under traffic, and one blow."""
+
+    def __init__(self, household, number, chance):
+        self.household = household
+        self.run = f"run-{number}"
+        self.log = household.tmp_path / f"executed-{number}"
+        self.chance = chance
+        server = chance.choice([(), ("stubborn",), ("daemon",)])
+        self.client = household.start(*server, run=self.run, log=self.log)
+        for n in range(CALLS):
+            tool = "rm" if n % 7 == 0 else "echo"
+            self.client.ask(tool, {"n": n + 1})
+
+    def hurt(self):
+        victim = self.chance.choice(["shim", "shim", "guard", "server", "signal"])
+        known = {process.name: process.pid for process in processes.descendants(self.client.pid)}
+        if victim == "shim" or not known:
+            self.client.kill()
+        elif victim == "guard":
+            os.kill(known.get("sub-guard", self.client.pid), signal.SIGKILL)
+        elif victim == "server":
+            os.kill(max(known.values()), signal.SIGKILL)
+        else:
+            self.client.kill(self.chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
+
+    def check(self):
+        events = self.household.events(run=self.run)
+        allowed = {
+            event["call"]["args_hash"]
+            for event in events
+            if event["type"] == "tool_call_decision" and event["decision"]["action"] == "ALLOW"
+        }
+        for message_id in self.log.read_text().split() if self.log.exists() else ():
+            text = json.dumps({"n": int(message_id)}, separators=(",", ":"))
+            assert hashlib.sha256(text.encode()).hexdigest() in allowed, f"{message_id} unrecorded"
+        if events:
+            wait_until(lambda: self.household.events("run_end", self.run), f"an end of {self.run}")
+        seqs = [event["call"]["seq"] for event in events if event["type"] == "tool_call_start"]
+        assert seqs == sorted(set(seqs))
