@@ -46,11 +46,11 @@ def events_of(home: Path) -> list[dict[str, Any]]:
 
 def calls_of(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The events of each call, in the order in which calls started."""
-    ids = [event["call"]["call_id"] for event in events if event["type"] == "tool_call_start"]
-    return [
-        [e for e in events if e["type"].startswith("tool_call") and e["call"]["call_id"] == id_]
-        for id_ in ids
-    ]
+    calls: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        if event["type"].startswith("tool_call"):
+            calls.setdefault(event["call"]["call_id"], []).append(event)
+    return list(calls.values())
 
 
 def ends_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.adapters.records import events_of
+from tests.adapters.records import events_of, lines_of
 
 UPSTREAMS = Path(__file__).parent / "upstreams"
 WITHIN_S = 30.0
@@ -94,6 +94,13 @@ class Wire:
         self._taken = end + 1
         return line
 
+    def wait_for_policy(self) -> None:
+        """Waits until the policy that this shim was given is in force."""
+        deadline = time.monotonic() + WITHIN_S
+        while not any(b'"policy_loaded"' in line for _, line in lines_of(self.home)):
+            assert time.monotonic() < deadline, f"no policy; stderr: {self.stderr!r}"
+            self._poll()
+
     def finish(self, *, signum: int = 0) -> int:
         """Ends as a client does: closes stdin, reads to the end. Returns the exit code."""
         if signum:
@@ -126,7 +133,7 @@ class Wire:
     def _poll(self, *, read: bool = True, write: bool = False) -> bool:
         """One bounded wait. True if stdin takes more."""
         readers = [fd for fd in self._open if read or fd == self._err]
-        ready, writable, _ = select.select(readers, [self._in] if write else [], [], 0.5)
+        ready, writable, _ = select.select(readers, [self._in] if write else [], [], 0.02)
         for fd in ready:
             data = os.read(fd, 1 << 20)
             if not data:

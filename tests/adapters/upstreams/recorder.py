@@ -17,7 +17,8 @@ def record(log):
 def play(playback, chunk):
     with open(playback, "rb") as file:
         while data := file.read(chunk):
-            sys.stdout.buffer.raw.write(data)
+            while data:
+                data = data[sys.stdout.buffer.raw.write(data) :]
 
 
 log, playback = sys.argv[1:3]
