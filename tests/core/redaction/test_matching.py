@@ -26,6 +26,24 @@ def test_many_patterns_are_spread_over_sets(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(many._sets) == 25
 
 
+def test_a_set_too_large_for_its_memory_is_no_silent_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "MAX_PATTERN_MEMORY", 40_000)
+    with pytest.raises(SubluminalError):
+        matcher(*(b"[a-z]token%03d[a-z]{8}" % n for n in range(60))).find(b"xtoken007abcdefgh")
+
+
+def test_an_error_of_the_engine_does_not_show_the_pattern() -> None:
+    with pytest.raises(SubluminalError) as caught:
+        matcher(b"s3cret(").find(b"x")
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_text_may_hold_the_probe() -> None:
+    assert matcher(b"abc").find(matching._PROBE + b"abc") == [Hit(18, 21, 0)]
+
+
 def test_a_pattern_is_made_only_when_its_prefilter_hits() -> None:
     made = []
 

@@ -28,6 +28,10 @@ class Hit(NamedTuple):
     pattern: int
 
 
+_PROBE = b"\0subluminal probe\0"
+"""Found by every set that works. RE2 says nothing when a set is too large for its memory."""
+
+
 class TooManyHits(Exception):
     """More than MAX_HITS in one text."""
 
@@ -51,9 +55,10 @@ class Matcher:
     def find(self, data: bytes) -> list[Hit]:
         """Returns the hits in order. Raises TooManyHits instead of more than MAX_HITS."""
         hits: list[Hit] = []
-        for found, offset in self._sets or self._compile():
+        for found, offset in self._compile() if self._sets is None else self._sets:
             for index in found.Match(data) or ():
-                self._locate(data, offset + index, hits)
+                if index:
+                    self._locate(data, offset + index - 1, hits)
         hits.sort()
         return hits
 
@@ -71,17 +76,25 @@ class Matcher:
     def _compile(self) -> list[tuple[Any, int]]:
         import re2
 
-        self._sets = []
+        sets: list[tuple[Any, int]] = []
         size = MAX_SET_BYTES
-        for index, (prefilter, _) in enumerate(self._wanted):
-            if size + len(prefilter) > MAX_SET_BYTES:
-                self._sets.append((re2.Set.SearchSet(self._options(never_capture=True)), index))
-                size = 0
-            size += len(prefilter)
-            self._sets[-1][0].Add(prefilter)
-        for compiled, _ in self._sets:
-            compiled.Compile()
-        return self._sets
+        try:
+            for index, (prefilter, _) in enumerate(self._wanted):
+                if size + len(prefilter) > MAX_SET_BYTES:
+                    sets.append((re2.Set.SearchSet(self._options(never_capture=True)), index))
+                    sets[-1][0].Add(_PROBE)
+                    size = 0
+                size += len(prefilter)
+                sets[-1][0].Add(prefilter)
+            for compiled, _ in sets:
+                compiled.Compile()
+        except re2.error:
+            # Its message would show the pattern, and so the secret.
+            raise SubluminalError("a secret or shape cannot be looked for") from None
+        if any(compiled.Match(_PROBE) is None for compiled, _ in sets):
+            raise SubluminalError("too many secrets to look for at once")
+        self._sets = sets
+        return sets
 
     def _regex(self, index: int) -> Any:
         if index not in self._regexes:
