@@ -59,7 +59,7 @@ bench: setup
 
 ## make torture  kill -9 at random points, at full length (minutes)
 torture: setup
-	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py
+	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture
 
 ## make schema   schema/*.json from the contracts
 schema: setup

@@ -1,6 +1,6 @@
 """kill -9 at random points, by a fixed seed: no executed call without its decision, no orphan.
 
-Twenty rounds in the default suite; `make torture` sets TORTURE_ROUNDS to a thousand.
+Twenty rounds in the default suite; `make torture` sets TORTURE and runs a thousand.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from tests.shim.household import Household, deny, policy, wait_until
 
 from subluminal.supervise import prctl, processes
 
-ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "20"))
+ROUNDS = 1000 if os.environ.get("TORTURE") else 20
 BATCH = 5
 CALLS = 200
 

@@ -12,8 +12,17 @@ from msgspec import UNSET, UnsetType
 from subluminal.contracts.identity import Workload
 
 _MAX_FILE_BYTES = 65_536
-_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_POD_INFO = "/etc/podinfo"
+
+
+class PodFiles(NamedTuple):
+    """Where Kubernetes puts what a pod may know of itself."""
+
+    service_account: str = "/var/run/secrets/kubernetes.io/serviceaccount"
+    pod_info: str = "/etc/podinfo"
+    """a volume of the downward API, under the name that its documentation uses"""
+
+
+POD_FILES = PodFiles()
 
 
 class CiSystem(NamedTuple):
@@ -75,7 +84,9 @@ CI_SYSTEMS = (
 )
 
 
-def find_workload(environ: Mapping[str, str], cwd: str) -> Workload:
+def find_workload(
+    environ: Mapping[str, str], cwd: str, pod_files: PodFiles = POD_FILES
+) -> Workload:
     """Gathers what CI, Kubernetes and git say; CI's word on repo and branch goes before git's."""
     ci = next((system for system in CI_SYSTEMS if environ.get(system.mark)), None)
     root = _git_root(cwd)
@@ -86,7 +97,7 @@ def find_workload(environ: Mapping[str, str], cwd: str) -> Workload:
     if ci is not None:
         named = _first(environ, ci.repo)
         repo = repo_name(named) if isinstance(named, str) else UNSET
-        branch = _first(environ, ci.branch)
+        branch = _branch(_first(environ, ci.branch))
         job_id = _first(environ, ci.job_id)
     return Workload(
         user=environ.get("USER") or environ.get("LOGNAME") or UNSET,
@@ -95,10 +106,11 @@ def find_workload(environ: Mapping[str, str], cwd: str) -> Workload:
         job_id=job_id,
         repo=git_repo if repo is UNSET else repo,
         branch=git_branch if branch is UNSET else branch,
-        namespace=environ.get("POD_NAMESPACE") or _text(f"{_SERVICE_ACCOUNT}/namespace"),
-        service_account=environ.get("POD_SERVICE_ACCOUNT") or _text(f"{_POD_INFO}/serviceaccount"),
-        pod=environ.get("POD_NAME") or _text(f"{_POD_INFO}/name"),
-        labels=_labels(),
+        namespace=environ.get("POD_NAMESPACE") or _text(f"{pod_files.service_account}/namespace"),
+        service_account=environ.get("POD_SERVICE_ACCOUNT")
+        or _text(f"{pod_files.pod_info}/serviceaccount"),
+        pod=environ.get("POD_NAME") or _text(f"{pod_files.pod_info}/name"),
+        labels=_labels(pod_files),
     )
 
 
@@ -110,6 +122,13 @@ def repo_name(address: str) -> str:
     elif ":" in path:
         path = path.partition(":")[2]
     return path.strip("/") or address
+
+
+def _branch(name: str | UnsetType) -> str | UnsetType:
+    """Some systems give a branch as git's reference, or as that of the remote."""
+    if isinstance(name, str):
+        return name.removeprefix("refs/heads/").removeprefix("origin/")
+    return name
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> str | UnsetType:
@@ -124,9 +143,9 @@ def _text(path: str) -> str | UnsetType:
         return UNSET
 
 
-def _labels() -> dict[str, str] | UnsetType:
+def _labels(pod_files: PodFiles) -> dict[str, str] | UnsetType:
     """The downward API writes one `key="value"` a line."""
-    text = _text(f"{_POD_INFO}/labels")
+    text = _text(f"{pod_files.pod_info}/labels")
     if not isinstance(text, str):
         return UNSET
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)

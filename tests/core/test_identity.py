@@ -1,0 +1,70 @@
+"""Who acts: the SUB_* variables, then the marks of clients (Pack section 5, D4)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from subluminal.contracts.identity import Workload
+from subluminal.core.identity import identity_of, parent_is, process_start
+
+
+@pytest.mark.parametrize(
+    ("environ", "client"),
+    [
+        ({"SUB_CLIENT": "headless"}, "headless"),
+        ({"SUB_CLIENT": "cursor"}, "custom"),
+        ({"SUB_CLIENT": "codex", "CLAUDECODE": "1"}, "codex"),
+        ({"CLAUDECODE": "1"}, "claude"),
+        ({"CODEX_THREAD_ID": "t"}, "codex"),
+        ({"GEMINI_CLI": "1"}, "custom"),
+        ({"OPENCODE": "1"}, "custom"),
+        ({"COPILOT_AGENT_SESSION_ID": "s"}, "custom"),
+        ({}, "unknown"),
+    ],
+    ids=str,
+)
+def test_client(environ: dict[str, str], client: str, tmp_path: Path) -> None:
+    assert identity_of(environ, str(tmp_path)).client == client
+
+
+@pytest.mark.parametrize(
+    ("environ", "env"),
+    [
+        ({"SUB_ENV": "prod"}, "prod"),
+        ({"SUB_ENV": "staging"}, "unknown"),
+        ({"GITHUB_ACTIONS": "true"}, "ci"),
+        ({"SUB_ENV": "dev", "GITHUB_ACTIONS": "true"}, "dev"),
+        ({}, "unknown"),
+    ],
+    ids=str,
+)
+def test_env(environ: dict[str, str], env: str, tmp_path: Path) -> None:
+    assert identity_of(environ, str(tmp_path)).env == env
+
+
+def test_agent_and_principal(tmp_path: Path) -> None:
+    given = identity_of({"SUB_AGENT_ID": "fixer", "SUB_PRINCIPAL": "svc", "USER": "u"}, "/")
+    assert (given.agent_id, given.principal) == ("fixer", "svc")
+    plain = identity_of({"USER": "u"}, str(tmp_path))
+    assert (plain.agent_id, plain.principal) == ("unknown", "u")
+    assert identity_of({}, str(tmp_path)).principal is None
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", "{}", '{"repo":1}'])
+def test_a_workload_that_cannot_be_read_is_absent(text: str, tmp_path: Path) -> None:
+    workload = identity_of({"SUB_WORKLOAD": text, "USER": "u"}, str(tmp_path)).workload
+    assert workload.user == "u"
+
+
+def test_a_given_workload_is_taken_whole(tmp_path: Path) -> None:
+    environ = {"SUB_WORKLOAD": '{"repo":"acme/x"}', "USER": "u", "GITHUB_ACTIONS": "1"}
+    identity = identity_of(environ, str(tmp_path))
+    assert identity.workload == Workload(repo="acme/x")
+    assert identity.env == "unknown"
+
+
+def test_process_start_and_parent() -> None:
+    assert process_start(os.getpid()) > 0
+    assert process_start(2**22 + 1) == 0
+    assert not parent_is("no such client")

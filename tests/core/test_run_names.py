@@ -1,0 +1,45 @@
+"""Names that several processes agree on: runs without a name, and machines (D4, Pack 0.3)."""
+
+import os
+from pathlib import Path
+
+from subluminal.config.places import Places, places
+from subluminal.core.run_names import host_id, run_id_of
+
+
+def home(path: Path) -> Places:
+    return places({"SUB_HOME": str(path)})
+
+
+def test_what_names_a_run_in_order(tmp_path: Path) -> None:
+    where = home(tmp_path)
+    session = {"CLAUDE_CODE_SESSION_ID": "session"}
+    assert run_id_of({"SUB_RUN_ID": "given", **session}, where) == "given"
+    assert run_id_of(session, where) == "session"
+    own = run_id_of({}, where)
+    assert own == run_id_of({"SUB_RUN_ID": ""}, where)
+    assert len(own) == 36
+
+
+def test_clients_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    clients = tmp_path / "state" / "clients"
+    clients.mkdir(parents=True)
+    (clients / "4194303-1-deadbeef").write_text("old")
+    (clients / f"{os.getppid()}-1-deadbeef").write_text("same pid, another process")
+    run_id = run_id_of({}, home(tmp_path))
+    [kept] = clients.iterdir()
+    assert kept.read_text() == run_id
+
+
+def test_a_home_that_keeps_nothing_still_gives_one_name(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    where = home(blocked)
+    assert run_id_of({}, where) == run_id_of({}, where)
+    assert run_id_of({}, where).startswith(f"client-{os.getppid()}-")
+    assert host_id(where) != host_id(where)
+
+
+def test_a_machine_has_one_id_per_home(tmp_path: Path) -> None:
+    assert host_id(home(tmp_path)) == host_id(home(tmp_path))
+    assert host_id(home(tmp_path / "other")) != host_id(home(tmp_path))

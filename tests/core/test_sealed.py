@@ -1,0 +1,40 @@
+"""Files under a MAC: nothing but what this home wrote is read back (D13)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from subluminal.core.sealed import create_sealed, read_sealed, seal_key, write_sealed
+
+
+def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
+    key = seal_key(str(tmp_path))
+    assert key == seal_key(str(tmp_path))
+    assert len(key) == 32
+    path = str(tmp_path / "a" / "b")
+    write_sealed(path, key, "x", b"one\ntwo")
+    assert read_sealed(path, key, "x") == b"one\ntwo"
+    assert os.stat(path).st_mode & 0o77 == 0
+    assert os.listdir(tmp_path / "a") == ["b"]
+
+
+def test_the_first_one_stays(tmp_path: Path) -> None:
+    key, path = seal_key(str(tmp_path)), str(tmp_path / "pin")
+    assert create_sealed(path, key, "x", b"first")
+    assert not create_sealed(path, key, "x", b"second")
+    assert read_sealed(path, key, "x") == b"first"
+    assert sorted(os.listdir(tmp_path)) == ["pin", "seal.key"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\n", b"no seal\ndata"])
+def test_what_was_not_sealed_here_is_nothing(tmp_path: Path, damage: bytes) -> None:
+    key, path = seal_key(str(tmp_path)), tmp_path / "file"
+    write_sealed(str(path), key, "x", b"data")
+    assert read_sealed(str(path), key, "another purpose") is None
+    assert read_sealed(str(path), b"another key", "x") is None
+    path.write_bytes(path.read_bytes() + b"!")
+    assert read_sealed(str(path), key, "x") is None
+    path.write_bytes(damage)
+    assert read_sealed(str(path), key, "x") is None
+    assert read_sealed(str(tmp_path / "missing"), key, "x") is None
