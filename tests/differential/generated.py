@@ -155,7 +155,7 @@ def rate_limit(choose: Chooser) -> Data:
         "scope": choose.one(SCOPES),
         "capacity": 1 + choose.below(3),
         "refill_tokens": 1 + choose.below(3),
-        "refill_period_ms": choose.one([1, 7, 30, 1_000]),
+        "refill_period_ms": choose.one([1, 7, 30, 1_000, 3_000_000_000]),
         "on_limit": action,
     }
     if action == "THROTTLE":
