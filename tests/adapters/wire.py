@@ -96,9 +96,13 @@ class Wire:
 
     def wait_for_policy(self) -> None:
         """Waits until the policy that this shim was given is in force."""
+        self.wait_for('"policy_loaded"')
+
+    def wait_for(self, text: str) -> None:
+        """Waits until an event with this text is on record."""
         deadline = time.monotonic() + WITHIN_S
-        while not any(b'"policy_loaded"' in line for _, line in lines_of(self.home)):
-            assert time.monotonic() < deadline, f"no policy; stderr: {self.stderr!r}"
+        while not any(text.encode() in line for _, line in lines_of(self.home)):
+            assert time.monotonic() < deadline, f"no {text}; stderr: {self.stderr!r}"
             self._poll()
 
     def finish(self, *, signum: int = 0) -> int:

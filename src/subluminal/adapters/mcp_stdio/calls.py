@@ -74,8 +74,9 @@ class Calls:
         self.open = 0
         """how many forwarded calls have no answer yet"""
         self._ended: deque[tuple[Pending, Reply, int]] = deque()
+        self._unflushed: dict[int, Enforcer] = {}
         self.unrecorded = 0
-        """how many calls have ended whose end is not yet on record"""
+        """how much waits for `record`: ends of calls that are not yet in the journal's file"""
 
     def decide(self, message: Message, size: int) -> bool:
         """Decides one message; True if its line is to be forwarded."""
@@ -138,7 +139,7 @@ class Calls:
         )
         if ruling.is_allowed:
             # What it will turn out to be, and how it ends, cannot be known.
-            enforcer.finish(ruling, Outcome(Status.OK, 0))
+            self._finish(enforcer, ruling, Outcome(Status.OK, 0))
             return True
         self._answer_all(message.ids, ruling, enforcer)
         return False
@@ -197,11 +198,9 @@ class Calls:
                     refusal = self._error(message.id, ruling, enforcer)
                     errors[id_key(message.id)] = refusal
                 outcome = _refused(ruling.decision.summary, len(refusal), ruling.decision.action)
-            enforcer.finish(ruling, outcome)
+            self._finish(enforcer, ruling, outcome)
         if errors:
             self._answer(b"[" + b",".join(errors.values()) + b"]\n")
-        for enforcer in {id(each): each for _, _, each in rulings}.values():
-            enforcer.flush()
 
     def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
         return ToolCall(
@@ -223,7 +222,8 @@ class Calls:
         if text:
             self._answer(text)
         decision = ruling.decision
-        enforcer.finish(ruling, _refused(decision.summary, len(text), decision.action))
+        outcome = _refused(decision.summary, len(text), decision.action)
+        self._finish(enforcer, ruling, outcome)
 
     def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
         call = ruling.call
@@ -242,7 +242,7 @@ class Calls:
         pending = Pending(ruling, enforcer, deadline)
         if request_id is UNSET:
             # Nothing will ever answer it; that it was forwarded is all that can be known.
-            enforcer.finish(ruling, Outcome(Status.OK, 0))
+            self._finish(enforcer, ruling, Outcome(Status.OK, 0))
             return
         self._pending.setdefault(id_key(request_id), deque()).append(pending)
         self.open += 1
@@ -283,16 +283,22 @@ class Calls:
 
     def record(self, at_most: int | None) -> None:
         """Records calls that have ended, oldest first; all of them if `at_most` is None."""
-        enforcers: dict[int, Enforcer] = {}
         for _ in range(len(self._ended) if at_most is None else at_most):
             if not self._ended:
                 break
             pending, reply, at_ns = self._ended.popleft()
             pending.enforcer.finish(pending.ruling, _outcome(reply), at_ns)
-            enforcers[id(pending.enforcer)] = pending.enforcer
+            self._unflushed[id(pending.enforcer)] = pending.enforcer
+        enforcers, self._unflushed = self._unflushed.values(), {}
         self.unrecorded = len(self._ended)
-        for enforcer in enforcers.values():
+        for enforcer in enforcers:
             enforcer.flush()
+
+    def _finish(self, enforcer: Enforcer, ruling: Ruling, outcome: Outcome) -> None:
+        """Ends a call now; the loop writes it to disk when it is idle."""
+        enforcer.finish(ruling, outcome)
+        self._unflushed[id(enforcer)] = enforcer
+        self.unrecorded += 1
 
     def _continue_later(self, pending: Pending, request_state: str) -> None:
         call = pending.ruling.call
@@ -322,7 +328,7 @@ class Calls:
             timed_out = status is Status.TIMEOUT
             error_class = ErrorClass.TIMEOUT if timed_out else ErrorClass.UNKNOWN
         outcome = Outcome(status, 0, error_class=error_class, error_message=message)
-        pending.enforcer.finish(pending.ruling, outcome)
+        self._finish(pending.enforcer, pending.ruling, outcome)
 
     def concern(self, enforcer: Enforcer) -> bool:
         """Whether a call of this run is pending, or has ended and is not recorded yet."""
@@ -345,7 +351,7 @@ class Calls:
                         error_class=ErrorClass.TIMEOUT,
                         error_message="the call took longer than call_timeout_ms",
                     )
-                    pending.enforcer.finish(pending.ruling, outcome)
+                    self._finish(pending.enforcer, pending.ruling, outcome)
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
         """Ends everything that is pending: the server or the client is gone."""
