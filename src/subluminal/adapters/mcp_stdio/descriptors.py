@@ -2,9 +2,14 @@
 
 import os
 import select
+import signal
 import stat
+from typing import Any
 
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""By these a client ends a server."""
 
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
@@ -57,3 +62,18 @@ class Borrowed:
                 os.set_blocking(fd, True)
             except OSError:
                 continue  # closed meanwhile
+
+
+def wake_on_signals() -> int:
+    """A descriptor that tells, a byte each, which signals came."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for signum in STOP_SIGNALS:
+        signal.signal(signum, _noted)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    return read_end
+
+
+def _noted(_signum: int, _frame: Any) -> None:
+    """The wake-up descriptor has the signal; a handler must exist for it to be written."""

@@ -6,7 +6,6 @@ Whatever arrives is passed on first where it may be, and looked at afterwards; o
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +13,16 @@ from typing import Any
 from msgspec import UNSET
 
 from subluminal.adapters.mcp_stdio.calls import Calls
-from subluminal.adapters.mcp_stdio.descriptors import Borrowed, hung_up, read, readable
+from subluminal.adapters.mcp_stdio.descriptors import (
+    STOP_SIGNALS,
+    Borrowed,
+    hung_up,
+    read,
+    readable,
+    wake_on_signals,
+)
 from subluminal.adapters.mcp_stdio.ending import Ending
+from subluminal.adapters.mcp_stdio.held import Held
 from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
 from subluminal.adapters.mcp_stdio.messages import (
     Ambiguous,
@@ -28,11 +35,11 @@ from subluminal.adapters.mcp_stdio.messages import (
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
 from subluminal.adapters.mcp_stdio.render import error_line
 from subluminal.adapters.mcp_stdio.replies import LineKeeper, replies_in
+from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
 from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
-from subluminal.core.run import Run
 from subluminal.core.runs import Runs
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Guard, Report, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
@@ -48,14 +55,11 @@ _MAX_UNRECORDED = 64
 """…or in slices, when this many wait: never all at once (performance.md 1f)."""
 _LOOK_EVERY_MS = 50
 _COMPILING_MS = 20
-_HOLD_MS = 5_000
-"""How long calls wait for a policy that is being compiled for the first time (D16)."""
-
+_GIVE_UP_MS = 5_000
 _LAST_WORDS_MS = 500
 """How long a client that does not read keeps us, after the server's tree is gone."""
 
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Shim:
@@ -84,9 +88,7 @@ class Shim:
         self._calls = calls(self._client.inject)
         runs.is_busy = self._calls.concern
         self._keeper = LineKeeper(max_inspect_bytes)
-        self._held: list[bytes | LargeLine] = []
-        self._held_bytes = 0
-        self._hold_until_ms = 0
+        self._held = Held()
         self._reading_client = True
         self._asked = False
         """whether anything was sent to the server"""
@@ -109,7 +111,7 @@ class Shim:
         """Runs until the server's tree is gone; returns the exit code."""
         guard = self._guard
         borrowed = Borrowed((0, 1, 2, guard.stdin_fd, guard.stdout_fd, guard.stderr_fd))
-        wakeup = _wake_on_signals()
+        wakeup = wake_on_signals()
         self._handlers = self._all_handlers(wakeup)
         try:
             self._housekeep(_now_ms())
@@ -186,7 +188,7 @@ class Shim:
         # What waits for the client past the bound are our own refusals: the server is not read
         # there. A client that writes before it reads must not be stopped by the server's part.
         refusals = self._client.waiting - MAX_WAITING_BYTES
-        return max(self._server.waiting, refusals, self._held_bytes) < MAX_WAITING_BYTES
+        return max(self._server.waiting, refusals, self._held.size) < MAX_WAITING_BYTES
 
     @property
     def _output_left(self) -> bool:
@@ -217,17 +219,14 @@ class Shim:
         if self.ending.stopping:
             return
         if self._runs.is_loading:
-            self._hold_until_ms = self._hold_until_ms or now_ms + _HOLD_MS
-            if now_ms < self._hold_until_ms:
+            if self._held.may_wait(now_ms):
                 return
             self._runs.give_up_waiting()
-        self._hold_until_ms = 0
         self._begin()
 
     def _begin(self) -> None:
         self._open()
-        held, self._held, self._held_bytes = self._held, [], 0
-        for line in held:
+        for line in self._held.let_go():
             self._take(line)
         if not self._reading_client and not self.ending.waits_for_answers:
             self._client_left()
@@ -236,17 +235,6 @@ class Shim:
         if not self._run_is_open or (required and not self._runs.all()):
             self._run_is_open = True
             self._open_run(required)
-
-    def _hold(self, line: bytes | LargeLine) -> None:
-        self._held.append(line)
-        self._held_bytes += len(line) if isinstance(line, bytes) else 0
-
-    def _drop_held(self) -> None:
-        """Calls that were never decided go nowhere."""
-        for line in self._held:
-            if isinstance(line, LargeLine):
-                line.spool.close()
-        self._held, self._held_bytes = [], 0
 
     # The client's side
 
@@ -277,7 +265,7 @@ class Shim:
         if isinstance(message, Other):
             return True
         if self._runs.is_loading:
-            self._hold(line)
+            self._held.add(line)
             return False
         return self._decide(message, _size(line))
 
@@ -298,7 +286,7 @@ class Shim:
                 self._asked = True
                 self._server.send(line)
         elif self._runs.is_loading:
-            self._hold(line)
+            self._held.add(line)
         else:
             self._pass_on_large(line)
 
@@ -380,21 +368,11 @@ class Shim:
             if report.kind == FAILED:
                 self._say(f"error: {report.detail}")
                 self._open(required=True)
-            self._record_report(report)
+            record_report(self._runs, report)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
         if self._guard.lost and not self.ending.swept:
             self._sweep()
-
-    def _record_report(self, report: Report) -> None:
-        if report.kind == GONE:
-            return  # says nothing that `exited` and `killed` did not
-        fields = _fields(report)
-        if report.kind == SPAWNED:
-            # Every run that this server will serve begins with it.
-            self._runs.tell(lambda run: _record_spawn(run, fields))
-        else:
-            self._runs.health(report.kind, **fields)
 
     def _server_left(self, report: Report) -> None:
         """The server ended or never started: by itself, or because we asked."""
@@ -402,12 +380,11 @@ class Shim:
             return
         self._open()
         self._hear_last_words()
-        crashed = report.kind == FAILED or report.signal is not None or bool(report.exit_code)
-        why = report.detail or _how_it_ended(report)
+        crashed = has_crashed(report)
         left_first = not self._reading_client and not crashed
         had_open = self._calls.open > 0
         status = Status.CANCELLED if left_first else Status.ERROR
-        self._calls.end_all(status, why, ErrorClass.TRANSPORT)
+        self._calls.end_all(status, how_it_ended(report), ErrorClass.TRANSPORT)
         self._reading_client = False
         if crashed or (had_open and not left_first):
             self._stop(RunStatus.FAILED)
@@ -427,13 +404,13 @@ class Shim:
         self._leave(RunStatus.FAILED)
         self.ending.swept = True
         for report in sweep_descendants():
-            self._record_report(report)
+            record_report(self._runs, report)
 
     # The end
 
     def _read_signals(self, wakeup: int) -> None:
         for signum in os.read(wakeup, 64):
-            if signum not in _STOP_SIGNALS:
+            if signum not in STOP_SIGNALS:
                 continue
             self._signal = self._signal or signum
             self._open()
@@ -448,7 +425,7 @@ class Shim:
     def _stop(self, failure: RunStatus | None = None, *, grace_ms: int | None = None) -> None:
         self._calls.end_all(Status.CANCELLED, "the client left", ErrorClass.UNKNOWN)
         self._leave(failure)
-        self._drop_held()
+        self._held.drop()
         self._server.drain()
         self.ending.close_input()
         self._server.broken = True
@@ -465,7 +442,7 @@ class Shim:
         self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
         self._runs.leave_all(RunStatus.FAILED)
         self.ending.stop(_now_ms(), 0)
-        self._guard.wait_gone(_HOLD_MS)
+        self._guard.wait_gone(_GIVE_UP_MS)
         return ExitCode.BUG
 
     def _say(self, text: str) -> None:
@@ -485,21 +462,6 @@ class Shim:
             self._stderr.drain()
 
 
-def _wake_on_signals() -> int:
-    """A descriptor that tells which signals came."""
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    for signum in _STOP_SIGNALS:
-        signal.signal(signum, _noted)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    return read_end
-
-
-def _noted(_signum: int, _frame: Any) -> None:
-    """The wake-up descriptor has the signal; a handler must exist for it to be written."""
-
-
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
@@ -513,24 +475,3 @@ def _ids(message: Message) -> list[Any]:
     if isinstance(message, CallMessage):
         return [] if message.id is UNSET else [message.id]
     return message.ids if isinstance(message, Batch | Ambiguous) else []
-
-
-def _fields(report: Report) -> dict[str, Any]:
-    fields: dict[str, Any] = {"pid": report.pid} if report.pid else {}
-    if report.exit_code is not None:
-        fields["exit_code"] = report.exit_code
-    if report.signal is not None:
-        fields["signal"] = report.signal
-    if report.detail:
-        fields["detail"] = report.detail
-    return fields
-
-
-def _record_spawn(run: Run, fields: dict[str, Any]) -> None:
-    run.health(SPAWNED, **fields)
-
-
-def _how_it_ended(report: Report) -> str:
-    if report.signal is not None:
-        return f"the server was ended by signal {report.signal}"
-    return f"the server exited with code {report.exit_code}"
