@@ -1,12 +1,17 @@
 """Query strings to typed questions. An unknown or misspelt parameter is an error, not ignored."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import TypeVar
 
 from msgspec import Struct
 
+from subluminal.clock import now
 from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
+from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
+from subluminal.ledger.filtering import Filter, parse_filter
+from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.runs import RunFilter
 from subluminal.ledger.timestamps import to_ms
@@ -14,6 +19,12 @@ from subluminal.ledger.timestamps import to_ms
 T = TypeVar("T", bound=Struct)
 
 _NUMBERS = frozenset(["limit", "bar_ms", "after"])
+
+
+AskedStatus = StrEnum(  # type: ignore[misc]  # mypy wants the words spelt out
+    "AskedStatus", [*((member.name, member.value) for member in Status), (UNKNOWN, UNKNOWN)]
+)
+"""How a call ended; UNKNOWN where it was forwarded and never did."""
 
 
 class NoParameters(Struct, frozen=True, kw_only=True):
@@ -27,15 +38,17 @@ class CallParameters(Struct, frozen=True, kw_only=True):
     server: str | None = None
     tool: str | None = None
     decision: Action | None = None
-    status: Status | None = None
+    status: AskedStatus | None = None
     rule: str | None = None
     text: str | None = None
     args_hash: str | None = None
     since: str | None = None
     until: str | None = None
+    where: str | None = None
+    """the filter language of `sub query`"""
 
     def filter(self) -> CallFilter:
-        return CallFilter(
+        given = CallFilter(
             run=self.run,
             server=self.server,
             tool=self.tool,
@@ -47,6 +60,7 @@ class CallParameters(Struct, frozen=True, kw_only=True):
             since_ms=_time(self.since),
             until_ms=_time(self.until),
         )
+        return call_filter(_terms(self.where, CALL_FIELDS), given)
 
 
 class PageParameters(Struct, frozen=True, kw_only=True):
@@ -80,6 +94,8 @@ class RunPageParameters(PageParameters, frozen=True, kw_only=True):
     status: RunStatus | None = None
     since: str | None = None
     until: str | None = None
+    where: str | None = None
+    """the filter language of `sub query runs`"""
 
     def filter(self) -> RunFilter:
         return RunFilter(
@@ -89,6 +105,7 @@ class RunPageParameters(PageParameters, frozen=True, kw_only=True):
             status=self.status,
             since_ms=_time(self.since),
             until_ms=_time(self.until),
+            terms=_terms(self.where, RUN_FIELDS),
         )
 
 
@@ -96,6 +113,11 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
     """A page of hints."""
 
     run: str | None = None
+    where: str | None = None
+    """the filter language, about the calls that got the hints"""
+
+    def terms(self) -> Filter:
+        return _terms(self.where, CALL_FIELDS)
 
 
 class HistogramParameters(CallParameters, frozen=True, kw_only=True):
@@ -154,6 +176,10 @@ def _paging(limit: int, cursor: str | None, order: str) -> Paging:
     if order not in ("newest", "oldest"):
         raise InvalidQuery(f"unknown order `{order[:40]}`", hint="newest or oldest")
     return Paging(limit=limit, cursor=cursor, newest_first=order == "newest")
+
+
+def _terms(text: str | None, fields: dict[str, Field]) -> Filter:
+    return parse_filter(text, now_ms=now().wall_ms, fields=fields) if text else ()
 
 
 def _time(text: str | None) -> int | None:

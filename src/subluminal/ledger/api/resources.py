@@ -18,7 +18,7 @@ from subluminal.ledger.api.parameters import (
     read_parameters,
 )
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.query import calls, facets, hints, records, runs
+from subluminal.ledger.query import calls, facets, hints, records, runs, scores
 
 
 class Resource(NamedTuple):
@@ -45,12 +45,16 @@ async def _runs(readers: Readers, given: RunPageParameters, _: dict[str, str]) -
     return await readers.run(runs.find_runs, given.filter(), given.paging())
 
 
+async def _scores(readers: Readers, given: RunPageParameters, _: dict[str, str]) -> Any:
+    return await readers.run(scores.find_scores, given.filter(), given.paging())
+
+
 async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
     return await readers.run(runs.show_run, path["run_id"])
 
 
 async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(hints.find_hints, given.run, given.paging())
+    return await readers.run(hints.find_hints, given.run, given.paging(), given.terms())
 
 
 async def _facets(readers: Readers, given: CallParameters, _: dict[str, str]) -> Any:
@@ -73,6 +77,13 @@ RESOURCES = (
     Resource("/v1/calls", "calls, a page at a time", CallPageParameters, records.CallPage, _calls),
     Resource("/v1/calls/{call_id}", "one call, whole", NoParameters, records.CallDetail, _call),
     Resource("/v1/runs", "runs, a page at a time", RunPageParameters, records.RunPage, _runs),
+    Resource(
+        "/v1/scores",
+        "runs with their counts by decision",
+        RunPageParameters,
+        scores.ScorePage,
+        _scores,
+    ),
     Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
     Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
     Resource("/v1/facets", "counts beside a list", CallParameters, facets.Facets, _facets),

@@ -71,7 +71,8 @@ def count_facets(connection: apsw.Connection, wanted: CallFilter) -> Facets:
 
 def _counted(connection: apsw.Connection, wanted: CallFilter) -> Iterable[Counted]:
     """Calls by their five dimensions, under the filters that are no dimension."""
-    if wanted.run is not None or wanted.text is not None or wanted.args_hash is not None:
+    is_plain = wanted.text is None and wanted.args_hash is None and not wanted.terms
+    if wanted.run is not None or not is_plain:
         sql, values = _count_calls(wanted)
     elif wanted.since_ms is None and wanted.until_ms is None:
         sql, values = f"SELECT {_KEYS}, calls FROM totals", []
@@ -88,6 +89,7 @@ def _count_calls(wanted: CallFilter) -> tuple[str, list[object]]:
         args_hash=wanted.args_hash,
         since_ms=wanted.since_ms,
         until_ms=wanted.until_ms,
+        terms=wanted.terms,
     )
     where, values = conditions(rest)
     source = "tool_calls"
@@ -99,7 +101,7 @@ def _count_calls(wanted: CallFilter) -> tuple[str, list[object]]:
     elif wanted.args_hash is not None:
         where.append("substr(args_hash, 1, 12) = ?")
         values.append(wanted.args_hash[:12])
-    terms = " AND ".join(where)
+    terms = " AND ".join(where) or "1"
     sql = f"SELECT {_CALL_KEYS}, count(*) FROM {source} WHERE {terms} GROUP BY 1, 2, 3, 4, 5"
     return sql, values
 
@@ -109,12 +111,13 @@ def count_histogram(connection: apsw.Connection, wanted: CallFilter, bar_ms: int
     if wanted.text is not None or wanted.args_hash is not None:
         raise InvalidQuery("a histogram takes no text", hint="leave out `text` and `args_hash`")
     step = max(1, -(-bar_ms // BUCKET_MS))
-    if wanted.run is not None:
+    if wanted.run is not None or wanted.terms:
         where, values = conditions(wanted)
-        where[where.index("+run_id = ?")] = "run_id = ?"
+        if wanted.run is not None:
+            where[where.index("+run_id = ?")] = "run_id = ?"
         sql = (
             f"SELECT created_at / {BUCKET_MS * step}, ifnull(decision, ''), count(*) "
-            f"FROM tool_calls WHERE {' AND '.join(where)} GROUP BY 1, 2 ORDER BY 1 DESC"
+            f"FROM tool_calls WHERE {' AND '.join(where) or '1'} GROUP BY 1, 2 ORDER BY 1 DESC"
         )
     else:
         span, values = _span(wanted)

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from subluminal.errors import SubluminalError
+from subluminal.ledger.filtering import Filter
 
 MAX_LIMIT = 1_000
 DEFAULT_LIMIT = 100
@@ -28,6 +29,8 @@ class CallFilter(Struct, frozen=True, kw_only=True):
     """inclusive"""
     until_ms: int | None = None
     """exclusive"""
+    terms: Filter = ()
+    """what the filter language can say beyond all this"""
 
 
 class Paging(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,10 @@ import msgspec
 
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action
+from subluminal.ledger.filtering import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import HintPage, HintRecord
+from subluminal.ledger.query.terms import term_conditions
 
 # The next call of the same tool in the same run shows whether the agent took the hint.
 _ROWS = (
@@ -21,8 +23,10 @@ _ROWS = (
 )
 
 
-def find_hints(connection: apsw.Connection, run: str | None, paging: Paging) -> HintPage:
-    """One page of hints, in the order of ingest."""
+def find_hints(
+    connection: apsw.Connection, run: str | None, paging: Paging, said: Filter = ()
+) -> HintPage:
+    """One page of hints, in the order of ingest; a filter is about the calls that got them."""
     checked(paging)
     terms: list[str] = []
     values: list[object] = []
@@ -32,6 +36,9 @@ def find_hints(connection: apsw.Connection, run: str | None, paging: Paging) -> 
     if paging.cursor is not None:
         terms.append("h.id < ?" if paging.newest_first else "h.id > ?")
         values += numbers_of(paging.cursor, 1)
+    for condition, asked in term_conditions(said, "c."):
+        terms.append(condition)
+        values += asked
     where = f"WHERE {' AND '.join(terms)} " if terms else ""
     direction = "DESC" if paging.newest_first else "ASC"
     sql = f"{_ROWS}{where}ORDER BY h.id {direction} LIMIT ?"

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 import apsw
 
+from subluminal.contracts.vocabulary import Action
+from subluminal.ledger.filter_fields import UNKNOWN
 from subluminal.ledger.query.filters import CallFilter, has_wildcard
+from subluminal.ledger.query.terms import term_conditions
 from subluminal.ledger.rows import BUCKET_MS
 
 MAX_LEGS = 64
@@ -52,7 +55,7 @@ def plan(connection: apsw.Connection, wanted: CallFilter) -> Plan:
     """The cheapest way to the calls of a filter that names no run and no text."""
     totals = [_Total(*row) for row in connection.execute("SELECT * FROM totals")]
     by_tool = _matching(totals, server=wanted.server, tool=wanted.tool)
-    by_outcome = _matching(totals, decision=wanted.decision, status=wanted.status)
+    by_outcome = _matching(totals, **_outcome_patterns(wanted))
     both = [total for total in by_tool if total in set(by_outcome)]
     if not both:
         return NOTHING
@@ -84,16 +87,16 @@ def conditions(
     for column, pattern in (("server_name", wanted.server), ("tool_name", wanted.tool)):
         if pattern is not None:
             operator = "GLOB" if has_wildcard(pattern) else "="
-            found.append((f"{column} {operator} ?", pattern))
+            # SQLite's GLOB writes the complement of a set as the shell does, fnmatch with `!`.
+            found.append((f"{column} {operator} ?", pattern.replace("[!", "[^")))
     for column, value in (
         ("run_id", wanted.run),
-        ("decision", wanted.decision),
-        ("status", wanted.status),
+        *_outcome_patterns(wanted).items(),
         ("rule_id", wanted.rule),
         ("args_hash", wanted.args_hash),
     ):
         if value is not None:
-            found.append((f"{column} = ?", value))
+            found.append((f"{column} = ?" if value else f"{column} IS NULL", value))
     for comparison, number in (
         ("created_at >= ?", wanted.since_ms),
         ("created_at < ?", wanted.until_ms),
@@ -103,7 +106,19 @@ def conditions(
         if number is not None:
             found.append((comparison, number))
     # The plus keeps SQLite from choosing an index of its own: the leg is chosen already.
-    return [_unindexed(where) for where, _ in found], [value for _, value in found]
+    where = [_unindexed(each) for each, _ in found]
+    values = [value for _, value in found if value != ""]
+    for each, more in term_conditions(wanted.terms):
+        where.append(each)
+        values += more
+    return where, values
+
+
+def _outcome_patterns(wanted: CallFilter) -> dict[str, str | None]:
+    """Decision and status. A call of unknown outcome was allowed and has no end."""
+    if wanted.status == UNKNOWN and wanted.decision in (None, Action.ALLOW):
+        return {"decision": Action.ALLOW, "status": ""}
+    return {"decision": wanted.decision, "status": wanted.status}
 
 
 def _unindexed(where: str) -> str:

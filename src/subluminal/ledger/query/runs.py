@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, Status
+from subluminal.ledger.filtering import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import PolicyRecord, RunPage, RunRecord, ToolRecord
+from subluminal.ledger.query.terms import run_conditions
 
 _RUNS = (
     "SELECT id, run_id, agent_id, client, env, principal, started_at, ended_at, status, mode, "
@@ -27,12 +29,14 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     status: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    terms: Filter = ()
+    """what the filter language says"""
 
 
 def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) -> RunPage:
     """One page of runs, in the order in which the ledger first heard of them."""
     checked(paging)
-    terms = [
+    terms: list[tuple[str, object]] = [
         (where, value)
         for where, value in (
             ("agent_id = ?", wanted.agent),
@@ -47,10 +51,12 @@ def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) ->
     if paging.cursor is not None:
         (last,) = numbers_of(paging.cursor, 1)
         terms.append(("id < ?" if paging.newest_first else "id > ?", last))
-    where = " AND ".join(term for term, _ in terms) or "1"
+    said = run_conditions(wanted.terms)
+    where = " AND ".join([*(term for term, _ in terms), *(each for each, _ in said)]) or "1"
     direction = "DESC" if paging.newest_first else "ASC"
     sql = f"{_RUNS} WHERE {where} ORDER BY id {direction} LIMIT ?"
-    arguments = [*(value for _, value in terms), paging.limit]
+    values = [*(value for _, value in terms), *(value for _, more in said for value in more)]
+    arguments = [*values, paging.limit]
     records = [_record(row) for row in connection.execute(sql, arguments)]
     more = len(records) == paging.limit
     return RunPage(records, cursor_of(records[-1].id) if more else None)

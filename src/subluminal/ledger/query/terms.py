@@ -1,0 +1,104 @@
+"""Terms of the filter language as SQL over `tool_calls` and `runs`.
+
+What the planner has indexes for goes into the fields of CallFilter; the rest is tested row by row.
+"""
+
+from subluminal.contracts.vocabulary import Action
+from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
+from subluminal.ledger.filtering import Filter, Term
+
+Condition = tuple[str, list[object]]
+
+_CALL_COLUMNS = {
+    "run": "run_id",
+    "server": "server_name",
+    "tool": "tool_name",
+    "decision": "decision",
+    "status": "status",
+    "rule": "rule_id",
+    "reason": "reason_code",
+    "severity": "severity",
+    "would_be": "would_be",
+    "latency": "latency_ms",
+    "bytes_in": "bytes_in",
+    "bytes_out": "bytes_out",
+    "seq": "seq",
+    "call": "call_id",
+    "hash": "args_hash",
+    "error": "error_class",
+    "since": "created_at",
+    "until": "created_at",
+}
+_OF_THE_RUN = {
+    "agent": "agent_id",
+    "client": "client",
+    "env": "env",
+    "principal": "principal",
+}
+_RUN_COLUMNS = {
+    **_OF_THE_RUN,
+    "run": "run_id",
+    "status": "status",
+    "policy": "policy_id",
+    "calls": "calls",
+    "since": "started_at",
+    "until": "started_at",
+}
+
+
+def term_conditions(terms: Filter, prefix: str = "") -> list[Condition]:
+    """Conditions on calls. The plus keeps SQLite from choosing an index of its own."""
+    return [_call_condition(term, prefix) for term in terms]
+
+
+def run_conditions(terms: Filter) -> list[Condition]:
+    """Conditions on runs."""
+    found = []
+    for term in terms:
+        kind = RUN_FIELDS[term.field].kind
+        found.append(_compared(term, _RUN_COLUMNS[term.field], kind, absent=RUNNING))
+    return found
+
+
+def _call_condition(term: Term, prefix: str) -> Condition:
+    kind = CALL_FIELDS[term.field].kind
+    if term.field in _OF_THE_RUN:
+        where, values = _compared(term, _OF_THE_RUN[term.field], kind)
+        return f"+{prefix}run_id IN (SELECT run_id FROM runs WHERE {where})", values
+    if kind is Kind.TEXT:
+        # Imported here: search knows the errors of the query layer, which knows us.
+        from subluminal.ledger.query.search import match_expression
+
+        words = " OR ".join(f"({match_expression(f'{value}')})" for value in term.values)
+        operator = "NOT IN" if term.negated else "IN"
+        return f"+{prefix}id {operator} (SELECT rowid FROM search WHERE search MATCH ?)", [words]
+    return _compared(term, f"+{prefix}{_CALL_COLUMNS[term.field]}", kind, absent=UNKNOWN)
+
+
+def _compared(term: Term, column: str, kind: Kind, absent: str = "") -> Condition:
+    """Any of the values; NULL is neither a match nor, negated, a miss."""
+    parts: list[str] = []
+    values: list[object] = []
+    for value in term.values:
+        if kind is Kind.WORD and value == absent:
+            parts.append(_absent(column, absent))
+            continue
+        operator = _operator(term.operator, kind, value)
+        parts.append(f"{column} {operator} ?")
+        values.append(value.replace("[!", "[^") if isinstance(value, str) else value)
+    where = " OR ".join(parts)
+    return (f"NOT ({where})" if term.negated else f"({where})"), values
+
+
+def _absent(column: str, word: str) -> str:
+    if word == UNKNOWN:
+        decision = column.replace("status", "decision")
+        return f"({column} IS NULL AND {decision} = '{Action.ALLOW}')"
+    return f"{column} IS NULL"
+
+
+def _operator(operator: str, kind: Kind, value: str | int) -> str:
+    if operator != ":":
+        return operator
+    is_pattern = kind is Kind.NAME and any(char in str(value) for char in "*?[")
+    return "GLOB" if is_pattern else "="
