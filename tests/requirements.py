@@ -65,13 +65,13 @@ REQUIREMENTS: dict[str, Requirement] = {
     "1.9.1:canonical-rules": Requirement("1.9.1", "canonical JSON: order, whitespace, escapes"),
     "1.9.1:numbers": Requirement("1.9.1", "numbers MUST be in minimal decimal form"),
     "1.9.2:stream-hash": Requirement(
-        "1.9.2", "producers SHOULD hash raw bytes where inspection is truncated", DATA_PLANE
+        "1.9.2", "producers SHOULD hash raw bytes where inspection is truncated"
     ),
     "1.10:limits": Requirement("1.10", "inspection and previews are bounded, with defaults"),
-    "1.10:forward-all": Requirement("1.10", "producers MUST forward full traffic", DATA_PLANE),
-    "1.10:truncated": Requirement("1.10", "preview.truncated MUST be true", DATA_PLANE),
-    "1.10:no-preview": Requirement("1.10", "previews MUST be omitted or [TRUNCATED]", DATA_PLANE),
-    "1.10:metadata": Requirement("1.10", "metadata MUST still be emitted", DATA_PLANE),
+    "1.10:forward-all": Requirement("1.10", "producers MUST forward full traffic"),
+    "1.10:truncated": Requirement("1.10", "preview.truncated MUST be true"),
+    "1.10:no-preview": Requirement("1.10", "previews MUST be omitted or [TRUNCATED]"),
+    "1.10:metadata": Requirement("1.10", "metadata MUST still be emitted"),
     # 2 Contract B: the policy bundle
     "2.1:bundle-fields": Requirement("2.1", "a bundle's required and recommended fields"),
     "2.1:decision-on-error": Requirement("2.1", "what happens if evaluation fails"),
@@ -91,13 +91,13 @@ REQUIREMENTS: dict[str, Requirement] = {
     # 3 Contract C: decisions and errors
     "3.1:decision-fields": Requirement("3.1", "a decision MUST include its five fields"),
     "3.2.1:error-object": Requirement(
-        "3.2.1", "a refused call MUST get a JSON-RPC error with code, message, data", DATA_PLANE
+        "3.2.1", "a refused call MUST get a JSON-RPC error with code, message, data"
     ),
     "3.2.1:codes": Requirement("3.2.1", "the four reserved codes"),
     "3.2.2:error-data": Requirement("3.2.2", "error.data.subluminal has its eleven fields"),
     "3.2.3:throttle": Requirement("3.2.3", "THROTTLE requires subluminal.backoff_ms"),
     "3.2.4:hint": Requirement("3.2.4", "REJECT_WITH_HINT requires subluminal.hint"),
-    "3.3:hint-issued": Requirement("3.3", "producers SHOULD emit hint_issued", DATA_PLANE),
+    "3.3:hint-issued": Requirement("3.3", "producers SHOULD emit hint_issued"),
     "3.3:hint-issued-fields": Requirement("3.3", "hint_issued has call.call_id and hint"),
     # 4 Secrets
     "4.1:binding-fields": Requirement("4.1", "a secret binding's fields; redact defaults to true"),
@@ -111,15 +111,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "5:read": Requirement("5", "shims MUST read them and stamp events"),
     # 6 Acceptance vectors
     "6.1:key-order": Requirement("6.1", "key order MUST NOT change args_hash"),
-    "6.2:large-payload": Requirement("6.2", "a large payload MUST pass uncorrupted", DATA_PLANE),
+    "6.2:large-payload": Requirement("6.2", "a large payload MUST pass uncorrupted"),
     "6.3:signals": Requirement("6.3", "killing the client MUST end shim and server"),
     "6.4:no-leak": Requirement("6.4", "secrets MUST NOT appear in previews or errors"),
     "6.4:no-leak-ledger": Requirement("6.4", "secrets MUST NOT appear in the ledger", LEDGER),
     # 7 Adapters
     "7.1:tool-call": Requirement("7.1", "adapters MUST hand over these fields of a call"),
-    "7.4:identical-events": Requirement("7.4", "adapters MUST give identical events", DATA_PLANE),
-    "7.4:shared-hash": Requirement("7.4", "adapters MUST use the shared hash", DATA_PLANE),
-    "7.4:no-decisions": Requirement("7.4", "adapters MUST NOT decide or bypass", DATA_PLANE),
+    "7.4:identical-events": Requirement("7.4", "adapters MUST give identical events"),
+    "7.4:shared-hash": Requirement("7.4", "adapters MUST use the shared hash"),
+    "7.4:no-decisions": Requirement("7.4", "adapters MUST NOT decide or bypass"),
     "7.4:lifecycle": Requirement("7.4", "adapters MUST handle process lifecycle"),
     "7.4:closed-vocabulary": Requirement("7.4", "adapters MUST NOT invent types or schema"),
     # Our own, where tests/contracts proves more than the Pack asks

@@ -413,3 +413,24 @@ def test_a_line_that_could_not_be_kept_is_refused_in_every_mode(desk):
     (call,) = calls_of(desk.events())
     assert call[1]["decision"]["action"] == "BLOCK"
     assert call[0]["call"]["bytes_in"] == 5_000_000
+
+
+@requirement("0.3:call-id-global")
+def test_shims_of_one_run_and_of_others_never_share_a_call_id(home):
+    from subluminal.contracts.call import ToolCall
+    from subluminal.contracts.vocabulary import Transport
+
+    shims = [enforcer_in(home, run_id=name) for name in ("a", "a", "b")]
+    call = ToolCall(
+        server_name="s",
+        tool_name="t",
+        args={},
+        args_hash="0" * 64,
+        bytes_in=1,
+        transport=Transport.MCP_STDIO,
+    )
+    ids = [shim.begin(call, b"{}").call_id for shim in shims for _ in range(3)]
+    assert len(set(ids)) == 9
+    for shim in shims:
+        shim.run.leave()
+        shim.run.close()
