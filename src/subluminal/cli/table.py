@@ -56,6 +56,10 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
+    "shim": Group(
+        "the data plane in front of one MCP server",
+        {"stdio": _command("run a stdio MCP server, its calls decided and recorded", "shim_stdio")},
+    ),
     "completion": _command("print a shell's completion script", "completion"),
     "__complete": _command("candidates for the shell", "complete", hidden=True),
     "ledgerd": _command("the local daemon that owns the ledger", "ledgerd"),

@@ -7,6 +7,20 @@ as soon as its secrets are known, and the rest is loaded while it boots.
 import sys
 
 USAGE = "usage: sub shim stdio --server NAME [--policy FILE] [--home DIR] -- COMMAND [ARG…]"
+_HELP = f"""{USAGE}
+
+Runs an MCP server on stdio, and decides and records each of its tool calls.
+
+  --server NAME  the server's name, as in the client's configuration
+  --policy FILE  in place of the repository's policy (also: SUB_POLICY)
+  --home DIR     in place of SUB_HOME, for clients that clear the environment
+
+Returns the server's own exit code; 128+N where signal N ended it or the shim, 127 or 126 if the
+server cannot be started, 2 for a wrong command line.
+
+example:
+  sub shim stdio --server git -- mcp-server-git --repository .
+"""
 _OPTIONS = ("--server", "--policy", "--home")
 
 
@@ -21,7 +35,8 @@ class Options:
 
     def _parse(self, words: list[str]) -> None:
         if not words or words[0] != "stdio":
-            self.problem = "the only transport is `stdio`"
+            named = f"cannot read `{words[0]}`: " if words else ""
+            self.problem = f"{named}the only transport is `stdio`"
             return
         rest = words[1:]
         while rest:
@@ -30,8 +45,11 @@ class Options:
                 self.command = rest
                 break
             name, equals, value = word.partition("=")
-            if name not in _OPTIONS or (not equals and not rest):
+            if name not in _OPTIONS:
                 self.problem = f"cannot read `{word}`"
+                return
+            if not equals and rest[:1] in ([], ["--"]):
+                self.problem = f"`{name}` has no value"
                 return
             self.values[name] = value if equals else rest.pop(0)
         if not self.values.get("--server"):
@@ -42,8 +60,8 @@ class Options:
 
 def run(words: list[str]) -> int:
     """Runs a shim and returns its exit code."""
-    if words[:1] in (["-h"], ["--help"]) or words[1:2] in (["-h"], ["--help"]):
-        sys.stdout.write(f"{USAGE}\n\nexample:\n  sub shim stdio --server git -- mcp-server-git\n")
+    if any(word in ("-h", "--help") for word in words[:2]):
+        sys.stdout.write(_HELP)
         return 0
     options = Options(words)
     if options.problem:
