@@ -1,5 +1,6 @@
 """Bundles from text: all problems at once, with places; a broken one is never half-applied."""
 
+import msgspec
 import pytest
 from tests.policy.bundles import plain, rule, text
 
@@ -110,3 +111,20 @@ def test_a_rule_without_a_usable_id_is_called_by_its_number():
 def test_the_value_is_kept_as_written():
     loaded = parse_bundle(text(rule("deny")), "p.json")
     assert loaded.value == plain(rule("deny"))
+
+
+def test_a_file_of_nothing_but_mistakes_is_given_up_early():
+    found = problems_of(text(*[rule("tag", "", add_risk_class=[7])] * 5_000))
+    assert len(found) == 100
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {f"k{n}": 1 for n in range(2_001)},
+        {"rules": [{"match": {f"k{n}": 1 for n in range(2_001)}}]},
+    ],
+)
+def test_unknown_fields_are_bounded(value):
+    (problem,) = problems_of(msgspec.json.encode(value))
+    assert "2001 fields; at most 2000 are read" in problem.message

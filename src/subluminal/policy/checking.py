@@ -7,6 +7,7 @@ A bundle with a misfit is not compiled, so a rule never does silently less than 
 from collections.abc import Iterator
 
 from subluminal.contracts.bundle import AnyRule, Bundle
+from subluminal.contracts.limits import MAX_RULES
 from subluminal.contracts.shape import Misfit
 from subluminal.policy.checks.effects import effect_misfits
 from subluminal.policy.checks.matches import match_misfits
@@ -14,8 +15,9 @@ from subluminal.policy.checks.matches import match_misfits
 
 def semantic_misfits(bundle: Bundle) -> list[Misfit]:
     """Returns every impossible value; empty if the bundle can be compiled."""
-    found = list(_blank_names(bundle))
-    found += _duplicate_ids(bundle.rules)
+    if len(bundle.rules) > MAX_RULES:
+        return [Misfit(("rules",), f"{len(bundle.rules)} rules; at most {MAX_RULES} are read")]
+    found = [*_blank_names(bundle), *_duplicate_ids(bundle.rules)]
     for index, rule in enumerate(bundle.rules):
         found += rule_misfits(rule, index)
     return found

@@ -55,10 +55,10 @@ def covers_glob(outer: str, inner: str) -> bool:
     if not is_literal(core):
         return False
     if outer == core + "*":
-        return _head(inner).startswith(core)
+        return head_of(inner).startswith(core)
     if outer == "*" + core:
         return _tail(inner).endswith(core)
-    return outer == f"*{core}*" and (core in _head(inner) or core in _tail(inner))
+    return outer == f"*{core}*" and (core in head_of(inner) or core in _tail(inner))
 
 
 def is_literal(glob: str) -> bool:
@@ -71,9 +71,12 @@ def glob_matches(glob: str, name: str) -> bool:
     return fnmatchcase(name, glob)
 
 
-def _head(glob: str) -> str:
-    """What every match of a glob begins with."""
-    return glob[: min(glob.find(mark) for mark in _SPECIAL if mark in glob)]
+def head_of(glob: str) -> str:
+    """What every match of a glob begins with; a name is its own head."""
+    for position, char in enumerate(glob):
+        if char in _SPECIAL:
+            return glob[:position]
+    return glob
 
 
 def _tail(glob: str) -> str:
@@ -104,7 +107,7 @@ def _disjoint_globs(one: str, other: str) -> bool:
         return not glob_matches(other, one)
     if is_literal(other):
         return not glob_matches(one, other)
-    heads, tails = (_head(one), _head(other)), (_tail(one), _tail(other))
+    heads, tails = (head_of(one), head_of(other)), (_tail(one), _tail(other))
     short_head, long_head = sorted(heads, key=len)
     short_tail, long_tail = sorted(tails, key=len)
     return not (long_head.startswith(short_head) and long_tail.endswith(short_tail))

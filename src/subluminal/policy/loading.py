@@ -3,19 +3,22 @@
 A bundle is loaded whole or not at all. Pure: callers read the file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from subluminal.contracts.bundle import AnyRule, Bundle
-from subluminal.contracts.limits import MAX_RULES
-from subluminal.contracts.shape import Misfit, Path, misfits, struct_of
+from subluminal.contracts.shape import Misfit, Path, misfits
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
 from subluminal.policy.text.places import Node
 from subluminal.policy.text.reading import read_document
 from subluminal.policy.text.telling import Title, problem_of
+from subluminal.policy.text.yaml_nodes import MAX_PROBLEMS
+
+MAX_FIELDS = 2_000
+"""Fields of one mapping in a file that is no bundle. No mapping of ours has twenty."""
 
 
 class LoadedBundle(NamedTuple):
@@ -36,38 +39,55 @@ def parse_bundle(data: bytes, file: str) -> LoadedBundle:
 
 def bundle_in(value: Any, node: Node, file: str, problems: Sequence[Problem] = ()) -> LoadedBundle:
     """Loads a bundle that is already plain data, such as the one inside a case."""
-    found = [problem_of(misfit, node, file, rule_title(value)) for misfit in _misfits(value)]
+    try:
+        bundle = msgspec.convert(value, Bundle)
+    except msgspec.ValidationError:
+        found = _shape_misfits(value)
+    else:
+        found = semantic_misfits(bundle)
+        if not found and not problems:
+            return LoadedBundle(bundle, value, node, file)
+    title = rule_title(value)
+    told = [problem_of(misfit, node, file, title) for misfit in found[:MAX_PROBLEMS]]
     # What could not be read as text is told once, not again as a value of the wrong type.
-    told = {(problem.line, problem.column) for problem in problems}
-    all_problems = [*problems, *(each for each in found if (each.line, each.column) not in told)]
-    if all_problems:
-        raise InvalidInput(sorted(all_problems, key=lambda each: (each.line, each.column)))
-    return LoadedBundle(struct_of(value, Bundle), value, node, file)
+    places = {(problem.line, problem.column) for problem in problems}
+    told = [*problems, *(each for each in told if (each.line, each.column) not in places)]
+    raise InvalidInput(sorted(told, key=lambda each: (each.line, each.column)))
 
 
-def _misfits(value: Any) -> list[Misfit]:
+def _shape_misfits(value: Any) -> list[Misfit]:
+    """Says all that is wrong with a value that is no bundle: its head, then rule by rule."""
+    wide = next(_too_wide(value, ()), None)
+    if wide is not None:
+        return [wide]
     rules = value.get("rules") if isinstance(value, dict) else None
-    if isinstance(rules, list) and len(rules) > MAX_RULES:
-        return [Misfit(("rules",), f"{len(rules)} rules; at most {MAX_RULES} are read")]
-    structural = misfits(value, Bundle)
-    if not structural:
-        return semantic_misfits(struct_of(value, Bundle))
-    return structural + _misfits_of_sound_rules(rules, structural)
-
-
-def _misfits_of_sound_rules(rules: Any, structural: list[Misfit]) -> list[Misfit]:
-    """Looks into the rules that have their shape, although others have not."""
     if not isinstance(rules, list):
-        return []
-    broken = {
-        found.path[1] for found in structural if found.path[:1] == ("rules",) and found.path[1:]
-    }
-    return [
-        misfit
-        for index, rule in enumerate(rules)
-        if index not in broken
-        for misfit in rule_misfits(msgspec.convert(rule, AnyRule), index)
-    ]
+        return misfits(value, Bundle)
+    found = misfits({**value, "rules": []}, Bundle)
+    for index, rule in enumerate(rules):
+        # A file of nothing but mistakes is given up early.
+        if len(found) >= MAX_PROBLEMS:
+            break
+        found += _rule_misfits(rule, index)
+    return found
+
+
+def _rule_misfits(rule: Any, index: int) -> list[Misfit]:
+    try:
+        return rule_misfits(msgspec.convert(rule, AnyRule), index)
+    except msgspec.ValidationError:
+        found = misfits(rule, AnyRule)
+    return [misfit._replace(path=("rules", index, *misfit.path)) for misfit in found]
+
+
+def _too_wide(value: Any, path: Path) -> Iterator[Misfit]:
+    """Each unknown field costs a search for the name that was meant; so their number is bounded."""
+    if isinstance(value, dict) and len(value) > MAX_FIELDS:
+        yield Misfit(path, f"{len(value)} fields; at most {MAX_FIELDS} are read")
+    elif isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _too_wide(item, (*path, key))
 
 
 def rule_title(value: Any) -> Title:

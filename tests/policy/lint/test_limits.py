@@ -3,6 +3,7 @@
 import pytest
 from tests.policy.bundles import ACCUMULATORS, bundle, rule, tools
 
+from subluminal.policy.lint import limits
 from subluminal.policy.lint.limits import unlimited_writes
 
 WRITES = {"risk_class": ["write_like"]}
@@ -53,3 +54,9 @@ def test_a_limit_by_class_must_stand_below_its_tag():
 
 def test_other_tags_are_left_alone():
     assert told(rule("tag", add_risk_class=["read_like"]), rule("tag", "t", enabled=False)) == []
+
+
+def test_the_pairs_compared_are_bounded(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_PAIRS", 1)
+    budgets = [rule("budget", f"b{n}", match={"args": {"has_keys": ["k"]}}) for n in range(3)]
+    assert told(*budgets, TAG) == []

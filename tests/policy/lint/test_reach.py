@@ -108,5 +108,7 @@ def test_a_tag_between_two_rules_may_give_the_lower_one_calls():
 
 def test_the_pairs_compared_are_bounded(monkeypatch):
     monkeypatch.setattr(reach, "MAX_PAIRS", 1)
-    rules = [rule("deny", f"d{n}", match=tools(f"x{n}*")) for n in range(4)]
-    assert shadowed(*rules, rule("allow"), rule("deny", "last")) == []
+    rules = [rule("deny", f"d{n}") for n in range(4)]
+    assert len(shadowed(*rules)) == 1
+    tags = [rule("tag", "a"), rule("tag", "b")]
+    assert unreachable(*tags, rule("deny", match={"risk_class": ["nobody"]})) == []

@@ -13,23 +13,31 @@ from subluminal.contracts.bundle import (
 )
 from subluminal.contracts.shape import Misfit
 from subluminal.policy.covering import covers
+from subluminal.policy.lint.index import MAX_PAIRS, CoverIndex
 
 _WRITE_LIKE = "write_like"
 
 
 def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds `write_like` tags whose tools no budget, rate limit, breaker, dedupe or deny covers."""
+    limits = CoverIndex()
+    for index, rule in enumerate(rules):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule):
+            limits.add(index, rule.match)
+    pairs = 0
     for index, rule in enumerate(rules):
         if not (isinstance(rule, TagRule) and rule.enabled):
             continue
         if _WRITE_LIKE not in rule.effect.tag.add_risk_class:
             continue
-        limits = _limits(rules, index)
-        free = [
-            name
-            for name, match in _parts(rule.match)
-            if not any(covers(limit, match) for limit in limits)
-        ]
+        free = []
+        for name, match in _parts(rule.match):
+            candidates = limits.candidates(match)
+            pairs += len(candidates)
+            if pairs > MAX_PAIRS:
+                return
+            if not any(covers(_as_met(rules, each, index), match) for each in candidates):
+                free.append(name)
         if free:
             yield Misfit(
                 ("rules", index, "match"),
@@ -38,17 +46,12 @@ def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
             )
 
 
-def _limits(rules: list[AnyRule], tag_index: int) -> list[Match]:
-    """The matches of all limiting rules, as the tools of one tag meet them."""
-    found = []
-    for index, rule in enumerate(rules):
-        if not rule.enabled or isinstance(rule, AllowRule | TagRule):
-            continue
-        if index > tag_index and _WRITE_LIKE in rule.match.risk_class:
-            found.append(msgspec.structs.replace(rule.match, risk_class=[]))
-        else:
-            found.append(rule.match)
-    return found
+def _as_met(rules: list[AnyRule], limit: int, tag: int) -> Match:
+    """A limit's match as the tools of a tag meet it: below the tag, its class is given."""
+    match = rules[limit].match
+    if limit > tag and _WRITE_LIKE in match.risk_class:
+        return msgspec.structs.replace(match, risk_class=[])
+    return match
 
 
 def _parts(match: Match) -> Iterator[tuple[str, Match]]:

@@ -7,23 +7,22 @@ from subluminal.contracts.bundle import (
     AnyRule,
     ArgsMatch,
     DenyRule,
-    NameMatch,
     TagRule,
 )
 from subluminal.contracts.shape import Misfit, did_you_mean
-from subluminal.policy.covering import among, covers, disjoint, in_range, is_literal
-
-MAX_PAIRS = 2_000_000
-"""Pairs of rules compared for shadowing; past it the rest of a huge bundle is not looked at."""
+from subluminal.policy.covering import among, covers, disjoint, in_range
+from subluminal.policy.lint.index import MAX_PAIRS, CoverIndex
 
 
 def unreachable_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds rules whose match cannot hold for any call."""
     tags: list[TagRule] = []
+    pairs = 0
     for index, rule in enumerate(rules):
         if not rule.enabled:
             continue
-        if rule.match.risk_class:
+        pairs += len(tags) if rule.match.risk_class else 0
+        if rule.match.risk_class and pairs <= MAX_PAIRS:
             yield from _missing_classes(rule, index, tags)
         if rule.match.args is not None:
             yield from _contradictions(rule.match.args, index)
@@ -72,57 +71,28 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds allow and deny rules below one that already settles everything they match (D10)."""
-    access = [
-        (index, rule)
-        for index, rule in enumerate(rules)
-        if rule.enabled and isinstance(rule, AllowRule | DenyRule)
-    ]
-    seen = _Above()
+    above = CoverIndex()
     pairs = 0
-    for index, rule in access:
-        for above, other in seen.candidates(rule):
-            pairs += 1
-            if _shadows(rules, above, index):
-                verb = "allows" if isinstance(other, AllowRule) else "denies"
-                yield Misfit(
-                    ("rules", index),
-                    f"can never act: rule `{other.rule_id[:60]}` above {verb} all that it matches",
-                    "move it above that rule, or remove it",
-                )
-                break
+    for index, rule in enumerate(rules):
+        if not (rule.enabled and isinstance(rule, AllowRule | DenyRule)):
+            continue
+        candidates = above.candidates(rule.match)
+        pairs += len(candidates)
         if pairs > MAX_PAIRS:
             return
-        seen.add(index, rule)
+        shadow = next((each for each in candidates if _shadows(rules, each, index)), None)
+        if shadow is not None:
+            yield _shadowed(rules[shadow], index)
+        above.add(index, rule.match)
 
 
-Access = AllowRule | DenyRule
-
-
-class _Above:
-    """The access rules so far, by tool name where they name whole tools."""
-
-    def __init__(self) -> None:
-        self._wide: list[tuple[int, Access]] = []
-        self._exact: dict[str, list[tuple[int, Access]]] = {}
-
-    def add(self, index: int, rule: Access) -> None:
-        names = _whole_names(rule.match.tool_name)
-        if names is None:
-            self._wide.append((index, rule))
-            return
-        for name in names:
-            self._exact.setdefault(name, []).append((index, rule))
-
-    def candidates(self, rule: Access) -> list[tuple[int, Access]]:
-        """The rules that may cover this one; a list of whole names covers whole names only."""
-        names = _whole_names(rule.match.tool_name)
-        return self._wide + (self._exact.get(names[0], []) if names else [])
-
-
-def _whole_names(names: NameMatch | None) -> list[str] | None:
-    if names is None or names.regex or not names.glob:
-        return None
-    return names.glob if all(is_literal(glob) for glob in names.glob) else None
+def _shadowed(shadow: AnyRule, index: int) -> Misfit:
+    verb = "allows" if isinstance(shadow, AllowRule) else "denies"
+    return Misfit(
+        ("rules", index),
+        f"can never act: rule `{shadow.rule_id[:60]}` above {verb} all that it matches",
+        "move it above that rule, or remove it",
+    )
 
 
 def _shadows(rules: list[AnyRule], above: int, below: int) -> bool:

@@ -15,7 +15,7 @@ from subluminal.policy.text.places import Node, Place
 from subluminal.policy.text.scalars import resolve
 from subluminal.policy.text.yaml_errors import syntax_problem
 
-MAX_VALUES = 1_000_000
+MAX_VALUES = 750_000
 """Values and keys of one file, each alias counted as what it stands for."""
 
 MAX_PROBLEMS = 100
@@ -94,18 +94,22 @@ class _Reader:
 
     def feed(self, event: Any) -> None:
         """Takes the next event of the parser."""
-        if isinstance(event, yaml.ScalarEvent):
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
             self._add(self._scalar(event), event)
-        elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             self._open(event)
-        elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             self._close(event)
-        elif isinstance(event, yaml.AliasEvent):
+        elif kind is yaml.AliasEvent:
             self._add(self._alias(event), event)
-        elif isinstance(event, yaml.DocumentStartEvent):
-            self._anchors = {}
-            if event.version is not None and tuple(event.version) != (1, 2):
-                self._report("only YAML 1.2 is read", event, "remove the `%YAML` line")
+        elif kind is yaml.DocumentStartEvent:
+            self._begin(event)
+
+    def _begin(self, event: Any) -> None:
+        self._anchors = {}
+        if event.version is not None and tuple(event.version) != (1, 2):
+            self._report("only YAML 1.2 is read", event, "remove the `%YAML` line")
 
     def _open(self, event: Any) -> None:
         self._refuse_tag(event)
