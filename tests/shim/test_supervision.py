@@ -325,3 +325,19 @@ def test_the_client_s_pipes_block_again_when_the_shim_is_gone(household):
     assert os.get_blocking(write_end)
     os.close(read_end)
     os.close(write_end)
+
+
+def test_a_signal_while_the_shim_is_still_loading(household):
+    """At whatever moment it comes once our code runs: no traceback, nothing left."""
+    shims = []
+    for number in range(8):
+        shims.append(household.start())
+        household.guard_of(shims[-1])
+        signal.sigtimedwait([], 0.015 * number)
+        shims[-1].kill(signal.SIGINT)
+    for shim in shims:
+        assert shim.wait() in (128 + signal.SIGINT, -signal.SIGINT)
+        assert b"Traceback" not in shim.err
+    household.wait_empty()
+    for run in {event["run_id"] for event in household.events()}:
+        household.run_end(run)

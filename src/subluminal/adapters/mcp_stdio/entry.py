@@ -68,7 +68,11 @@ def run(words: list[str]) -> int:
         sys.stderr.write(f"error: {options.problem}\nhint: {USAGE}\n")
         return 2
     from subluminal.supervise import Guard, become_subreaper
+    from subluminal.supervise.signals import posix
 
+    if posix.getsignal(posix.SIGINT) is posix.default_int_handler:
+        # Until the loop listens: an end by signal, which the guard sees, and no traceback.
+        posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
     guard = Guard.fork()
     from subluminal.adapters.mcp_stdio.assembly import start

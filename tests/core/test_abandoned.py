@@ -1,0 +1,112 @@
+"""What is said for a process that died without a word: once, and only what is known (D4, D9)."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from subluminal.config.places import Places, places
+from subluminal.contracts.decision import PolicyRef
+from subluminal.contracts.identity import Identity, Source
+from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
+from subluminal.core.abandoned import close_abandoned
+from subluminal.core.attendance import Attendance, attendances, note_attendance
+from subluminal.core.run import Run
+from subluminal.core.runs import journal_dir
+from subluminal.journal import Journal
+from subluminal.state.run_state import RunState
+
+WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
+POLICY = PolicyRef(policy_id="p", policy_version="1", policy_hash="h")
+DEAD = 4_194_303
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Places:
+    return places({"SUB_HOME": str(tmp_path)})
+
+
+def entered(where: Places, shim_id: str, run_id: str = "run") -> Run:
+    """A run as a shim that has just entered it sees it."""
+    source = Source(host_id="h", proc_id="p", shim_id=shim_id)
+    journal = Journal(journal_dir(where, run_id), shim_id, max_bytes=1 << 20, reserve_bytes=0)
+    run = Run(run_id, WHO, source, RunState.open(where.state, run_id), journal)
+    assert run.enter(Mode.OBSERVE, POLICY)
+    note_attendance(where, DEAD, Attendance(run_id, WHO, source))
+    return run
+
+
+def die(run: Run) -> None:
+    """Leaves the run as a killed process does: the file says that it was there."""
+    with run.state.locked():
+        run.state.attach(run.shim_id, DEAD, 1)
+    run.close()
+
+
+def events(where: Places, shim_id: str, run_id: str = "run") -> list[dict[str, object]]:
+    path = Path(journal_dir(where, run_id)) / f"{shim_id}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_run_of_a_dead_process_ends_failed(where: Places) -> None:
+    die(entered(where, "s1"))
+    assert close_abandoned(where, DEAD, "killed") == 1
+    kinds = [event["type"] for event in events(where, "s1")]
+    assert kinds == ["run_start", "shim_health", "run_end"]
+    run = events(where, "s1")[-1]["run"]
+    assert isinstance(run, dict)
+    assert (run["status"], run["reason"]) == ("FAILED", "killed")
+    assert attendances(where, DEAD) == []
+    assert close_abandoned(where, DEAD, "killed") == 0, "once"
+
+
+def test_a_run_with_others_in_it_goes_on(where: Places) -> None:
+    other = entered(where, "s2")
+    die(entered(where, "s1"))
+    assert close_abandoned(where, DEAD, "killed") == 0
+    other.leave()
+    last = events(where, "s2")[-1]
+    assert last["type"] == "run_end"
+    assert last["run"]["status"] == "FAILED"  # type: ignore[index]
+    other.close()
+
+
+def test_a_process_that_died_after_its_last_word_is_left_alone(where: Places) -> None:
+    run = entered(where, "s1")
+    run.leave()
+    run.close()
+    before = events(where, "s1")
+    assert close_abandoned(where, DEAD, "killed") == 0
+    assert events(where, "s1") == before
+
+
+def test_a_run_that_another_shim_ended_meanwhile_did_fail(where: Places) -> None:
+    other = entered(where, "s2")
+    die(entered(where, "s1"))
+    other.leave()
+    other.close()
+    assert events(where, "s2")[-1]["run"]["status"] == "SUCCEEDED"  # type: ignore[index]
+    assert close_abandoned(where, DEAD, "killed") == 1
+    assert events(where, "s1")[-1]["run"]["status"] == "FAILED"  # type: ignore[index]
+
+
+def test_several_runs_and_torn_lines(where: Places) -> None:
+    die(entered(where, "s1", "one"))
+    die(entered(where, "s2", "two"))
+    with open(os.path.join(where.state, "processes", str(DEAD)), "ab") as file:
+        file.write(b'{"run_id":"thr')
+    assert close_abandoned(where, DEAD, "killed") == 2
+
+
+def test_nothing_is_known_of_a_process(where: Places) -> None:
+    assert close_abandoned(where, DEAD, "killed") == 0
+
+
+def test_leaving_twice_says_one_thing(where: Places) -> None:
+    run = entered(where, "s1")
+    run.leave(RunStatus.CANCELLED)
+    run.leave(RunStatus.FAILED)
+    ends = [event["run"] for event in events(where, "s1") if event["type"] == "run_end"]
+    assert [end["status"] for end in ends] == ["CANCELLED"]  # type: ignore[index]
+    run.close()

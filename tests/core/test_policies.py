@@ -1,0 +1,178 @@
+"""Policies without a shim: when a file is looked at, what replaces what, what a run is under."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.shim.household import deny, policy
+
+from subluminal.config.places import Places, places
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core import compile_helper, policy_layer
+from subluminal.core.policies import LOOK_EVERY_MS, Policies
+from subluminal.core.policy_layer import Load
+
+WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Places:
+    (tmp_path / "home").mkdir()
+    return places({"SUB_HOME": str(tmp_path / "home")})
+
+
+@pytest.fixture
+def make(where: Places, tmp_path: Path) -> Callable[..., Policies]:
+    (tmp_path / ".git").mkdir()
+    return lambda explicit=None: Policies(where, WHO, str(tmp_path), explicit)
+
+
+def write(path: str, text: str) -> None:
+    """Old enough that its time can be relied on."""
+    Path(path).parent.mkdir(exist_ok=True)
+    aside = Path(f"{path}.aside")
+    aside.write_text(text)
+    at = time.time_ns() - 10**9
+    os.utime(aside, ns=(at, at))
+    aside.replace(path)
+
+
+def settled(policies: Policies) -> list[Load]:
+    """Looks now, and waits for the compilers."""
+    loads = policies.poll(0, force=True)
+    deadline = time.monotonic() + 20
+    while any(layer._compiling for layer in policies._layers):
+        assert time.monotonic() < deadline
+        loads += policies.poll(0)
+    return loads
+
+
+def hashes(policies: Policies, run_id: str = "run") -> list[str]:
+    return [ref.policy_hash for ref in policies.engine_for(run_id).policies]
+
+
+def test_files_are_looked_at_every_so_often(make: Callable[..., Policies], where: Places) -> None:
+    policies = make()
+    assert policies.poll(0) == []
+    write(where.policy, policy())
+    assert policies.poll(LOOK_EVERY_MS - 1) == []
+    assert not policies.loading
+    policies.poll(LOOK_EVERY_MS)
+    assert policies.loading
+    policies.close()
+    assert not policies.loading
+
+
+def test_an_engine_is_made_anew_only_when_something_changed(
+    make: Callable[..., Policies], where: Places
+) -> None:
+    write(where.policy, policy())
+    policies = make()
+    assert [load.problem for load in settled(policies)] == [""]
+    engine, generation = policies.engine_for("run"), policies.generation
+    assert settled(policies) == []
+    assert policies.engine_for("run") is engine
+    assert policies.generation == generation
+    write(where.policy, policy(deny("rm")))
+    assert len(settled(policies)) == 1
+    assert policies.engine_for("run") is not engine
+    policies.forget("run")
+
+
+def test_touching_a_file_changes_nothing(make: Callable[..., Policies], where: Places) -> None:
+    write(where.policy, policy())
+    policies = make()
+    settled(policies)
+    os.utime(where.policy)
+    assert settled(policies) == []
+
+
+def test_a_file_too_young_to_trust_its_time_is_read_again(
+    make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File times have ticks: two writes within one have the same."""
+    monkeypatch.setattr(policy_layer, "_RACY_NS", 10**12)
+    write(where.policy, policy(deny("aa")))
+    policies = make()
+    settled(policies)
+    stamp = os.stat(where.policy)
+    Path(where.policy).write_text(policy(deny("bb")))
+    os.utime(where.policy, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert len(settled(policies)) == 1
+
+
+def test_wrong_gone_and_back(make: Callable[..., Policies], where: Places) -> None:
+    write(where.policy, policy())
+    policies = make()
+    settled(policies)
+    good = hashes(policies)
+    write(where.policy, "rules: 1\n")
+    [load] = settled(policies)
+    assert load.snapshot is None
+    assert load.problem
+    assert hashes(policies) == good
+    assert policies.refusal is None
+    os.unlink(where.policy)
+    assert settled(policies) == []
+    assert hashes(policies) == good
+    write(where.policy, policy())
+    assert [load.problem for load in settled(policies)] == [""]
+
+
+def test_a_compiler_that_cannot_be_started_is_tried_again(
+    make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    write(where.policy, policy())
+    policies = make()
+    with monkeypatch.context() as patch:
+        patch.setattr(compile_helper, "start", fail)
+        [load] = settled(policies)
+        assert load.problem == "cannot be compiled: resource temporarily unavailable"
+    assert policies.refusal is not None
+    assert [load.problem for load in settled(policies)] == [""]
+    assert policies.refusal is None
+
+
+def test_a_compiler_that_hangs_is_ended(
+    make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_helper, "MAX_SECONDS", 0)
+    write(where.policy, policy())
+    policies = make()
+    loads = settled(policies)
+    assert [load.problem for load in loads] == ["compiling it took longer than 0 s"]
+
+
+def test_two_runs_of_one_process_have_their_own_first_sight(
+    make: Callable[..., Policies], tmp_path: Path
+) -> None:
+    path = str(tmp_path / ".subluminal" / "policy.yaml")
+    write(path, policy(deny("rm")))
+    policies = make()
+    settled(policies)
+    [first] = hashes(policies, "one")
+    write(path, policy())
+    settled(policies)
+    [second] = hashes(policies, "two")
+    assert first != second
+    assert hashes(policies, "one") == [second, first]
+
+
+def test_a_pin_that_this_home_did_not_write_is_not_believed(
+    make: Callable[..., Policies], where: Places, tmp_path: Path
+) -> None:
+    path = str(tmp_path / ".subluminal" / "policy.yaml")
+    write(path, policy(deny("rm")))
+    policies = make()
+    settled(policies)
+    [first] = hashes(policies, "one")
+    (Path(where.state) / "pins" / "one").write_bytes(b"forged\n{}")
+    write(path, policy())
+    settled(policies)
+    assert first in hashes(policies, "one")

@@ -1,0 +1,114 @@
+"""The runs of one process: entered, mended, left (D4)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from subluminal.config.places import Places, encode_name, places
+from subluminal.config.settings import RedactSettings
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Client, Env, RunStatus
+from subluminal.core import runs as module
+from subluminal.core.policies import Policies
+from subluminal.core.previews import Previewer
+from subluminal.core.redaction.redactor import redactor_for
+from subluminal.core.runs import MAX_RUNS, Runs
+
+WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Places:
+    return places({"SUB_HOME": str(tmp_path / "home")})
+
+
+@pytest.fixture
+def runs(where: Places, tmp_path: Path) -> Runs:
+    previewer = Previewer(
+        redactor_for(RedactSettings(), []), record_mode="off", max_bytes=1, full_bytes=1
+    )
+    policies = Policies(where, WHO, str(tmp_path), None)
+    return Runs(where, WHO, policies, previewer, max_journal_bytes=1 << 20)
+
+
+def kinds(where: Places, run_id: str) -> list[str]:
+    directory = Path(where.journal) / encode_name(run_id)
+    lines = [line for path in sorted(directory.iterdir()) for line in path.read_text().splitlines()]
+    return [json.loads(line)["type"] for line in lines]
+
+
+def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, runs: Runs) -> None:
+    runs.tell(lambda run: run.health("spawned"))
+    assert runs.enforcer("a/b") is runs.enforcer("a/b")
+    runs.tell(lambda run: run.health("alive"))
+    runs.enforcer("other")
+    runs.leave_all(None)
+    runs.health("exited")
+    runs.close()
+    expected = ["run_start", "shim_health", "shim_health", "run_end", "shim_health"]
+    assert kinds(where, "a/b") == kinds(where, "other") == expected
+    assert not (Path(where.state) / "processes").exists() or not list(
+        (Path(where.state) / "processes").iterdir()
+    )
+
+
+def test_the_oldest_idle_run_makes_room(where: Places, runs: Runs) -> None:
+    busy = runs.enforcer("run-0")
+    runs.is_busy = lambda enforcer: enforcer is busy
+    for n in range(1, MAX_RUNS + 1):
+        runs.enforcer(f"run-{n}")
+    assert len(runs.all()) == MAX_RUNS
+    assert runs.enforcer("run-0") is busy
+    assert kinds(where, "run-1")[-1] == "run_end"
+    assert kinds(where, "run-2")[-1] != "run_end"
+    runs.leave_all(RunStatus.CANCELLED)
+    runs.close()
+
+
+def test_a_journal_that_cannot_be_opened_is_tried_again(
+    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
+    blocker = Path(where.journal) / "run"
+    blocker.parent.mkdir(parents=True)
+    blocker.write_text("in the way")
+    before = runs.enforcer("run")
+    assert not before.run.health("alive")
+    assert runs.enforcer("run") is before
+    blocker.unlink()
+    after = runs.enforcer("run")
+    assert after is not before
+    assert runs.enforcer("run") is after
+    assert after.run.health("alive")
+    runs.leave_all(None)
+    runs.close()
+    assert kinds(where, "run")[-1] == "run_end"
+
+
+def test_a_state_that_is_damaged_is_tried_again(
+    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
+    sound = runs.enforcer("other").run.state.path
+    damaged = Path(sound).with_name(Path(sound).name.replace("other", "run"))
+    damaged.write_text("damaged")
+    before = runs.enforcer("run")
+    assert not before.run.is_entered
+    damaged.unlink()
+    assert runs.enforcer("run").run.is_entered
+    runs.leave_all(None)
+    runs.close()
+
+
+def test_one_report_per_bug(where: Places, runs: Runs) -> None:
+    runs.enforcer("run")
+    for _ in range(3):
+        try:
+            raise KeyError("x")
+        except KeyError as bug:
+            runs.report_bug(bug)
+    runs.leave_all(None)
+    runs.close()
+    assert len(list(Path(where.reports).iterdir())) == 1
+    assert kinds(where, "run").count("shim_health") == 1
