@@ -27,6 +27,9 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 
 COMMANDS: dict[str, Command | Group] = {
     "run": _command("run an agent as one run", "run"),
+    "tail": _command("live events", "tail"),
+    "query": _command("search calls, runs, hints and tools", "query"),
+    "show": _command("one call or run, whole", "show"),
     "version": _command("what runs here", "version"),
     "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
     "policy": Group(

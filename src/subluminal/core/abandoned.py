@@ -7,11 +7,12 @@ import time
 
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.core.attendance import Attendance, attendances, forget_attendance
+from subluminal.core.attendance import Attendance, attendances, attending, forget_attendance
 from subluminal.core.run import Run, end_run
 from subluminal.core.runs import journal_dir
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
 
 _MAX_JOURNAL_BYTES = 1 << 40
@@ -37,6 +38,36 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
         run.close()
     forget_attendance(places, pid)
     return ended
+
+
+def close_dead(places: Places) -> int:
+    """Closes what any dead process left open, whoever notices first; returns how many runs ended.
+
+    A guard that is just closing the same holds the journal, and is left to it.
+    """
+    return sum(
+        close_abandoned(places, pid, f"process {pid} died without a word")
+        for pid in attending(places)
+        if not _lives(places, pid)
+    )
+
+
+def _lives(places: Places, pid: int) -> bool:
+    """Whether the process that noted its runs is still the one with this pid."""
+    if start_time(pid) is None:
+        return False
+    return any(_takes_part(places, left, pid) for left in attendances(places, pid))
+
+
+def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
+    try:
+        with RunState.open(places.state, left.run_id) as state:
+            return any(
+                shim.shim_id == left.source.shim_id and shim.pid == pid
+                for shim in state.live_shims()
+            )
+    except StateUnusable:
+        return True  # nobody can tell, so nobody is declared dead
 
 
 def _reopened(places: Places, left: Attendance) -> Run | None:

@@ -46,6 +46,15 @@ def forget_attendance(places: Places, pid: int) -> None:
         return  # never noted, or a disk that became read-only
 
 
+def attending(places: Places) -> list[int]:
+    """Returns every process that noted a run and did not take it back, by pid."""
+    try:
+        names = os.listdir(os.path.dirname(_path(places, 0)))
+    except OSError:
+        return []
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
 def attendances(places: Places, pid: int) -> list[Attendance]:
     """Returns the runs that a process was in; a line that is torn was never entered."""
     try:

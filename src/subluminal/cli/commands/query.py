@@ -1,0 +1,93 @@
+"""`sub query`: searches the ledger."""
+
+import json
+import os
+from typing import Any
+
+from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output
+from subluminal.cli.reading.ledger import Ledger, Page, Row, open_ledger
+from subluminal.cli.reading.unknown import told
+from subluminal.cli.screens.lists import (
+    Screen,
+    print_calls,
+    print_hints,
+    print_runs,
+    print_tools,
+)
+from subluminal.cli.screens.width import terminal_width
+from subluminal.clock import now
+from subluminal.config.places import places
+from subluminal.errors import ExitCode, UsageError
+from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS
+from subluminal.ledger.filter_matching import matches
+from subluminal.ledger.filtering import Filter, format_filter
+
+EXAMPLE = """sub query decision:BLOCK since:1d
+sub query runs --status FAILED
+sub query calls --server 'git*' --text "rm -rf" --json"""
+
+_LISTS = {"calls": print_calls, "runs": print_runs, "hints": print_hints, "tools": print_tools}
+_PAGE = 1_000
+"""The most that the ledger gives at once."""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.usage = "sub query [calls|runs|hints|tools] [FILTER…] [OPTION…]"
+    add_filter_arguments(parser, FLAGS)
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows; default 50")
+    parser.add_argument(
+        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a row")
+
+
+def run(args: Args, out: Output) -> int:
+    what = "calls"
+    if args.filter and args.filter[0] in _LISTS:
+        what = args.filter.pop(0)
+    if args.limit < 1:
+        raise UsageError("`--limit` is at least 1")
+    fields = RUN_FIELDS if what == "runs" else CALL_FIELDS
+    wanted = read_filter(args, out, fields)
+    ledger = open_ledger(places(os.environ), out)
+    rows = _tools(ledger, wanted) if what == "tools" else _rows(ledger, what, wanted, args)
+    if what == "calls":
+        rows = [told(row) for row in rows]
+    if args.json:
+        for row in rows:
+            out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+    elif rows:
+        _LISTS[what](Screen(out, terminal_width(), now().wall_ms), rows)
+    else:
+        out.talk(f"no {what}" + (" match" if wanted else " yet; `sub run -- AGENT` records some"))
+    return ExitCode.OK
+
+
+def _rows(ledger: Ledger, what: str, wanted: Filter, args: Args) -> list[Row]:
+    """Pages until there are enough."""
+    ask: Any = getattr(ledger, what)
+    rows: list[Row] = []
+    cursor: str | None = None
+    while len(rows) < args.limit:
+        page = Page(min(_PAGE, args.limit - len(rows)), args.order == "newest", cursor)
+        found = ask(format_filter(wanted), page)
+        rows += found.rows
+        cursor = found.next
+        if cursor is None:
+            break
+    return rows
+
+
+def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:
+    for term in wanted:
+        if term.field not in ("server", "tool"):
+            raise UsageError(
+                f"tools cannot be filtered by `{term.field}`", hint="by `server` and `tool`"
+            )
+    return [
+        row
+        for row in ledger.tools()
+        if matches(wanted, {"server": row["server_name"], "tool": row["tool_name"]})
+    ]

@@ -1,0 +1,95 @@
+"""`sub tail`: live events, with or without ledgerd."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+from subluminal.cli.filters import add_filter_arguments, read_filter
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output
+from subluminal.cli.reading.journals import Event
+from subluminal.cli.reading.live import Live
+from subluminal.cli.reading.passing import Passing
+from subluminal.cli.reading.roll_call import close_what_died
+from subluminal.cli.screens.events import EventLines
+from subluminal.cli.screens.width import terminal_width
+from subluminal.clock import now
+from subluminal.config.places import encode_name, places
+from subluminal.errors import ExitCode
+from subluminal.ledger.filtering import Filter, terms_of
+
+EXAMPLE = """sub tail
+sub tail --decision BLOCK,THROTTLE --server 'git*'
+sub tail --since 1h --no-follow --json"""
+
+_FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since")
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.usage = "sub tail [FILTER…] [OPTION…]"
+    add_filter_arguments(parser, _FLAGS)
+    parser.add_argument(
+        "--no-follow", action="store_true", help="print what the journals hold, and stop"
+    )
+    parser.add_argument("--json", action="store_true", help="print the events themselves")
+
+
+def run(args: Args, out: Output) -> int:
+    wanted = read_filter(args, out)
+    where = places(os.environ)
+    close_what_died(where)
+    since_ms = _since(wanted, follows=not args.no_follow)
+    live = Live(where, since_ms if since_ms is not None else now().wall_ms)
+    show = _Printer(args, out, Passing(wanted))
+    try:
+        if since_ms is not None:
+            show(live.history(_one_run(wanted)))
+        while not args.no_follow:
+            show(live.wait())
+    finally:
+        live.close()
+    return ExitCode.OK
+
+
+def _since(wanted: Filter, *, follows: bool) -> int | None:
+    """Where the past begins that is shown too; None shows none of it."""
+    times = [value for term in terms_of(wanted, "since") for value in term.values]
+    if times:
+        return max(int(value) for value in times)
+    return 0 if terms_of(wanted, "run") or not follows else None
+
+
+def _one_run(wanted: Filter) -> str | None:
+    """The directory of the run that is asked for, if it is one."""
+    terms = [term for term in terms_of(wanted, "run") if not term.negated]
+    if len(terms) != 1 or len(terms[0].values) != 1:
+        return None
+    name = str(terms[0].values[0])
+    return None if any(char in name for char in "*?[") else encode_name(name)
+
+
+class _Printer:
+    """Prints the events that pass."""
+
+    def __init__(self, args: Args, out: Output, passing: Passing) -> None:
+        self._as_json = args.json
+        self._out = out
+        self._passing = passing
+        self._lines = EventLines(out, terminal_width())
+
+    def __call__(self, events: Iterable[Event] | Iterator[Event]) -> None:
+        printed = False
+        for event in events:
+            facts = self._passing.facts(event)
+            if not self._passing.lets_through(event, facts):
+                continue
+            line = self._json(event) if self._as_json else self._lines.line(event, facts)
+            if line is not None:
+                self._out.line(line)
+                printed = True
+        if printed:
+            self._out.data(b"")  # whoever reads along must not wait for a full buffer
+
+    @staticmethod
+    def _json(event: Event) -> str:
+        return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

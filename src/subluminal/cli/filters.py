@@ -1,0 +1,60 @@
+"""The flags that stand for filter terms, shared by `sub tail` and `sub query`."""
+
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.clock import now
+from subluminal.errors import UsageError
+from subluminal.ledger.filter_fields import CALL_FIELDS, Field
+from subluminal.ledger.filter_values import InvalidValue
+from subluminal.ledger.filtering import Filter, InvalidFilter, Term, make_term, parse_filter
+
+FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since", "until")
+
+
+def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None:
+    """Adds the filter itself, and its flags."""
+    parser.add_argument(
+        "filter", nargs="*", help='such as: decision:BLOCK server:git* latency>500 text:"rm -rf"'
+    )
+    metavars = {"since": "AGE|TIME", "until": "AGE|TIME", "text": "WORDS", "run": "ID"}
+    for name in flags:
+        words = CALL_FIELDS[name].words
+        doc = CALL_FIELDS[name].doc + (f": {', '.join(words)}" if words else "")
+        parser.add_argument(f"--{name}", metavar=metavars.get(name, name.upper()), help=doc)
+
+
+def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS) -> Filter:
+    """The filter of a command line. A problem in it is pointed at before it is raised."""
+    now_ms = now().wall_ms
+    terms: list[Term] = []
+    for name in FLAGS:
+        value = getattr(args, name, None)
+        if value is None:
+            continue
+        if name not in fields:
+            raise UsageError(f"`--{name}` means nothing here", hint=f"one of {', '.join(fields)}")
+        try:
+            terms.append(make_term(name, value, now_ms=now_ms, fields=fields))
+        except InvalidValue as problem:
+            raise UsageError(f"`--{name}`: {problem}", hint=problem.hint) from None
+    text = _joined(args.filter)
+    try:
+        return (*terms, *parse_filter(text, now_ms=now_ms, fields=fields))
+    except InvalidFilter as problem:
+        for line in problem.pointed():
+            out.talk("  " + shown(line))
+        raise
+
+
+def _joined(words: list[str]) -> str:
+    """The words as one filter. What a shell unquoted is quoted again: `text:rm -rf` is one word."""
+    return " ".join(_requoted(word) if len(words) > 1 else word for word in words)
+
+
+def _requoted(word: str) -> str:
+    if '"' in word or not any(char.isspace() for char in word):
+        return word
+    field, colon, value = word.partition(":")
+    if colon and field.lstrip("-") in CALL_FIELDS:
+        return f'{field}:"{value}"'
+    return f'"{word}"'

@@ -1,0 +1,105 @@
+"""The ledger as commands see it, by whatever road it can be reached."""
+
+from typing import Any, NamedTuple, Protocol
+
+from subluminal.cli.output import Output
+from subluminal.cli.reading import daemon
+from subluminal.cli.reading.daemon import quoted
+from subluminal.config.places import Places
+
+Row = dict[str, Any]
+
+
+class Page(NamedTuple):
+    """Which part of a list."""
+
+    limit: int
+    newest_first: bool = True
+    cursor: str | None = None
+
+    def parameters(self) -> dict[str, str | int | None]:
+        order = "newest" if self.newest_first else "oldest"
+        return {"limit": self.limit, "order": order, "cursor": self.cursor}
+
+
+class Found(NamedTuple):
+    """Rows, and where the next page begins."""
+
+    rows: list[Row]
+    next: str | None
+
+
+class Ledger(Protocol):
+    """What can be asked. `where` is a filter as text."""
+
+    def calls(self, where: str, page: Page) -> Found: ...
+    def runs(self, where: str, page: Page) -> Found: ...
+    def hints(self, where: str, page: Page) -> Found: ...
+    def tools(self) -> list[Row]: ...
+    def call(self, call_id: str) -> Row | None: ...
+    def run(self, run_id: str) -> Row | None: ...
+
+
+class DaemonLedger:
+    """Asks ledgerd."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def calls(self, where: str, page: Page) -> Found:
+        return self._list("/v1/calls", "calls", where, page)
+
+    def runs(self, where: str, page: Page) -> Found:
+        found = self._list("/v1/scores", "runs", where, page)
+        return Found([{**score.pop("run"), **score} for score in found.rows], found.next)
+
+    def hints(self, where: str, page: Page) -> Found:
+        return self._list("/v1/hints", "hints", where, page)
+
+    def tools(self) -> list[Row]:
+        rows: list[Row] = daemon.get(self._places, "/v1/tools", {})
+        return rows
+
+    def call(self, call_id: str) -> Row | None:
+        found: Row | None = daemon.get(self._places, f"/v1/calls/{quoted(call_id)}", {})
+        return found
+
+    def run(self, run_id: str) -> Row | None:
+        found: Row | None = daemon.get(self._places, f"/v1/runs/{quoted(run_id)}", {})
+        return found
+
+    def _list(self, path: str, name: str, where: str, page: Page) -> Found:
+        answer = daemon.get(self._places, path, {"where": where or None, **page.parameters()})
+        return Found(answer[name], answer["next"])
+
+
+class EmptyLedger:
+    """Nothing was ever recorded here."""
+
+    def calls(self, where: str, page: Page) -> Found:
+        return Found([], None)
+
+    runs = hints = calls
+
+    def tools(self) -> list[Row]:
+        return []
+
+    def call(self, call_id: str) -> Row | None:
+        return None
+
+    def run(self, run_id: str) -> Row | None:
+        return None
+
+
+def open_ledger(places: Places, out: Output) -> Ledger:
+    """The quickest road there is; what was journalled before this call can be found on it."""
+    from subluminal.cli.reading.roll_call import close_what_died
+
+    close_what_died(places)
+    try:
+        daemon.get(places, "/v1/status", {})
+    except daemon.NotRunning:
+        from subluminal.cli.reading.unattended import open_without_daemon
+
+        return open_without_daemon(places, out)
+    return DaemonLedger(places)

@@ -1,0 +1,116 @@
+"""The smallest pieces of a screen: decisions, times, durations, ids, sizes."""
+
+from subluminal.cli.output import shown
+from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
+from subluminal.ledger.filter_fields import RUNNING, UNKNOWN
+
+NOTHING = "-"
+
+_DECISIONS: dict[str, tuple[str, str]] = {
+    Action.ALLOW: ("ALLOW", "green"),
+    Action.THROTTLE: ("THROTTLE", "yellow"),
+    Action.REJECT_WITH_HINT: ("HINT", "cyan"),
+    Action.BLOCK: ("BLOCK", "red"),
+    Action.TERMINATE_RUN: ("TERMINATE", "magenta"),
+}
+_STATUS_COLOURS: dict[str, str] = {
+    Status.ERROR: "red",
+    Status.TIMEOUT: "red",
+    Status.CANCELLED: "yellow",
+    UNKNOWN: "magenta",
+    RunStatus.FAILED: "red",
+    RunStatus.TERMINATED: "magenta",
+    RunStatus.SUCCEEDED: "green",
+    RUNNING: "blue",
+}
+_SEVERITY_COLOURS: dict[str, str] = {Severity.WARN: "yellow", Severity.CRITICAL: "red"}
+_AGES = ((604_800_000, "w"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
+
+
+class Cell(str):
+    """Text of one cell, safe to print, and the colour it gets on a terminal."""
+
+    colour: str
+
+    def __new__(cls, text: object = NOTHING, colour: str = "") -> "Cell":
+        made = super().__new__(cls, shown(str(text)))
+        made.colour = colour
+        return made
+
+
+def decision(action: str | None, would_be: str | None = None) -> Cell:
+    """A decision in one word; what observe mode would have done has a question mark."""
+    if would_be:
+        word, colour = _DECISIONS.get(would_be, (would_be, ""))
+        return Cell(f"{word}?", colour)
+    if not action:
+        return Cell()
+    word, colour = _DECISIONS.get(action, (action, ""))
+    return Cell(word, colour)
+
+
+def status(word: str | None) -> Cell:
+    """How something ended."""
+    return Cell(word or NOTHING, _STATUS_COLOURS.get(word or "", ""))
+
+
+def severity(word: str | None) -> Cell:
+    return Cell(word or NOTHING, _SEVERITY_COLOURS.get(word or "", ""))
+
+
+def moment(ts: str | None, now_ms: int | None) -> Cell:
+    """A time: how long ago on a terminal, else as it was written."""
+    if not ts:
+        return Cell()
+    if now_ms is None:
+        return Cell(ts)
+    return Cell(age(now_ms - milliseconds(ts)), "dim")
+
+
+def age(ms: int) -> str:
+    """How long ago, in its largest unit."""
+    for size, unit in _AGES:
+        if ms >= size:
+            return f"{ms // size}{unit}"
+    return "now"
+
+
+def duration(ms: int | None) -> Cell:
+    """A length of time in at most five characters, up to a day."""
+    if ms is None:
+        return Cell()
+    if ms < 1_000:
+        return Cell(f"{ms}ms")
+    if ms < 60_000:
+        return Cell(f"{ms / 1_000:.1f}s")
+    minutes, seconds = divmod(ms // 1_000, 60)
+    if minutes < 60:
+        return Cell(f"{minutes}m{seconds:02}")
+    return Cell(f"{minutes // 60}h{minutes % 60:02}")
+
+
+def size(count: int | None) -> str:
+    """Bytes for people."""
+    if count is None:
+        return NOTHING
+    for limit, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= limit:
+            return f"{count / limit:.1f} {unit}"
+    return f"{count} B"
+
+
+def short_id(name: str) -> str:
+    """The end of an id, which differs; `sub show` takes it. Names that people chose stay whole."""
+    return name if len(name) <= 12 else name[-8:]
+
+
+def milliseconds(ts: str) -> int:
+    """An RFC 3339 time in UTC as milliseconds. Not `datetime`: it costs more than the table."""
+    year, month, day = int(ts[:4]), int(ts[5:7]), int(ts[8:10])
+    # Days from civil, by Howard Hinnant: years begin in March.
+    y = year - (month <= 2)
+    era, of_era = divmod(y, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    seconds = int(ts[11:13]) * 3600 + int(ts[14:16]) * 60 + int(ts[17:19])
+    return (days * 86_400 + seconds) * 1000 + int((ts[20:23] if ts[19:20] == "." else "") or 0)

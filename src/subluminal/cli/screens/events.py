@@ -1,0 +1,132 @@
+"""One line an event, for `sub tail`. What says nothing new to a person has no line."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from subluminal.cli.output import Output
+from subluminal.cli.screens import cells
+from subluminal.cli.screens.cells import Cell
+from subluminal.cli.screens.tables import cells as places_of
+from subluminal.cli.screens.tables import cut
+from subluminal.contracts.vocabulary import Action, EventType
+
+_TELLING_STATES = ("killed", "degraded", "failed")
+_WORD = 9
+"""as wide as the longest decision"""
+
+
+Event = dict[str, Any]
+Facts = dict[str, Any]
+Told = tuple[Cell, str] | None
+
+
+class EventLines:
+    """Turns events into lines of one terminal or pipe."""
+
+    def __init__(self, out: Output, width: int) -> None:
+        self._out = out
+        self._width = width if out.out_is_terminal else None
+
+    def line(self, event: Event, facts: Facts) -> str | None:
+        """The line of an event; `facts` is what is known of its call."""
+        told = _tell(event, facts)
+        if told is None:
+            return None
+        word, text = told
+        run = str(event.get("run_id", ""))
+        head = f"{self._time(event['ts'])}  {Cell(self._id(run))}  "
+        padding = " " * max(0, _WORD - len(word))
+        room = 10_000 if self._width is None else self._width - places_of(head) - _WORD - 2
+        painted = self._out.paint(word, word.colour) if word.colour else str(word)
+        return f"{head}{painted}{padding}  {cut(Cell(text), max(8, room))}"
+
+    def _id(self, run: str) -> str:
+        return run if self._width is None else f"{cells.short_id(run):<8}"
+
+    def _time(self, ts: str) -> str:
+        if self._width is None:
+            return ts
+        local = time.localtime(cells.milliseconds(ts) // 1000)
+        return f"{local.tm_hour:02}:{local.tm_min:02}:{local.tm_sec:02}"
+
+
+def _tell(event: Event, facts: Facts) -> Told:
+    tell = _TELLERS.get(event["type"])
+    return tell(event, facts) if tell else None
+
+
+def _decision(event: Event, facts: Facts) -> Told:
+    decision = event["decision"]
+    would_be = (decision.get("would_be") or {}).get("action")
+    tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
+    if decision["action"] == Action.ALLOW and not would_be:
+        return cells.decision(decision["action"]), f"{tool}  {facts.get('text', '')}"
+    why = decision.get("rule_id") or decision["explain"]["reason_code"]
+    summary = decision["explain"]["summary"]
+    hint = (decision.get("hint") or {}).get("hint_text")
+    told = hint if hint and hint != summary else summary
+    return cells.decision(decision["action"], would_be), f"{tool}  {why}: {told}"
+
+
+def _end(event: Event, facts: Facts) -> Told:
+    if facts.get("decision") not in (None, Action.ALLOW):
+        return None  # the line of its decision said it all
+    tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
+    message = (event.get("error") or {}).get("message", "")
+    took = cells.duration(event["latency_ms"])
+    return cells.status(event["status"]), f"{tool}  {took}  {message}".rstrip()
+
+
+def _run_start(event: Event, _facts: Facts) -> Told:
+    run = event["run"]
+    policy = run["policy"]
+    named = "no policy" if policy["policy_id"] == "none" else f"policy {policy['policy_id']}"
+    text = f"run of {event['agent_id']} ({event['client']}), {run['mode']}, {named}"
+    return Cell("START", "blue"), text
+
+
+def _run_end(event: Event, _facts: Facts) -> Told:
+    run = event["run"]
+    totals = run["summary"]
+    text = (
+        f"{totals['calls_total']} calls, {totals['calls_blocked']} refused, "
+        f"{totals['calls_throttled']} throttled, {cells.duration(totals['duration_ms'])}"
+    )
+    reason = f": {run['reason']}" if run.get("reason") else ""
+    return cells.status(run["status"]), text + reason
+
+
+def _health(event: Event, _facts: Facts) -> Told:
+    health = event["health"]
+    if health["state"] not in _TELLING_STATES:
+        return None
+    lost = f"{health['events_lost']} events lost" if health.get("events_lost") else ""
+    return Cell(health["state"], "yellow"), str(health.get("detail") or lost)
+
+
+def _policy(event: Event, _facts: Facts) -> Told:
+    load = event["load"]
+    if load["ok"]:
+        policy = event.get("policy") or {}
+        text = f"{policy.get('policy_id')} {policy.get('policy_version')} ({load['layer']})"
+        return Cell("POLICY", "blue"), text
+    return Cell("POLICY", "red"), f"refused ({load['layer']}): {load.get('problem', '')}"
+
+
+def _injection(event: Event, _facts: Facts) -> Told:
+    injection = event["injection"]
+    if injection["success"]:
+        return None
+    return Cell("SECRET", "red"), f"{injection['inject_as']} could not be given to the server"
+
+
+_TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
+    EventType.TOOL_CALL_DECISION: _decision,
+    EventType.TOOL_CALL_END: _end,
+    EventType.RUN_START: _run_start,
+    EventType.RUN_END: _run_end,
+    EventType.SHIM_HEALTH: _health,
+    EventType.POLICY_LOADED: _policy,
+    EventType.SECRET_INJECTION: _injection,
+}

@@ -1,0 +1,155 @@
+"""The lists of `sub query`: calls, runs, hints and tools, a row each."""
+
+from typing import Any
+
+from subluminal.cli.output import Output
+from subluminal.cli.screens import cells
+from subluminal.cli.screens.cells import Cell
+from subluminal.cli.screens.tables import Column, print_table
+from subluminal.contracts.vocabulary import Action
+from subluminal.ledger.filter_fields import RUNNING
+
+Row = dict[str, Any]
+
+_WHEN = Column("WHEN", right=True)
+_MARKS = {
+    Action.BLOCK: "B",
+    Action.REJECT_WITH_HINT: "H",
+    Action.THROTTLE: "T",
+    Action.TERMINATE_RUN: "X",
+}
+
+
+class Screen:
+    """How wide it is, and what time it is there; both None in a pipe."""
+
+    def __init__(self, out: Output, width: int, now_ms: int) -> None:
+        self.out = out
+        self.width = width if out.out_is_terminal else None
+        self.now_ms = now_ms if out.out_is_terminal else None
+
+    def id(self, name: str) -> Cell:
+        """A name to copy: whole in a pipe."""
+        return Cell(name if self.width is None else cells.short_id(name))
+
+    def time(self, ts: str | None) -> Cell:
+        return cells.moment(ts, self.now_ms)
+
+    def table(self, columns: list[Column], rows: list[list[Cell]]) -> None:
+        print_table(self.out, columns, rows, self.width)
+
+
+def print_calls(screen: Screen, rows: list[Row]) -> None:
+    """One line a call."""
+    columns = [
+        _WHEN,
+        Column("CALL"),
+        Column("RUN", shrinks_to=4),
+        Column("DECISION"),
+        Column("TOOL", shrinks_to=12),
+        Column("STATUS"),
+        Column("TIME", right=True),
+        Column("WHY", shrinks_to=8),
+    ]
+    screen.table(columns, [_call(screen, row) for row in rows])
+
+
+def _call(screen: Screen, row: Row) -> list[Cell]:
+    # A refused call ends as it was decided: that needs no second telling.
+    is_refused = row["decision"] not in (None, Action.ALLOW)
+    return [
+        screen.time(row["ts"]),
+        screen.id(row["call_id"]),
+        screen.id(row["run_id"]),
+        cells.decision(row["decision"], row["would_be"]),
+        Cell(f"{row['server_name']}/{row['tool_name']}"),
+        cells.status(None if is_refused else row["status"]),
+        Cell() if is_refused else cells.duration(row["latency_ms"]),
+        Cell(row["rule_id"] or row["reason_code"] or cells.NOTHING),
+    ]
+
+
+def print_runs(screen: Screen, rows: list[Row]) -> None:
+    """The scoreboard."""
+    columns = [
+        _WHEN,
+        Column("RUN"),
+        Column("STATUS"),
+        Column("AGENT", shrinks_to=8),
+        Column("CLIENT", shrinks_to=6),
+        Column("CALLS", right=True),
+        Column("REFUSED"),
+        Column("ERR", right=True),
+        Column("WORST"),
+        Column("TIME", right=True),
+    ]
+    screen.table(columns, [_run(screen, row) for row in rows])
+
+
+def _run(screen: Screen, row: Row) -> list[Cell]:
+    counts = row["decisions"]
+    refused = [f"{counts[action]}{mark}" for action, mark in _MARKS.items() if counts.get(action)]
+    errors = row["errors"] + row["unknown"]
+    return [
+        screen.time(row["started_at"]),
+        screen.id(row["run_id"]),
+        cells.status(row["status"] or RUNNING),
+        Cell(row["agent_id"]),
+        Cell(row["client"]),
+        Cell(row["calls"]),
+        Cell(" ".join(refused) or cells.NOTHING, "yellow" if refused else ""),
+        Cell(errors or cells.NOTHING, "red" if errors else ""),
+        cells.severity(row["worst_severity"]),
+        cells.duration(row["duration_ms"]),
+    ]
+
+
+def print_hints(screen: Screen, rows: list[Row]) -> None:
+    """What agents were told, and what they made of it."""
+    columns = [
+        _WHEN,
+        Column("CALL"),
+        Column("RULE", shrinks_to=8),
+        Column("KIND"),
+        Column("OUTCOME"),
+        Column("HINT", shrinks_to=16),
+    ]
+    colours = {"followed": "green", "gave_up": "red", "retried": "yellow"}
+    screen.table(
+        columns,
+        [
+            [
+                screen.time(row["created_at"]),
+                screen.id(row["call_id"]),
+                Cell(row["rule_id"] or cells.NOTHING),
+                Cell(row["hint_kind"]),
+                Cell(row["outcome"], colours.get(row["outcome"], "")),
+                Cell(row["hint_text"]),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def print_tools(screen: Screen, rows: list[Row]) -> None:
+    """Every tool, and how often it was called."""
+    columns = [
+        Column("SERVER", shrinks_to=12),
+        Column("TOOL", shrinks_to=12),
+        Column("CALLS", right=True),
+        Column("REFUSED", right=True),
+        Column("ERRORS", right=True),
+    ]
+    screen.table(
+        columns,
+        [
+            [
+                Cell(row["server_name"]),
+                Cell(row["tool_name"]),
+                Cell(row["calls"]),
+                Cell(row["refused"], "yellow" if row["refused"] else ""),
+                Cell(row["errors"], "red" if row["errors"] else ""),
+            ]
+            for row in rows
+        ],
+    )
