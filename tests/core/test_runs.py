@@ -7,13 +7,15 @@ import pytest
 
 from subluminal.config.places import Places, encode_name, places
 from subluminal.config.settings import RedactSettings
+from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Client, Env, RunStatus
+from subluminal.contracts.vocabulary import Client, Env, ReasonCode, RunStatus, Transport
 from subluminal.core import runs as module
 from subluminal.core.policies import Policies
 from subluminal.core.previews import Previewer
 from subluminal.core.redaction.redactor import redactor_for
 from subluminal.core.runs import MAX_RUNS, Runs
+from subluminal.state.errors import StateUnusable
 
 WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
 
@@ -112,3 +114,30 @@ def test_one_report_per_bug(where: Places, runs: Runs) -> None:
     runs.close()
     assert len(list(Path(where.reports).iterdir())) == 1
     assert kinds(where, "run").count("shim_health") == 1
+
+
+def test_a_state_that_breaks_while_deciding_is_no_bug(
+    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that a full disk does not let grow: decision_on_error, and no report."""
+
+    def break_down() -> int:
+        raise StateUnusable("state", "no space left on device")
+
+    enforcer = runs.enforcer("run")
+    monkeypatch.setattr(enforcer.run.state, "take_seq", break_down)
+    call = ToolCall(
+        server_name="s",
+        tool_name="t",
+        args={},
+        args_hash="0" * 64,
+        bytes_in=1,
+        transport=Transport.MCP_STDIO,
+    )
+    ruling = enforcer.begin(call, b"{}")
+    assert ruling.decision.reason_code == ReasonCode.EVALUATION_ERROR
+    assert ruling.is_allowed, "no policy: observed"
+    enforcer.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, "two ways")
+    runs.leave_all(None)
+    runs.close()
+    assert not Path(where.reports).exists()

@@ -20,7 +20,7 @@ from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.run import Run
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
-from subluminal.state.errors import StateBusy
+from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
@@ -60,7 +60,7 @@ class Enforcer:
             with self._state.locked():
                 seq = self._state.take_seq()
                 evaluation = self._decide(asked, wall_ns // 1_000_000, mono_ns // 1_000_000)
-        except (StateBusy, CountersFull) as error:
+        except (StateBusy, StateUnusable, CountersFull) as error:
             evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
         except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
             self.on_bug(bug)
@@ -101,7 +101,7 @@ class Enforcer:
             with self._state.locked():
                 seq = self._state.take_seq()
                 self._state.count(_TOTALS[evaluation.decision.action])
-        except StateBusy:
+        except (StateBusy, StateUnusable):
             pass  # it is recorded below all the same
         return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, None)
 
@@ -202,7 +202,7 @@ class Enforcer:
                 )
                 if updates:
                     self._state.counters.write(updates)
-        except (StateBusy, CountersFull):
+        except (StateBusy, StateUnusable, CountersFull):
             # The call is over and was recorded; a window that misses one entry is all it costs.
             return
 
