@@ -33,7 +33,8 @@ def install() -> Path:
 
 
 def _once(target: Path, locks: list[Path], make: Callable[[Path], None]) -> None:
-    wanted = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
+    files = [Path(__file__), *locks]
+    wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     stamp = target / ".installed"
     if stamp.exists() and stamp.read_text() == wanted:
         return
@@ -48,7 +49,7 @@ def _venv_maker(requirements: Path) -> Callable[[Path], None]:
     def make(target: Path) -> None:
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(target)])
         python = str(target / "bin" / "python")
-        install = [uv, "pip", "install", "--quiet", "--python", python]
+        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
         _run([*install, "--require-hashes", "-r", str(requirements)])
 
     return make
