@@ -59,7 +59,8 @@ bench: setup
 
 ## make torture  kill -9 at random points, at full length (minutes)
 torture: setup
-	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture
+	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture \
+	  tests/adapters/test_payloads.py
 
 ## make schema   schema/*.json from the contracts
 schema: setup
@@ -76,10 +77,10 @@ format: setup
 
 ## make lock     requirements/*.txt from requirements/*.in, with hashes
 lock: setup
-	for name in bootstrap dev; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	for name in bootstrap dev mcp1 mcp2; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 
 ## make clean    what make setup made
 clean:
-	rm -rf $(VENV) .venv-3.* .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .work .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
