@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
 
+from subluminal.canonical import digest
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 POLICIES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if ".cases." not in path.name]
 
@@ -304,11 +306,25 @@ def test_diff_as_markdown_and_json(sub, write):
         assert row["changes"][0]["rule_id"] == "deny"
 
 
-def test_diff_refuses_a_snapshot(sub, write):
-    sub("compile", write("p.json", rule("deny")), "-o", "s.json")
-    answer = sub("diff", "p.json", "s.json")
-    assert answer.code == 2
-    assert answer.err.startswith("error: s.json: this is a compiled snapshot, not a bundle\nhint: ")
+def test_diff_takes_snapshots(sub, write):
+    sub(
+        "compile",
+        write("p.json", rule("deny", match=tools("a?b", "c*", "*d", "[e]", "f"))),
+        "-o",
+        "s.json",
+    )
+    assert sub("diff", "p.json", "s.json").out == "`p` `1`: no changes\n"
+    assert sub("diff", "s.json", "s.json").out == "`p` `1`: no changes\n"
+    assert "removed (deny)" in sub("diff", "s.json", write("q.json")).out
+
+
+def test_a_forged_snapshot_is_refused_by_every_command(sub, tmp_path):
+    forged = {"format": 1, "policy_id": "p", "version": "1", "mode": "guardrails", "rules": [{}]}
+    forged["policy_hash"] = digest(forged)
+    (tmp_path / "s.json").write_text(json.dumps(forged))
+    for words in COMMANDS.values():
+        answer = sub(*[word.replace("FILE", "s.json") for word in words])
+        assert answer.code in (1, 2)
 
 
 # every command

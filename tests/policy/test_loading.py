@@ -1,5 +1,8 @@
 """Bundles from text: all problems at once, with places; a broken one is never half-applied."""
 
+import subprocess
+import sys
+
 import msgspec
 import pytest
 from tests.policy.bundles import plain, rule, text
@@ -128,3 +131,14 @@ def test_a_file_of_nothing_but_mistakes_is_given_up_early():
 def test_unknown_fields_are_bounded(value):
     (problem,) = problems_of(msgspec.json.encode(value))
     assert "2001 fields; at most 2000 are read" in problem.message
+
+
+def test_what_decides_does_not_load_what_reads():
+    """D16: the shim imports no YAML."""
+    code = (
+        "import sys, subluminal.policy.evaluation, subluminal.policy.snapshot\n"
+        "import subluminal.policy.compiling, subluminal.policy.counters\n"
+        "print([name for name in sys.modules if name.split('.')[0] == 'yaml'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

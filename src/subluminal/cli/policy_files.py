@@ -5,9 +5,11 @@ import sys
 from typing import NamedTuple
 
 from subluminal.canonical import AmbiguousJSON, parse
+from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.decompiling import read_snapshot
 from subluminal.policy.loading import LoadedBundle, parse_bundle
 from subluminal.policy.snapshot import Snapshot
 
@@ -18,6 +20,8 @@ class Policy(NamedTuple):
     """A policy that can be asked. `loaded` is None where only its snapshot is there."""
 
     snapshot: Snapshot
+    bundle: Bundle
+    """as written, or as it can be told from a snapshot"""
     loaded: LoadedBundle | None
 
 
@@ -42,31 +46,21 @@ def shown_name(path: str) -> str:
     return "<stdin>" if path == STDIN else path
 
 
-def load_bundle(path: str) -> LoadedBundle:
-    """Loads a bundle from a file, and refuses a snapshot: much of what was written is not in it."""
-    data = read_file(path)
-    if is_snapshot(data):
-        hint = "give the bundle that it was compiled from"
-        message = "this is a compiled snapshot, not a bundle"
-        raise InvalidInput([Problem(message, shown_name(path), hint=hint)])
-    return parse_bundle(data, shown_name(path))
-
-
 def load_policy(path: str) -> Policy:
     """Loads a bundle and compiles it, or loads a snapshot as it is."""
-    data = read_file(path)
-    if is_snapshot(data):
-        return Policy(snapshot_of(data, path), None)
-    loaded = parse_bundle(data, shown_name(path))
-    return Policy(compile_bundle(loaded.bundle), loaded)
+    return policy_in(read_file(path), shown_name(path))
 
 
-def snapshot_of(data: bytes, path: str) -> Snapshot:
-    """Reads a compiled snapshot, and names its file where it is damaged."""
+def policy_in(data: bytes, file: str) -> Policy:
+    """Loads a policy from the bytes of a file, or raises InvalidInput with every problem."""
+    if not is_snapshot(data):
+        loaded = parse_bundle(data, file)
+        return Policy(compile_bundle(loaded.bundle), loaded.bundle, loaded)
     try:
-        return Snapshot.from_json(data)
+        snapshot, bundle = read_snapshot(data)
     except SubluminalError as error:
-        raise InvalidInput([Problem(str(error), shown_name(path), hint=error.hint)]) from None
+        raise InvalidInput([Problem(str(error), file, hint=error.hint)]) from None
+    return Policy(snapshot, bundle, None)
 
 
 def is_snapshot(data: bytes) -> bool:

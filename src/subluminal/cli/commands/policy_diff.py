@@ -2,9 +2,11 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import load_bundle
+from subluminal.cli.policy_files import Policy, load_policy
+from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Severity
 from subluminal.errors import ExitCode
+from subluminal.policy.decompiling import bundle_of
 from subluminal.policy.diff.report import as_markdown, as_text, report
 from subluminal.policy.diffing import diff
 
@@ -13,8 +15,8 @@ sub policy diff main.yaml policy.yaml --fail-on critical --format markdown"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the bundle as it was")
-    parser.add_argument("new", metavar="NEW", help="the bundle as it is to be")
+    parser.add_argument("old", metavar="OLD", help="the policy as it was; `-` reads stdin")
+    parser.add_argument("new", metavar="NEW", help="the policy as it is to be")
     parser.add_argument(
         "--fail-on",
         choices=[severity.value for severity in Severity],
@@ -25,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    old, new = load_bundle(args.old).bundle, load_bundle(args.new).bundle
+    old, new = _comparable(load_policy(args.old), load_policy(args.new))
     found = report(old, new, diff(old, new))
     if args.json or args.format == "json":
         out.json(found)
@@ -33,6 +35,13 @@ def run(args: Args, out: Output) -> int:
         for line in as_markdown(found) if args.format == "markdown" else as_text(found):
             out.line(shown(line))
     return ExitCode.NO if _fails(found.severity, args.fail_on) else ExitCode.OK
+
+
+def _comparable(old: Policy, new: Policy) -> tuple[Bundle, Bundle]:
+    """Two bundles in the same words: a snapshot no longer has those of its author."""
+    if old.loaded is not None and new.loaded is not None:
+        return old.bundle, new.bundle
+    return bundle_of(old.snapshot), bundle_of(new.snapshot)
 
 
 def _fails(severity: Severity | None, fail_on: str | None) -> bool:

@@ -2,10 +2,9 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import is_snapshot, read_file, shown_name, snapshot_of
+from subluminal.cli.policy_files import policy_in, read_file, shown_name
 from subluminal.errors import ExitCode, InvalidInput, Problem
 from subluminal.policy.linting import WARNING, lint
-from subluminal.policy.loading import parse_bundle
 
 EXAMPLE = """sub policy lint policy.yaml
 sub policy lint --strict policies/*.yaml"""
@@ -36,12 +35,10 @@ def run(args: Args, out: Output) -> int:
 def _problems(path: str) -> list[Problem]:
     data = read_file(path)
     try:
-        if is_snapshot(data):
-            snapshot_of(data, path)
-            return []
-        return lint(parse_bundle(data, shown_name(path)))
+        loaded = policy_in(data, shown_name(path)).loaded
     except InvalidInput as error:
         return list(error.problems)
+    return [] if loaded is None else lint(loaded)
 
 
 def _print(problem: Problem, out: Output) -> None:

@@ -60,7 +60,7 @@ class _Tester:
 
     def _policy(self, layer: Layer, source: Any, path: str) -> tuple[Layer, str, Policy]:
         if not isinstance(source, str):
-            policy = Policy(compile_bundle(source.bundle), source)
+            policy = Policy(compile_bundle(source.bundle), source.bundle, source)
             return layer, f"{source.file}:{source.node.place.line}", policy
         base = "" if path == STDIN else os.path.dirname(path)
         found = os.path.join(base, source)
