@@ -111,6 +111,7 @@ def test_corrupt_lines_are_quarantined_with_their_place(home: Home) -> None:
     path = Path(producer.journal.path)
     good = path.stat().st_size
     huge = home.lines()[0].replace(b'"bytes_in":', b'"bytes_in":99999999999999999999999')
+    huge = huge.replace(b'"n":1,', b'"n":4,')
     bad = [
         b"\x00\xff binary",
         b'{"type":"tool_call_start"}',
@@ -128,8 +129,9 @@ def test_corrupt_lines_are_quarantined_with_their_place(home: Home) -> None:
     found = home.rows("SELECT origin, offset, reason FROM quarantine ORDER BY offset")
     assert len(found) == len(bad)
     assert found[0][:2] == (os.path.join("run", "shim.jsonl"), good)
-    assert [str(row[2])[:8] for row in found].count("no event") == 5
+    assert [str(row[2])[:8] for row in found].count("no event") == 6
     assert "out of range" in str(found[3][2])
+    assert "out of range" in str(found[6][2])
     assert home.verify().quarantined == len(bad)
     home.store.connection.execute("DELETE FROM journal_offsets")
     home.restart()

@@ -8,13 +8,10 @@ from the journal or from the ledger, and the chain still holds.
 from hashlib import sha256
 
 # Preview texts are the last member of their object and so of the line (contracts.events).
-_ARGS_EVENT, _ARGS = b'{"type":"tool_call_start"', b'","args_preview":"'
-_RESULT_EVENT, _RESULT = b'{"type":"tool_call_end"', b'","result_preview":"'
-_TAIL = b'"}}}'
+_ARGS_EVENT, _ARGS, _ARGS_TAIL = b'{"type":"tool_call_start"', b'","args_preview":"', b'"}}}'
+_RESULT_EVENT, _RESULT, _RESULT_TAIL = b'{"type":"tool_call_end"', b'","result_preview":"', b'"}}'
 _HASH = b',"hash":"'
 _HASH_BYTES = len(_HASH) + 64
-_BACKSLASH = b"\\\\"
-_QUOTE = b'\\"'
 
 
 def seed(shim_id: str) -> bytes:
@@ -33,32 +30,38 @@ def chained_form(line: bytes) -> bytes:
     Idempotent. A text without its hash is not droppable: nothing would commit to it.
     """
     place = preview_place(line)
-    if place is None:
-        # `sub secrets scan --rewrite` drops a text in place: spaces make up for it at the end.
-        return line.rstrip(b" ")
-    start, end = place
-    return line[:start] + line[end:]
+    return line if place is None else line[: place[0]] + line[place[1] :]
 
 
 def preview_place(line: bytes) -> tuple[int, int] | None:
     """Where a droppable preview member begins (at its comma) and ends; None if there is none."""
     if line.startswith(_ARGS_EVENT):
-        marker, tail_bytes = _ARGS, 4
+        marker, tail = _ARGS, _ARGS_TAIL
     elif line.startswith(_RESULT_EVENT):
-        marker, tail_bytes = _RESULT, 3
+        marker, tail = _RESULT, _RESULT_TAIL
     else:
         return None
-    at = line.rfind(marker)
-    if at < _HASH_BYTES or not line.startswith(_HASH, at - _HASH_BYTES):
-        return None
-    text = line[at + len(marker) : -tail_bytes]
-    if line[-tail_bytes:] != _TAIL[:tail_bytes] or b'"' in text.replace(_BACKSLASH, b"").replace(
-        _QUOTE, b""
-    ):
-        # The names stood in someone's labels, and the preview itself has no text. (Without
-        # escaped backslashes, a backslash before a quote escapes it; no other quote may be inside.)
-        return None
-    return at + 1, len(line) - tail_bytes + 1
+    end = len(line) - len(tail)
+    at = line.find(marker)
+    while at >= 0:
+        start = at + len(marker)
+        if (
+            line.endswith(tail, start)
+            and line.startswith(_HASH, max(0, at - _HASH_BYTES))
+            and _is_one_string(line[start:end])
+        ):
+            return at + 1, end + 1
+        # These names stood in someone's labels.
+        at = line.find(marker, start)
+    return None
+
+
+def _is_one_string(inside: bytes) -> bool:
+    """Whether no quote ends the JSON string before its last one."""
+    if b"\\" not in inside:
+        return b'"' not in inside
+    # Escaped backslashes first: what is left of a backslash before a quote then escapes it.
+    return b'"' not in inside.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def with_text(form: bytes, text_json: bytes) -> bytes:

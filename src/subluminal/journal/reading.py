@@ -93,7 +93,7 @@ class Follower:
             data = os.pread(self._fd, room, self.offset)
             end = data.rfind(b"\n")
             if end >= 0:
-                return self._take(data[:end])
+                return self._take(data, end)
             if len(data) > self._max_line_bytes:
                 self._scanned = self.offset + len(data)
                 return self._skip_overlong()
@@ -109,10 +109,17 @@ class Follower:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _take(self, data: bytes) -> Lines:
-        start = self.offset
-        self.offset = self._scanned = start + len(data) + 1
-        return Lines(start, data.split(b"\n"), self.offset)
+    def _take(self, data: bytes, end: int) -> Lines:
+        lines = []
+        start = 0
+        # Not split(): it looks at every byte, where find() leaps from newline to newline.
+        while start <= end:
+            newline = data.find(b"\n", start)
+            lines.append(data[start:newline])
+            start = newline + 1
+        offset = self.offset
+        self.offset = self._scanned = offset + start
+        return Lines(offset, lines, self.offset)
 
     def _skip_overlong(self) -> Overlong | None:
         """Looks for the end of a line that is too long, a piece at a time."""

@@ -7,7 +7,6 @@ look up a call that an earlier batch began.
 from collections.abc import Callable
 
 import apsw
-import msgspec
 from msgspec import UNSET, Struct, field
 
 from subluminal.contracts.events import (
@@ -88,17 +87,19 @@ class Folder:
         }
 
     def fold(self, event: Event, shim: int, n: int, at_ms: int) -> None:
-        """Adds one event to the batch."""
-        run = self.batch.runs.get(event.run_id)
-        if run is None:
-            self.batch.runs[event.run_id] = RunDelta(event, at_ms, at_ms)
-        elif at_ms > run.last_ms:
-            run.last_ms = at_ms
-        elif at_ms < run.first_ms:
-            run.first_ms = at_ms
+        """Adds one event to the batch. Raises ValueError if a row cannot hold it."""
         fold = self._folds.get(type(event))
         if fold is not None:
             fold(event, shim, n, at_ms)
+
+    def see_run(self, event: Event, at_ms: int) -> None:
+        """Notes that a run is alive. Must come before the run's events are folded."""
+        run = self.batch.runs.get(event.run_id)
+        if run is None:
+            self.batch.runs[event.run_id] = RunDelta(event, at_ms, at_ms)
+        else:
+            run.last_ms = max(run.last_ms, at_ms)
+            run.first_ms = min(run.first_ms, at_ms)
 
     def settle(self) -> None:
         """The batch was committed: starts the next one, and remembers the calls still open."""
@@ -146,9 +147,7 @@ class Folder:
     def _fold_start(self, event: ToolCallStart, shim: int, n: int, at_ms: int) -> None:
         call = deriving.begin(event, self._next_id, shim, n, at_ms)
         self._add(call)
-        preview = deriving.args_preview(event, call)
-        if preview is not None:
-            self.batch.previews[call.id] = preview
+        deriving.add_args_preview(self.batch.previews, event, call)
 
     def _fold_decision(self, event: ToolCallDecision, shim: int, n: int, at_ms: int) -> None:
         call = self._call_of(event, shim, at_ms)
@@ -158,11 +157,11 @@ class Folder:
             self._add_hint(hint)
 
     def _fold_end(self, event: ToolCallEnd, shim: int, n: int, at_ms: int) -> None:
+        if (event.latency_ms | event.bytes_out) >> 63:
+            raise ValueError(deriving.OUT_OF_RANGE)
         call = self._call_of(event, shim, at_ms)
         deriving.finish(call, event, n)
-        preview = deriving.result_preview(event, call)
-        if preview is not None:
-            merge_preview(self.batch.previews, preview)
+        deriving.add_result_preview(self.batch.previews, event, call)
 
     def _call_of(self, event: ToolCallDecision | ToolCallEnd, shim: int, at_ms: int) -> Call:
         call = self._find(shim, event.call.call_id)
@@ -190,20 +189,3 @@ class Folder:
     def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
         if event.load.ok and event.policy is not UNSET:
             self.batch.policies.append((event, at_ms))
-
-
-def merge_preview(previews: dict[int, Previews], late: Previews) -> None:
-    """Adds a result's preview to that of its call's arguments, if the batch holds that."""
-    early = previews.get(late.id)
-    if early is None:
-        previews[late.id] = late
-        return
-    early.result_preview = late.result_preview
-    if late.redaction_flags is not None:
-        early.redaction_flags = merged_flags(early.redaction_flags, late.redaction_flags)
-
-
-def merged_flags(one: str | None, two: str) -> str:
-    """Both JSON lists of flags as one, without repetition."""
-    flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
-    return deriving.json_text(sorted(flags))

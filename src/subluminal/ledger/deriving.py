@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 
 from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import (
-    Event,
     HintIssued,
     ToolCallDecision,
     ToolCallEnd,
@@ -18,28 +17,18 @@ from subluminal.contracts.events import (
 from subluminal.ledger.rows import Call, HintRow, Previews
 
 MAX_INTEGER = 2**63 - 1
-"""What SQLite can store."""
+"""What SQLite can store. A number has bits above if it is larger, or negative."""
+OUT_OF_RANGE = "a number is out of range"
 
 CallEvent = ToolCallStart | ToolCallDecision | ToolCallEnd
 
 
-def unstorable(event: Event) -> str | None:
-    """Says what in an event no column can hold: such a line is damage, not an event."""
-    if isinstance(event, ToolCallStart):
-        numbers = (event.call.bytes_in, event.call.seq)
-    elif isinstance(event, ToolCallEnd):
-        numbers = (event.latency_ms, event.bytes_out)
-    else:
-        return None
-    for number in numbers:
-        if not 0 <= number <= MAX_INTEGER:
-            return f"the number {str(number)[:24]} is out of range"
-    return None
-
-
 def begin(event: ToolCallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
-    """The row of a call that has just started."""
+    """The row of a call that has just started. Raises ValueError if it cannot be stored."""
     call = event.call
+    if (call.bytes_in | call.seq) >> 63:
+        raise ValueError(OUT_OF_RANGE)
+    # By position, in the order of the columns: this runs for every call.
     return Call(
         row_id,
         call.call_id,
@@ -47,13 +36,22 @@ def begin(event: ToolCallStart, row_id: int, shim: int, n: int, at_ms: int) -> C
         call.server_name,
         call.tool_name,
         call.args_hash,
-        bytes_in=call.bytes_in,
-        preview_truncated=int(call.preview.truncated),
-        created_at=at_ms,
-        seq=call.seq,
-        transport=call.transport,
-        shim=shim,
-        start_n=n,
+        None,
+        None,
+        None,
+        None,
+        call.bytes_in,
+        None,
+        1 if call.preview.truncated else 0,
+        at_ms,
+        None,
+        None,
+        None,
+        None,
+        call.seq,
+        call.transport._value_,
+        shim,
+        n,
     )
 
 
@@ -75,43 +73,55 @@ def begin_unseen(event: ToolCallDecision | ToolCallEnd, row_id: int, shim: int, 
 def decide(row: Call, event: ToolCallDecision, n: int) -> None:
     """Adds a decision to its call."""
     decision = event.decision
-    row.decision = decision.action
+    # `_value_` is the plain string: an enum's own hash is slow, and rows are counted by key.
+    row.decision = decision.action._value_
     row.rule_id = decision.rule_id
     row.reason_code = decision.explain.reason_code
-    row.severity = decision.severity
+    row.severity = decision.severity._value_
     if decision.would_be is not UNSET:
-        row.would_be = decision.would_be.action
+        row.would_be = decision.would_be.action._value_
     row.decision_n = n
 
 
 def finish(row: Call, event: ToolCallEnd, n: int) -> None:
     """Adds an end to its call."""
-    row.status = event.status
+    row.status = event.status._value_
     row.latency_ms = event.latency_ms
     row.bytes_out = event.bytes_out
     if event.preview.truncated:
         row.preview_truncated = 1
     if event.error is not UNSET:
-        row.error_class = event.error.class_
+        row.error_class = event.error.class_._value_
     row.end_n = n
 
 
-def args_preview(event: ToolCallStart, row: Call) -> Previews | None:
-    """The preview that a start brings."""
+def add_args_preview(previews: dict[int, Previews], event: ToolCallStart, row: Call) -> None:
+    """Adds the preview that a start brings."""
     preview = event.call.preview
-    if preview.args_preview is UNSET:
-        return None
-    flags = _flags(preview.redaction_flags)
-    return Previews(row.id, row.call_id, preview.args_preview, None, flags)
+    if preview.args_preview is not UNSET:
+        flags = _flags(preview.redaction_flags)
+        previews[row.id] = Previews(row.id, row.call_id, preview.args_preview, None, flags)
 
 
-def result_preview(event: ToolCallEnd, row: Call) -> Previews | None:
-    """The preview that an end brings."""
+def add_result_preview(previews: dict[int, Previews], event: ToolCallEnd, row: Call) -> None:
+    """Adds the preview that an end brings to that of the arguments, if that is there."""
     preview = event.preview
     if preview.result_preview is UNSET:
-        return None
+        return
     flags = _flags(preview.redaction_flags)
-    return Previews(row.id, row.call_id, None, preview.result_preview, flags)
+    early = previews.get(row.id)
+    if early is None:
+        previews[row.id] = Previews(row.id, row.call_id, None, preview.result_preview, flags)
+        return
+    early.result_preview = preview.result_preview
+    if flags is not None:
+        early.redaction_flags = merged_flags(early.redaction_flags, flags)
+
+
+def merged_flags(one: str | None, two: str) -> str:
+    """Both JSON lists of flags as one, without repetition."""
+    flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
+    return json_text(sorted(flags))
 
 
 def _flags(flags: list[str] | UnsetType) -> str | None:

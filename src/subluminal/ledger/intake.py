@@ -16,7 +16,7 @@ from subluminal.contracts.identity import Source
 from subluminal.journal.chain import chained_form, link
 from subluminal.journal.reading import Overlong
 from subluminal.ledger.batch import Folder
-from subluminal.ledger.deriving import MAX_INTEGER, unstorable
+from subluminal.ledger.deriving import MAX_INTEGER
 from subluminal.ledger.shims import Segment, Shims, ShimState
 from subluminal.ledger.timestamps import to_ms
 
@@ -46,6 +46,7 @@ class FutureEvent(Struct, frozen=True):
     source: Source
 
 
+_DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 _decode_future = msgspec.json.Decoder(FutureEvent).decode
 
 
@@ -64,6 +65,8 @@ class Intake:
         self.events = 0
         self.duplicates = 0
         self.bytes = 0
+        self._current: Segment | None = None
+        """where the last event went"""
 
     @property
     def has_work(self) -> bool:
@@ -77,11 +80,13 @@ class Intake:
 
     def take(self, lines: list[bytes], origin: str, offset: int) -> None:
         """Adds the lines that stand at `offset` of `origin` to the batch."""
-        for line in lines:
-            if line:
-                self._take_one(line, origin, offset)
-            offset += len(line) + 1
-            self.bytes += len(line)
+        self._current = None
+        for index, line in enumerate(lines):
+            reason = self._take_one(line)
+            if reason is not None and line:
+                place = offset + sum(len(before) + 1 for before in lines[:index])
+                self.damaged.append(Damaged(origin, place, reason, line[:HEAD_BYTES]))
+        self.bytes += sum(map(len, lines))
 
     def take_overlong(self, piece: Overlong, origin: str) -> None:
         """Quarantines a line that is longer than any event."""
@@ -99,62 +104,73 @@ class Intake:
         self.offsets = {}
         self.digests = set()
         self.events = self.duplicates = self.bytes = 0
+        self._current = None
 
-    def _take_one(self, line: bytes, origin: str, offset: int) -> None:
+    def _take_one(self, line: bytes) -> str | None:
+        """Adds one line; returns what is wrong with it, or None."""
         try:
             event = decode_event(line)
-            known = event or _decode_future(line)
-            at_ms = to_ms(known.ts)
-            reason = None if event is None else unstorable(event)
-        except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
-            reason = f"no event: {error}"
-        if reason is None:
-            reason = self._place(line, known, event, at_ms)
-        if reason is not None:
-            self.damaged.append(Damaged(origin, offset, reason, line[:HEAD_BYTES]))
+            if event is None:
+                return self._place(line, _decode_future(line), None)
+            source, segment = event.source, self._current
+            # Nearly every line is its shim's next event, and of the same run.
+            if (
+                segment is None
+                or source.n != segment.next_n
+                or source.shim_id != segment.shim.shim_id
+                or event.run_id != segment.run_id
+                or segment.next_n <= segment.shim.last_n
+            ):
+                return self._place(line, event, event)
+            at_ms = to_ms(event.ts)
+            state = segment.shim
+            self.folder.fold(event, state.id, segment.next_n, at_ms)
+        except _DAMAGE as error:
+            return f"no event: {error}"
+        state.last_n = segment.next_n
+        self._append(segment, line, source, at_ms)
+        return None
 
-    def _place(
-        self, line: bytes, known: Event | FutureEvent, event: Event | None, at_ms: int
-    ) -> str | None:
-        """Adds an event to its shim's chain. Returns why it cannot be, or None."""
-        source = known.source
+    def _append(self, segment: Segment, line: bytes, source: Source, at_ms: int) -> None:
+        state, form = segment.shim, chained_form(line)
+        segment.chained.append(form)
+        segment.next_n += 1
+        segment.last_ms = at_ms
+        if source.prev is UNSET:
+            segment.last_prev = state.head.decode()
+            state.head = link(state.head, form)
+        else:
+            segment.last_prev = source.prev
+        self.events += 1
+
+    def _place(self, line: bytes, known: Event | FutureEvent, event: Event | None) -> str | None:
+        """Adds an event that does not simply follow. Returns why it cannot be, or None."""
+        source, at_ms = known.source, to_ms(known.ts)
         is_chained_here = source.prev is UNSET or source.n is UNSET
         state = self._shims.get(source.shim_id, known.run_id, is_chained_here=is_chained_here)
         if state.is_chained_here != is_chained_here:
             return "its shim's other events are chained, this one is not, or the reverse"
-        n = source.n
-        if n is UNSET:
-            if not self._is_first_time(line):
-                self.duplicates += 1
-                return None
-            n = state.last_n + 1
-        elif not 0 < n <= MAX_INTEGER:
+        n = state.last_n + 1 if source.n is UNSET else source.n
+        if not 0 < n <= MAX_INTEGER:
             return f"the number {str(n)[:24]} is out of range"
-        elif state.has(n):
+        if state.has(n) or (source.n is UNSET and not self._is_first_time(line)):
             self.duplicates += 1
             return None
         prev = state.head if source.prev is UNSET else source.prev.encode()
         if not _is_digest(prev):
             return "its `prev` is no SHA-256"
-        form = chained_form(line)
-        segment = self._segment(state, n, prev)
-        segment.lines.append(line)
-        segment.chained.append(form)
-        segment.last_prev = prev
-        if at_ms > segment.last_ms:
-            segment.last_ms = at_ms
-        if is_chained_here:
-            state.head = link(prev, form)
-        self.events += 1
         if event is not None:
+            self.folder.see_run(event, at_ms)
             self.folder.fold(event, state.id, n, at_ms)
+        state.note(n)
+        self._current = self._segment(state, known.run_id, n, prev)
+        self._append(self._current, line, source, at_ms)
         return None
 
-    def _segment(self, state: ShimState, n: int, prev: bytes) -> Segment:
-        state.note(n)
+    def _segment(self, state: ShimState, run_id: str, n: int, prev: bytes) -> Segment:
         segment = state.segment
-        if segment is None or segment.next_n != n:
-            segment = state.segment = Segment(state, n, prev)
+        if segment is None or segment.next_n != n or segment.run_id != run_id:
+            segment = state.segment = Segment(state, run_id, n, prev, n)
             self.segments.append(segment)
             self.touched[state.id] = state
         return segment

@@ -1,4 +1,7 @@
-"""The rows of spec 001 section 11.3 as structs. Field order is column order: a row is its tuple."""
+"""The rows of spec 001 section 11.3 as structs. Field order is column order: a row is its tuple.
+
+They hold no containers, so the garbage collector need not look at them (`gc=False`).
+"""
 
 from msgspec import Struct
 
@@ -6,7 +9,7 @@ BUCKET_MS = 60_000
 """Rollups count calls by the minute."""
 
 
-class Call(Struct):
+class Call(Struct, gc=False):
     """A row of `tool_calls`. Filled by up to three events."""
 
     id: int
@@ -35,7 +38,7 @@ class Call(Struct):
     end_n: int | None = None
 
 
-class Previews(Struct):
+class Previews(Struct, gc=False):
     """A row of `previews`."""
 
     id: int
@@ -45,7 +48,7 @@ class Previews(Struct):
     redaction_flags: str | None = None
 
 
-class HintRow(Struct):
+class HintRow(Struct, gc=False):
     """A row of `hints`."""
 
     id: int

@@ -15,25 +15,21 @@ class Segment(Struct):
     """Consecutive events of one shim that are stored together."""
 
     shim: "ShimState"
+    run_id: str
     first_n: int
     prev: bytes
     """the chain's hash before the first one, in hex as events carry it"""
-    last_prev: bytes = b""
+    next_n: int = 0
+    """the number of the event that would follow"""
+    last_prev: str = ""
     """the chain's hash before the last one, as that event says"""
     last_ms: int = 0
-    lines: list[bytes] = field(default_factory=list)
-    """as they came, preview texts included"""
     chained: list[bytes] = field(default_factory=list)
-    """as they are chained and stored"""
-
-    @property
-    def next_n(self) -> int:
-        """The number of the event that would follow."""
-        return self.first_n + len(self.chained)
+    """the events as they are chained and stored"""
 
     def head(self) -> bytes:
         """The chain's hash after the last event. Verify computes all; ingest needs only this."""
-        return link(self.last_prev, self.chained[-1])
+        return link(self.last_prev.encode(), self.chained[-1])
 
 
 class ShimState(Struct):

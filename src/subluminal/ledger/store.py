@@ -8,8 +8,9 @@ from msgspec import structs
 
 from subluminal.clock import now
 from subluminal.ledger import rollups, run_rows
-from subluminal.ledger.batch import Batch, merged_flags
+from subluminal.ledger.batch import Batch
 from subluminal.ledger.database import unavailable
+from subluminal.ledger.deriving import merged_flags
 from subluminal.ledger.intake import Intake
 from subluminal.ledger.packing import RAW
 from subluminal.ledger.rows import (
@@ -94,6 +95,10 @@ class Store:
 
     def _write(self, intake: Intake) -> list[tuple[int, Segment]]:
         placed = self._write_chain(intake)
+        for segment in intake.segments:
+            run = intake.folder.batch.runs.get(segment.run_id)
+            if run is not None:
+                run.last_ms = max(run.last_ms, segment.last_ms)
         self._write_batch(intake.folder.batch)
         self._write_origins(intake)
         add_to_counter(self.connection, EVENTS_TOTAL, intake.events)

@@ -1,0 +1,115 @@
+"""Questions to a ledger of a million calls, and what ingest costs by then.
+
+LEDGER_CALLS=10000000 asks a larger one. Bars are times in the daemon's query layer.
+"""
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+from tests.ledger.events import START_MS
+from tests.ledger.home import Home
+
+from bench.harness import Result
+from subluminal.clock import now
+from subluminal.ledger import searching
+from subluminal.ledger.following import Following
+from subluminal.ledger.query import calls, facets
+from subluminal.ledger.query.filters import CallFilter, Paging
+from subluminal.ledger.rows import BUCKET_MS
+
+CALLS = int(os.environ.get("LEDGER_CALLS", "1000000"))
+STEP = 50_000
+RUNS = 200
+
+PAGES = {
+    "newest": CallFilter(),
+    "by run": CallFilter(run="run7"),
+    "by server and tool": CallFilter(server="git", tool="push"),
+    "by tool pattern": CallFilter(tool="*_file"),
+    "by decision and status": CallFilter(decision="BLOCK", status="OK"),
+    "by decision, rare": CallFilter(decision="REJECT_WITH_HINT"),
+    "by rule": CallFilter(rule="no-push"),
+    "by tool and decision": CallFilter(server="fs", decision="BLOCK"),
+    "by time": CallFilter(since_ms=START_MS + 3_600_000, until_ms=START_MS + 7_200_000),
+}
+TEXTS = {
+    "text, common": CallFilter(text="well"),
+    "text, rare": CallFilter(text="file123456.py"),
+    "text, phrase": CallFilter(text='"all is well"'),
+    "text and tool": CallFilter(text="well", tool="push"),
+}
+
+
+def measure() -> Iterator[Result]:
+    place = tempfile.mkdtemp(prefix="bench-ledger-")
+    home = Home(os.path.join(place, "home"))
+    try:
+        yield from _fill(home)
+        yield from _ask(home)
+    finally:
+        home.close()
+        shutil.rmtree(place)
+
+
+def _fill(home: Home) -> Iterator[Result]:
+    """Ingests all calls in steps; the journals of a step are removed after it."""
+    producers = [home.producer(f"run{n}", f"shim{n}", max_bytes=1 << 40) for n in range(RUNS)]
+    following = Following(home.places.journal, home.store.connection)
+    rates = []
+    for step in range(CALLS // STEP):
+        for number in range(STEP):
+            producer = producers[number % RUNS]
+            producer.clock_ms = START_MS + (step * STEP + number) * 10
+            producer.call(step * STEP + number)
+        begun = time.perf_counter()
+        while following.pump(home.store.intake):
+            home.store.commit()
+        home.store.commit()
+        rates.append(STEP / (time.perf_counter() - begun))
+        while searching.index_some(home.store.connection, now().wall_ms):
+            pass
+    following.close()
+    early, late = statistics.median(rates[1:3]), statistics.median(rates[-2:])
+    size = os.path.getsize(home.places.ledger) / CALLS
+    detail = f"{early:.0f} to {late:.0f} calls/s without the text index, {size:.0f} bytes a call"
+    yield Result(f"ledger ingest decay to {CALLS} calls", early / late, 2, False, detail)
+
+
+def _ask(home: Home) -> Iterator[Result]:
+    reader = home.reader()
+    for name, wanted in PAGES.items():
+        yield _timed(f"ledger page, {name}", 20, _page(home, wanted))
+    for name, wanted in TEXTS.items():
+        yield _timed(f"ledger page, {name}", 50, _page(home, wanted))
+    span = CallFilter(since_ms=START_MS, until_ms=START_MS + CALLS * 10)
+    yield _timed("ledger facets", 200, lambda: facets.count_facets(reader, CallFilter(server="g*")))
+    yield _timed("ledger facets of a time", 200, lambda: facets.count_facets(reader, span))
+    bar_ms = max(BUCKET_MS, CALLS * 10 // 200)
+    yield _timed(
+        "ledger histogram", 200, lambda: facets.count_histogram(reader, CallFilter(), bar_ms)
+    )
+
+
+def _page(home: Home, wanted: CallFilter) -> Callable[[], object]:
+    reader = home.reader()
+
+    def ask() -> object:
+        first = calls.find_calls(reader, wanted, Paging(limit=100))
+        assert first.calls
+        return first
+
+    return ask
+
+
+def _timed(name: str, bar_ms: float, ask: Callable[[], object]) -> Result:
+    times = []
+    for _ in range(9):
+        begun = time.perf_counter()
+        ask()
+        times.append((time.perf_counter() - begun) * 1000)
+    median = statistics.median(times)
+    return Result(f"{name} / bar", median / bar_ms, 1, False, f"{median:.1f} ms, bar {bar_ms} ms")
