@@ -26,9 +26,9 @@ $(VENV)/.ready: requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	sh tools/setup_system.sh
 	touch $@
 
-## make demo     a walk through the contracts and the hash
+## make demo     the whole loop in a minute: a server, an agent, a policy
 demo: setup
-	$(BIN)/python examples/contracts_walk.py
+	$(BIN)/sub demo
 
 ## make check    ruff, mypy --strict, import-linter
 check: setup

@@ -47,6 +47,7 @@ def parse(text, fields=CALL_FIELDS):
         ("since:2h", (Term("since", ">=", (NOW - 7_200_000,)),)),
         ("until:1970-01-01T00:00:01Z", (Term("until", "<", (1000,)),)),
         ("status:unknown", (Term("status", ":", ("UNKNOWN",)),)),
+        ("decision!=ALLOW", (Term("decision", ":", ("ALLOW",), True),)),
         ("-word", (Term("text", ":", ("word",), True),)),
     ],
 )

@@ -30,6 +30,7 @@ COMMANDS: dict[str, Command | Group] = {
     "tail": _command("live events", "tail"),
     "query": _command("search calls, runs, hints and tools", "query"),
     "show": _command("one call or run, whole", "show"),
+    "demo": _command("the whole loop in a minute", "demo"),
     "version": _command("what runs here", "version"),
     "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
     "policy": Group(

@@ -1,8 +1,8 @@
 """The filter language: one for `sub tail`, `sub query`, the API and the UI.
 
 `decision:BLOCK server:git* latency>500 text:"rm -rf"`: all terms must hold. A comma separates
-alternatives, `-` in front turns a term round, names take `*`, `?` and `[…]`, and a word without a
-field is searched for in the previews. Pure text to terms: standard library only, because commands
+alternatives, `!=` or a `-` in front turns a term round, names take `*`, `?` and `[…]`, and a word
+without a field is searched for in the previews. Pure text to terms: standard library only, because commands
 parse before they ask anyone. What terms mean is in `filter_matching` and in the query layer.
 """
 
@@ -56,7 +56,7 @@ class InvalidFilter(SubluminalError):
 
 
 # A term up to its value; the value itself may be quoted, in parts.
-_HEAD = re.compile(r"(?P<minus>-?)(?P<field>[A-Za-z_][A-Za-z_-]*)(?P<operator>:|<=|>=|<|>|=)")
+_HEAD = re.compile(r"(?P<minus>-?)(?P<field>[A-Za-z_][A-Za-z_-]*)(?P<operator>:|!=|<=|>=|<|>|=)")
 _PIECE = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<comma>,)|(?P<bare>[^\s",]+)')
 _SPACE = re.compile(r"\s*")
 
@@ -98,13 +98,14 @@ def _term(text: str, at: int, now_ms: int, fields: dict[str, Field]) -> tuple[Te
     field = fields.get(name)
     if field is None:
         raise _unknown_field(text, head.start("field"), name, fields)
-    if operator == "=":
+    negated = bool(head["minus"]) != (operator == "!=")
+    if operator in ("=", "!="):
         operator = ":"
     if operator != ":" and field.kind is not Kind.NUMBER:
         hint = f"write `{name}:…`"
         raise InvalidFilter(f"`{name}` is not a number", text, head.start("operator"), hint)
     values, end = _values(text, head.end(), field, now_ms)
-    return Term(name, _operator(field, operator), values, bool(head["minus"])), end
+    return Term(name, _operator(field, operator), values, negated), end
 
 
 def _operator(field: Field, given: str) -> str:
