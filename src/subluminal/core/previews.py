@@ -44,6 +44,10 @@ class Previewer:
         """Masks and cuts what others say of an error, which may be of any size."""
         return self._redactor.preview(text, _MAX_SENTENCE_BYTES).text
 
+    def warm(self) -> None:
+        """Compiles the patterns now, so that the first call need not wait for it."""
+        self._redactor.warm()
+
     def safe(self, text: str) -> str:
         """Masks a sentence that goes into an event: error messages, summaries, hints."""
         return self._redactor.redact(text)[0]

@@ -75,6 +75,10 @@ class Runs:
             found = self._mended(run_id, found)
         return found
 
+    def warm(self) -> None:
+        """Loads what the first call needs, while nobody waits for it."""
+        self._previewer.warm()
+
     def all(self) -> list[Enforcer]:
         """Every open run's enforcer."""
         return list(self._open.values())

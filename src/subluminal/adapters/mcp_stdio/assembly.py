@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from subluminal.core.enforcer import Enforcer
     from subluminal.core.run import Run
     from subluminal.core.runs import Runs
-    from subluminal.secrets.value import SecretValue
 
 
 def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
@@ -41,6 +40,7 @@ class _Prepared:
 
     def __init__(self, server: str, where: Places) -> None:
         from subluminal.config.settings import ServerSettings, Settings
+        from subluminal.core.redaction.redactor import Redactor, redactor_for
         from subluminal.errors import SubluminalError
         from subluminal.secrets.environment import BindingsUnresolved, child_environment
 
@@ -49,7 +49,7 @@ class _Prepared:
         self.hint: str | None = None
         self.env: dict[str, str] = {}
         self.injections: list[Injection] = []
-        self.values: list[SecretValue] = []
+        self.redactor = Redactor()
         self.settings: Settings = Settings()
         try:
             if os.path.exists(where.settings):
@@ -57,7 +57,8 @@ class _Prepared:
 
                 self.settings = load_settings(where.settings)
             child = child_environment(os.environ, server, self.settings, where)
-            self.env, self.injections, self.values = child.env, child.injections, child.values
+            self.env, self.injections, values = child.env, child.injections, child.values
+            self.redactor = redactor_for(self.settings.redact, values)
         except BindingsUnresolved as error:
             self.problem, self.hint = str(error), error.hint
             self.injections = error.injections
@@ -137,6 +138,7 @@ def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict
     sys.stderr.write(f"error: {prepared.problem}\n")
     if prepared.hint:
         sys.stderr.write(f"hint: {prepared.hint}\n")
+    _remember_use(where, prepared)
     runs, enforcer_of = _core(prepared, where, options)
     runs.tell(lambda run: _record_injections(run, prepared.injections))
     enforcer_of({})
@@ -155,7 +157,6 @@ def _core(
     from subluminal.core.identity import identity_of
     from subluminal.core.policies import Policies
     from subluminal.core.previews import Previewer
-    from subluminal.core.redaction.redactor import redactor_for
     from subluminal.core.run_names import run_id_of
     from subluminal.core.runs import Runs
 
@@ -165,7 +166,7 @@ def _core(
     explicit = options.get("--policy") or os.environ.get(env.SUB_POLICY.name)
     policies = Policies(where, identity, cwd, explicit)
     previewer = Previewer(
-        redactor_for(settings.redact, prepared.values),
+        prepared.redactor,
         record_mode=settings.record.mode,
         max_bytes=settings.limits.max_preview_bytes,
         full_bytes=settings.limits.max_inspect_bytes,
@@ -211,6 +212,16 @@ def _record_injections(run: "Run", injections: "list[Injection]") -> None:
     run.record(write)
 
 
+def _remember_use(where: Places, prepared: _Prepared) -> None:
+    """For `sub secrets list`: when each binding last worked, or failed."""
+    if not prepared.injections:
+        return
+    from subluminal.clock import now, rfc3339
+    from subluminal.secrets.usage import record_use
+
+    record_use(where, prepared.injections, rfc3339(now().wall_ms))
+
+
 def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
     from subluminal.adapters.mcp_stdio.calls import Calls
     from subluminal.adapters.mcp_stdio.intake import Intake
@@ -222,6 +233,7 @@ def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, st
 
     settings = prepared.settings
     limits = settings.limits
+    _remember_use(where, prepared)
     runs, enforcer_of = _core(prepared, where, options)
     runs.poll_policies(0, force=True)
     runs.tell(lambda run: _record_injections(run, prepared.injections))

@@ -335,7 +335,9 @@ class Shim:
             return
         # The client comes first: accounting must not delay an answer.
         self._client.forward(data)
-        self._spoke = True
+        if not self._spoke:
+            self._spoke = True
+            self._runs.warm()
         try:
             self._account(data)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
