@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all that a newcomer needs; both install what they use.
-.PHONY: help setup demo test check format schema docs bench torture cover matrix lock clean
+.PHONY: help setup demo test e2e check format schema docs bench torture cover matrix lock clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -39,7 +39,11 @@ check: setup
 
 ## make test     everything
 test: cover
-	$(BIN)/pytest -n 2 --dist loadgroup $(PURE:%=--ignore=tests/%)
+	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e $(PURE:%=--ignore=tests/%)
+
+## make e2e      the real Claude Code and Codex, headless, against a model of our own (installs them)
+e2e: setup
+	$(BIN)/pytest tests/e2e
 
 ## make cover    the tests of the deciding packages, which must reach every branch
 cover: setup

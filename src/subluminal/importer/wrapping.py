@@ -62,14 +62,30 @@ def unwrap(client: Client, entry: Entry, before: Before) -> list[Edit]:
         return []
     command = _member(entry, "command")
     if client.shape.command_is_list:
-        return notation.drop(command.node, 0, found.length)
+        return notation.drop(command.node, range(found.length))
     edits = [Edit(command.node.start, command.node.end, entry.words[found.length].raw)]
     args = _member(entry, "args")
+    gone: list[Member] = []
     if found.length == len(args.node.items) and not before.had_args:
-        edits += client.notation.remove_member(entry.node, args)
+        gone.append(args)
     else:
-        edits += notation.drop(args.node, 0, found.length)
-    return edits + _stop_passing(client, entry, before)
+        edits += notation.drop(args.node, range(found.length))
+    passed = _passed(client, entry)
+    if passed is not None:
+        added = set(PASSED_VARIABLES).difference(before.env_vars)
+        ours = [at for at, item in enumerate(passed.node.items) if item.string in added]
+        if len(ours) == len(passed.node.items) and not before.had_env_vars:
+            gone.append(passed)
+        else:
+            edits += notation.drop(passed.node, ours)
+    return edits + client.notation.remove_members(entry.node, gone)
+
+
+def _passed(client: Client, entry: Entry) -> Member | None:
+    """The list of variables that the client passes on."""
+    key = client.shape.env_vars_key
+    member = entry.node.member(key) if key else None
+    return member if member is not None and member.node.kind is Kind.LIST else None
 
 
 def _member(entry: Entry, name: str) -> Member:
@@ -123,29 +139,3 @@ def _pass_variables(client: Client, entry: Entry) -> list[Edit]:
     if passed.node.kind is not Kind.LIST or not missing:
         return []
     return [notation.append(passed.node, missing, ", ")]
-
-
-def _stop_passing(client: Client, entry: Entry, before: Before) -> list[Edit]:
-    key = client.shape.env_vars_key
-    passed = entry.node.member(key) if key else None
-    if passed is None or passed.node.kind is not Kind.LIST:
-        return []
-    added = set(PASSED_VARIABLES).difference(before.env_vars)
-    ours = [at for at, item in enumerate(passed.node.items) if item.string in added]
-    if len(ours) == len(passed.node.items) and not before.had_env_vars:
-        return client.notation.remove_member(entry.node, passed)
-    edits: list[Edit] = []
-    for first, last in _rows(ours):
-        edits += notation.drop(passed.node, first, last)
-    return edits
-
-
-def _rows(positions: list[int]) -> list[tuple[int, int]]:
-    """Neighbouring positions as half-open ranges."""
-    rows: list[tuple[int, int]] = []
-    for at in positions:
-        if rows and rows[-1][1] == at:
-            rows[-1] = (rows[-1][0], at + 1)
-        else:
-            rows.append((at, at + 1))
-    return rows

@@ -49,13 +49,14 @@ class Notation:
         name = self.quote(name) if self.is_json else name
         return Edit(end, end, f",{lead}{name}{between if _is_plain(between) else ': '}{raw}")
 
-    def remove_member(self, table: Node, member: Member) -> list[Edit]:
-        """Takes a member away, with its comma or its line."""
-        if not member.inline:
-            return [_remove_line(member)]
-        index = table.members.index(member)
+    def remove_members(self, table: Node, members: Sequence[Member]) -> list[Edit]:
+        """Takes members away, with their commas or their lines."""
+        edits = [_remove_line(member) for member in members if not member.inline]
         spans = [(m.start, m.node.end) for m in table.members]
-        return _remove_spans(member.node.text, spans, index, index + 1)
+        inline = [at for at, m in enumerate(table.members) if m in members and m.inline]
+        for first, last in _rows(inline):
+            edits += _remove_spans(table.members[first].node.text, spans, first, last)
+        return edits
 
 
 class Json(Notation):
@@ -99,10 +100,31 @@ def append(found: Node, raws: Sequence[str], comma: str) -> Edit:
     return Edit(end, end, "".join(comma + raw for raw in raws))
 
 
-def drop(found: Node, first: int, last: int) -> list[Edit]:
-    """Takes the items `first` to `last - 1` out of a list."""
+def drop(found: Node, positions: Sequence[int]) -> list[Edit]:
+    """Takes items out of a list."""
     spans = [(item.start, item.end) for item in found.items]
-    return _remove_spans(found.text, spans, first, last)
+    inside = found.start + 1
+    if len(positions) == len(spans) > 0 and spans[0][0] > inside:
+        # We put nothing before the first item of an empty list. So the list was laid out anew by
+        # its client, whose empty lists are plain.
+        around = found.text[inside : spans[0][0]] + found.text[spans[-1][1] : found.end - 1]
+        if not around.strip(_SPACES + ","):
+            return [Edit(inside, found.end - 1, "")]
+    edits: list[Edit] = []
+    for first, last in _rows(positions):
+        edits += _remove_spans(found.text, spans, first, last)
+    return edits
+
+
+def _rows(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbouring positions as half-open ranges."""
+    rows: list[tuple[int, int]] = []
+    for at in positions:
+        if rows and rows[-1][1] == at:
+            rows[-1] = (rows[-1][0], at + 1)
+        else:
+            rows.append((at, at + 1))
+    return rows
 
 
 def white_before(text: str, at: int) -> str:
@@ -126,14 +148,15 @@ def _comma_after(text: str, at: int) -> int:
 def _remove_spans(text: str, spans: Sequence[tuple[int, int]], first: int, last: int) -> list[Edit]:
     """Removes neighbours from a comma-separated row, and the commas that went with them."""
     begin, end = spans[first][0], spans[last - 1][1]
-    if last < len(spans):
-        return _remove_with_comma(text, begin, end, spans[last][0])
     if first:
+        # What is added behind something else brings its comma along.
         before = spans[first - 1][1]
         comma = _comma_after(text, before)
         if not text[before:comma].strip(_SPACES) and not text[comma + 1 : begin].strip(_SPACES):
             return [Edit(before, end, "")]
         return [Edit(comma, comma + 1, ""), Edit(begin, end, "")]
+    if last < len(spans):
+        return _remove_with_comma(text, begin, end, spans[last][0])
     comma = _comma_after(text, end)
     # A trailing comma with nothing before it is not valid.
     return [Edit(begin, end, "")] if comma < 0 else _remove_with_comma(text, begin, end, comma + 1)

@@ -1,0 +1,42 @@
+"""The real clients, installed once below `.work` from the lock beside this file.
+
+Their native programs are started directly: a launcher that is killed would leave them running.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PLACE = ROOT / ".work" / "e2e"
+LOCKS = [Path(__file__).with_name(name) for name in ("package.json", "package-lock.json")]
+
+
+class Programs(NamedTuple):
+    """Where the clients are."""
+
+    claude: Path
+    codex: Path
+
+
+def install() -> Programs:
+    """Installs what the lock says, unless that is there."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    wanted = hashlib.sha256(b"".join(file.read_bytes() for file in LOCKS)).hexdigest()
+    stamp = PLACE / ".installed"
+    with open(PLACE / "lock", "w") as lock:
+        # Several test processes may want this at once.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            for file in LOCKS:
+                shutil.copy(file, PLACE)
+            command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+            subprocess.run(command, cwd=PLACE, check=True, stdin=subprocess.DEVNULL)
+            stamp.write_text(wanted)
+    modules = PLACE / "node_modules"
+    (claude,) = modules.glob("@anthropic-ai/claude-code-linux-*/claude")
+    (codex,) = modules.glob("@openai/codex-linux-*/vendor/*/bin/codex")
+    return Programs(claude, codex)

@@ -1,0 +1,95 @@
+"""How each client is configured, started and read: the only code that knows one from the other."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.e2e.clients import Programs
+from tests.e2e.desk import Agent, Desk
+from tests.e2e.fake_model import FakeModel
+
+Servers = dict[str, list[str]]
+"""Name, and the command line."""
+
+
+class Kind(NamedTuple):
+    """One client."""
+
+    name: str
+    config: str
+    """below the home"""
+    write_config: Callable[[Desk, FakeModel, Servers], Path]
+    start: Callable[[Desk, Programs, FakeModel], Agent]
+    session_of: Callable[[str], str]
+    """the client's own name for its session, from what it printed"""
+
+
+def _write_claude(desk: Desk, _: FakeModel, servers: Servers) -> Path:
+    entries: dict[str, Any] = {
+        name: {"type": "stdio", "command": words[0], "args": words[1:], "env": {}}
+        for name, words in servers.items()
+    }
+    path = desk.home / ".claude.json"
+    settings = {"hasCompletedOnboarding": True, "mcpServers": entries, "mine": {"kept": [1, 2]}}
+    path.write_text(json.dumps(settings, indent=4))
+    path.chmod(0o600)
+    return path
+
+
+def _start_claude(desk: Desk, programs: Programs, model: FakeModel) -> Agent:
+    extra = {
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "dummy",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+    servers = sorted({call.server for call in model.script})
+    allowed = ",".join(f"mcp__{server}__*" for server in servers)
+    command = [str(programs.claude), "-p", "use the tools", "--output-format", "json"]
+    command += ["--permission-mode", "dontAsk", "--allowedTools", allowed]
+    return desk.start(command, extra)
+
+
+def _write_codex(desk: Desk, model: FakeModel, servers: Servers) -> Path:
+    path = desk.home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    lines = [
+        "# mine",
+        'model = "gpt-5.5"',
+        'model_provider = "fake"',
+        "[model_providers.fake]",
+        'name = "fake"',
+        f'base_url = "{model.url}/v1"',
+        'wire_api = "responses"',
+        'env_key = "FAKE_KEY"',
+        "request_max_retries = 0",
+        "stream_max_retries = 0",
+    ]
+    for name, words in servers.items():
+        lines += ["", f"[mcp_servers.{name}] # kept", f"command = {json.dumps(words[0])}"]
+        lines += [f"args = {json.dumps(words[1:])}", "required = true # wait for it"]
+        lines += ['default_tools_approval_mode = "approve"', "startup_timeout_sec = 60"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _start_codex(desk: Desk, programs: Programs, model: FakeModel) -> Agent:
+    command = [str(programs.codex), "exec", "--json", "--skip-git-repo-check", "use the tools"]
+    return desk.start(command, {"FAKE_KEY": "k"})
+
+
+def _codex_session(out: str) -> str:
+    events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return next(str(e["thread_id"]) for e in events if e["type"] == "thread.started")
+
+
+CLAUDE = Kind(
+    "claude",
+    ".claude.json",
+    _write_claude,
+    _start_claude,
+    lambda out: str(json.loads(out)["session_id"]),
+)
+CODEX = Kind("codex", ".codex/config.toml", _write_codex, _start_codex, _codex_session)
+KINDS = {kind.name: kind for kind in (CLAUDE, CODEX)}

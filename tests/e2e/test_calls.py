@@ -1,0 +1,167 @@
+"""The first five minutes with a real client: import, a call, the record, a refusal, the way back."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.e2e.clients import Programs
+from tests.e2e.desk import ORPHAN_S, Desk, is_closed, of_type, wait_until
+from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.kinds import CLAUDE, KINDS, Kind
+
+Model = Callable[..., FakeModel]
+STUBBORN = [sys.executable, str(Path(__file__).with_name("stubborn_server.py"))]
+POLICY = """\
+policy_id: house
+version: "1"
+mode: guardrails
+defaults: {decision_on_error: BLOCK}
+selectors: {}
+rules:
+  - rule_id: no-writes
+    kind: deny
+    enabled: true
+    severity: critical
+    match: {tool_name: {glob: ["write_*"]}}
+    effect: {action: BLOCK, reason_code: READ_ONLY, message: this project is read-only}
+  - rule_id: short-reads
+    kind: deny
+    enabled: true
+    severity: warn
+    match: {tool_name: {glob: ["read_text_file"]}, args: {numeric_range: {head: {min: 11}}}}
+    effect:
+      action: REJECT_WITH_HINT
+      reason_code: TOO_MUCH
+      message: at most ten lines are read at once
+      hint_text: Ask for fewer lines.
+      suggest: {head: {clamp_max: 10}}
+"""
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def fs(desk: Desk, servers: Path) -> list[str]:
+    """The command line of the real filesystem server."""
+    (desk.project / "a.txt").write_text("hello from the file\n")
+    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
+
+
+def git(desk: Desk, servers: Path) -> list[str]:
+    """The command line of the real git server, on a repository with nothing in it."""
+    subprocess.run(["git", "init", "--quiet", str(desk.project)], check=True, env=desk.env)
+    return [str(servers / "mcp1/bin/mcp-server-git"), "--repository", str(desk.project)]
+
+
+def test_a_session_is_recorded_as_one_run_and_the_configuration_comes_back(
+    kind: Kind, desk: Desk, programs: Programs, servers: Path, fs: list[str], model: Model
+) -> None:
+    read = ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})
+    status = ToolCall("git", "git_status", {"repo_path": str(desk.project)})
+    fake = model([read, status], hold_at=2)
+    config = kind.write_config(desk, fake, {"fs": fs, "git": git(desk, servers)})
+    before = config.read_bytes()
+    desk.sub("import", kind.name, "--yes")
+    assert config.stat().st_mode & 0o777 == (0o600 if kind is CLAUDE else 0o644)
+
+    desk.env["SUB_AGENT_ID"] = "tester-bot"
+    agent = kind.start(desk, programs, fake)
+    assert fake.held.wait(60), agent.said
+    assert {"node", "mcp-server-git"} <= {process.name for process in agent.look()}
+    fake.release()
+    assert agent.wait() == 0, agent.said
+    agent.assert_nothing_is_left()
+
+    first, second = fake.last_results()
+    assert "hello from the file" in first
+    assert "On branch" in second
+    ((run_id, events),) = desk.runs().items()
+    assert run_id == kind.session_of(agent.out)
+    assert {(e["client"], e["agent_id"]) for e in events} == {(kind.name, "tester-bot")}
+    ends = of_type(events, "tool_call_end")
+    assert [(e["call"]["server_name"], e["status"]) for e in ends] == [("fs", "OK"), ("git", "OK")]
+    assert is_closed(events)
+    assert of_type(events, "run_end")[-1]["run"]["status"] == "SUCCEEDED"
+
+    desk.sub("restore", kind.name)
+    if kind is CLAUDE:  # it writes its own file while it runs
+        now, then = json.loads(config.read_bytes()), json.loads(before)
+        assert {key: now[key] for key in then} == then
+    else:
+        assert config.read_bytes() == before
+
+
+def test_the_model_receives_the_refusal_and_the_hint(
+    kind: Kind, desk: Desk, programs: Programs, fs: list[str], model: Model
+) -> None:
+    path = str(desk.project / "a.txt")
+    write = ToolCall("fs", "write_file", {"path": path, "content": "x"})
+    read = ToolCall("fs", "read_text_file", {"path": path, "head": 500})
+    mended = ToolCall("fs", "read_text_file", {"path": path, "head": 10})
+    fake = model([write, read, mended])
+    kind.write_config(desk, fake, {"fs": fs})
+    desk.policy(POLICY)
+    desk.sub("import", kind.name, "--yes")
+    agent = kind.start(desk, programs, fake)
+    assert agent.wait() == 0, agent.said
+
+    blocked, hinted, read_back = fake.last_results()
+    assert "this project is read-only" in blocked
+    assert "at most ten lines are read at once" in hinted
+    assert "Ask for fewer lines." in hinted
+    assert '"head":10' in hinted
+    assert "hello from the file" in read_back
+    assert (desk.project / "a.txt").read_text() == "hello from the file\n"
+    ((_, events),) = desk.runs().items()
+    decisions = [e["decision"]["action"] for e in of_type(events, "tool_call_decision")]
+    assert decisions == ["BLOCK", "REJECT_WITH_HINT", "ALLOW"]
+    assert of_type(events, "run_end")[-1]["run"]["summary"]["calls_blocked"] == 2
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_a_killed_agent_leaves_no_process_and_a_closed_run(
+    kind: Kind, number: str, desk: Desk, programs: Programs, fs: list[str], model: Model
+) -> None:
+    """One of the servers ignores every signal and the end of its input (D9)."""
+    fake = model([ToolCall("stubborn", "env", {"name": "HOME"})], hold_at=1)
+    kind.write_config(desk, fake, {"fs": fs, "stubborn": STUBBORN})
+    desk.sub("import", kind.name, "--yes")
+    agent = kind.start(desk, programs, fake)
+    assert fake.held.wait(60), agent.said
+    names = [process.name for process in agent.look()]
+    assert "node" in names
+    assert len([name for name in names if "python" in name or name == "sub"]) >= 3
+    agent.kill(signal.Signals[number])
+    agent.assert_nothing_is_left()
+    assert len(desk.runs()) == 1
+    wait_until(lambda: all(map(is_closed, desk.runs().values())), ORPHAN_S, "the run is closed")
+
+
+def test_a_bound_secret_reaches_the_server_and_is_in_no_file_of_the_client(
+    kind: Kind, desk: Desk, programs: Programs, model: Model
+) -> None:
+    fake = model([ToolCall("stubborn", "env", {"name": "API_TOKEN"})])
+    config = kind.write_config(desk, fake, {"stubborn": STUBBORN})
+    text = config.read_text()
+    if kind is CLAUDE:
+        text = text.replace('"env": {}', '"env": {"API_TOKEN": "tok-54321-vwxyz"}')
+    else:
+        text += '[mcp_servers.stubborn.env]\nAPI_TOKEN = "tok-54321-vwxyz"\n'
+    config.write_text(text)
+    desk.sub("import", kind.name, "--yes", "--bind-secrets", "--source", "file")
+    agent = kind.start(desk, programs, fake)
+    assert agent.wait() == 0, agent.said
+    # The model is told what the server said: the journal must not be.
+    assert "it is tok-54321-vwxyz" in fake.last_results()[0]
+    kept = [p for p in desk.sub_home.rglob("*") if p.is_file() and b"tok-54321" in p.read_bytes()]
+    assert [path.name for path in kept] == ["store.json"]
+    assert "tok-54321" not in config.read_text()
+    desk.sub("restore", kind.name)
+    assert "tok-54321-vwxyz" in config.read_text()
