@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command | Group] = {
     "query": _command("search calls, runs, hints and tools", "query"),
     "show": _command("one call or run, whole", "show"),
     "demo": _command("the whole loop in a minute", "demo"),
+    "doctor": _command("whether everything here would work", "doctor"),
     "version": _command("what runs here", "version"),
     "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
     "policy": Group(
@@ -71,4 +72,5 @@ COMMANDS: dict[str, Command | Group] = {
         "the ledger itself", {"verify": _command("prove the hash chain", "ledger_verify")}
     ),
     "ingest": _command("take JSONL events from elsewhere", "ingest"),
+    "export": Group("take runs elsewhere", {"run": _command("one run, as JSONL", "export_run")}),
 }

@@ -2,8 +2,8 @@
 
 `decision:BLOCK server:git* latency>500 text:"rm -rf"`: all terms must hold. A comma separates
 alternatives, `!=` or a `-` in front turns a term round, names take `*`, `?` and `[…]`, and a word
-without a field is searched for in the previews. Pure text to terms: standard library only, because commands
-parse before they ask anyone. What terms mean is in `filter_matching` and in the query layer.
+without a field is searched for in the previews. Pure text to terms: standard library only, because
+commands parse before they ask anyone. What terms mean is in `filter_matching` and in `query`.
 """
 
 import re

@@ -1,0 +1,41 @@
+"""`sub doctor`: whether everything here would work; each problem with what to do about it."""
+
+import os
+
+from subluminal.cli.doctor.checks import Check, all_checks
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.config.places import places
+from subluminal.errors import ExitCode
+
+EXAMPLE = """sub doctor
+sub doctor --json"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print {checks: […]}")
+
+
+def run(args: Args, out: Output) -> int:
+    where = places(os.environ)
+    made: list[Check] = []
+    for checker in all_checks():
+        for check in checker(where):
+            made.append(check)
+            if not args.json:
+                _print(check, out)
+    problems = sum(not check.ok for check in made)
+    if args.json:
+        out.json({"checks": [check._asdict() for check in made]})
+    elif problems:
+        out.line(f"\n{problems} problem{'s' if problems > 1 else ''} found")
+    else:
+        out.line("\neverything would work")
+    return ExitCode.NO if problems else ExitCode.OK
+
+
+def _print(check: Check, out: Output) -> None:
+    word = out.paint("ok  ", "green") if check.ok else out.paint("FAIL", "red")
+    out.line(f"{word}  {check.name:<12}  {shown(check.detail)}")
+    if check.hint:
+        out.line(f"      {'':<12}  {out.paint('hint', 'cyan')}: {shown(check.hint)}")
