@@ -4,6 +4,7 @@ Every process of a household carries a token in its environment, so that none ca
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 import uuid
 
@@ -101,6 +103,17 @@ class Client:
         """Calls a tool and gives the id."""
         params = {"name": tool, "arguments": args or {}}
         return self.send("tools/call", **params, **({"_meta": meta} if meta else {}))
+
+    def swallowed(self):
+        """Waits until the shim has read all that it was sent."""
+        pipe = self.process.stdin.fileno()
+
+        def empty():
+            left = fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4)
+            return int.from_bytes(left, sys.byteorder) == 0
+
+        wait_until(empty, "the shim to read its input")
+        return self
 
     def answer(self, message_id):
         """The answer to a request, waited for."""

@@ -128,7 +128,7 @@ def test_a_compiler_does_not_outlive_its_shim(household):
     household.write_policy(policy(deny("rm")))
     shim = household.start(PYTHONPATH=str(slow_compiler(household))).ready()
     shim.ask("echo")
-    shim.process.send_signal(15)
+    shim.swallowed().process.send_signal(15)
     assert shim.wait() == 128 + 15
     assert household.alive() == []
     assert household.executed() == [], "what was never decided was never forwarded"
