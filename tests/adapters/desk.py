@@ -13,7 +13,8 @@ from tests.adapters.records import events_of
 from subluminal.adapters.mcp_stdio.calls import Calls
 from subluminal.adapters.mcp_stdio.messages import Other, classify
 from subluminal.adapters.mcp_stdio.render import Renderer
-from subluminal.adapters.mcp_stdio.replies import LineKeeper, replies_in
+from subluminal.adapters.mcp_stdio.replies import replies_in
+from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.config.settings import RedactSettings
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
+from subluminal.adapters.mcp_stdio import outcomes
 from subluminal.adapters.mcp_stdio.large import LargeMessage
 from subluminal.adapters.mcp_stdio.messages import (
     TOOLS_CALL,
@@ -22,34 +23,17 @@ from subluminal.adapters.mcp_stdio.messages import (
     Message,
     id_key,
 )
+from subluminal.adapters.mcp_stdio.pending import Pending, PendingCalls
 from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer
 from subluminal.adapters.mcp_stdio.replies import Reply
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.vocabulary import (
-    Action,
-    ErrorClass,
-    ErrorCode,
-    ReasonCode,
-    Status,
-    Transport,
-)
+from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
-
-_MAX_CONTINUED = 256
-"""Calls that wait for more input from the client, remembered per shim (D7)."""
 
 _NOT_EXECUTED = "not executed: another call of the same batch was refused"
 
 _UNKNOWN_TOOL = "?"
 """The tool of a message that cannot be read with certainty."""
-
-
-class Pending(Struct):
-    """A forwarded call whose answer has not come yet."""
-
-    ruling: Ruling
-    enforcer: Enforcer
-    deadline_ns: int
 
 
 class Calls:
@@ -69,14 +53,16 @@ class Calls:
         self._renderer = renderer
         self._answer = answer
         self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
-        self._pending: dict[tuple[bool, Any], deque[Pending]] = {}
-        self._continued: dict[tuple[str, str, str], Pending] = {}
-        self.open = 0
-        """how many forwarded calls have no answer yet"""
+        self._pending = PendingCalls()
         self._ended: deque[tuple[Pending, Reply, int]] = deque()
         self._unflushed: dict[int, Enforcer] = {}
         self.unrecorded = 0
         """how much waits for `record`: ends of calls that are not yet in the journal's file"""
+
+    @property
+    def open(self) -> int:
+        """How many forwarded calls have no answer yet."""
+        return self._pending.open
 
     def decide(self, message: Message, size: int) -> bool:
         """Decides one message; True if its line is to be forwarded."""
@@ -139,7 +125,7 @@ class Calls:
         )
         if ruling.is_allowed:
             # What it will turn out to be, and how it ends, cannot be known.
-            self._finish(enforcer, ruling, Outcome(Status.OK, 0))
+            self._finish(enforcer, ruling, outcomes.FORWARDED)
             return True
         self._answer_all(message.ids, ruling, enforcer)
         return False
@@ -191,13 +177,14 @@ class Calls:
         }
         for message, ruling, enforcer in rulings:
             if ruling.is_allowed:
-                outcome = _refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
+                outcome = outcomes.refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
             else:
                 refusal = b""
                 if message.id is not UNSET:
                     refusal = self._error(message.id, ruling, enforcer)
                     errors[id_key(message.id)] = refusal
-                outcome = _refused(ruling.decision.summary, len(refusal), ruling.decision.action)
+                said = ruling.decision
+                outcome = outcomes.refused(said.summary, len(refusal), said.action)
             self._finish(enforcer, ruling, outcome)
         if errors:
             self._answer(b"[" + b",".join(errors.values()) + b"]\n")
@@ -222,7 +209,7 @@ class Calls:
         if text:
             self._answer(text)
         decision = ruling.decision
-        outcome = _refused(decision.summary, len(text), decision.action)
+        outcome = outcomes.refused(decision.summary, len(text), decision.action)
         self._finish(enforcer, ruling, outcome)
 
     def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
@@ -238,46 +225,42 @@ class Calls:
         return self._renderer.error(request_id, ruling.decision, refused)
 
     def _wait_for(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
-        deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
-        pending = Pending(ruling, enforcer, deadline)
         if request_id is UNSET:
             # Nothing will ever answer it; that it was forwarded is all that can be known.
-            self._finish(enforcer, ruling, Outcome(Status.OK, 0))
+            self._finish(enforcer, ruling, outcomes.FORWARDED)
             return
-        self._pending.setdefault(id_key(request_id), deque()).append(pending)
-        self.open += 1
+        deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
+        self._pending.ask(request_id, Pending(ruling, enforcer, deadline))
 
     def _continues(self, request_id: Any, request_state: str | None, call: ToolCall) -> bool:
         """Whether a call is the next round of one that asked for input: the same call (D7)."""
-        if request_state is None or not self._continued or request_id is UNSET:
+        if request_state is None or request_id is UNSET:
             return False
-        pending = self._continued.pop((call.tool_name, call.args_hash, request_state), None)
+        pending = self._pending.next_round(call, request_state)
         if pending is None:
             return False
         if pending.enforcer.run.state.terminated() is not None:
             # A run that is over has no further rounds: what comes now is refused as a call.
-            self._end(pending, Status.CANCELLED, "the run was ended")
+            self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
             return False
-        self._pending.setdefault(id_key(request_id), deque()).append(pending)
-        self.open += 1
+        self._pending.ask(request_id, pending)
         return True
 
     def replied(self, reply: Reply) -> None:
         """Ends the call that a reply answers, if it answers one."""
-        waiting = self._pending.get(id_key(reply.id))
-        if not waiting:
+        pending = self._pending.answered(reply.id)
+        if pending is None:
             return
-        pending = waiting.popleft()
-        if not waiting:
-            del self._pending[id_key(reply.id)]
-        self.open -= 1
         if reply.request_state is not None:
-            self._continue_later(pending, reply.request_state)
+            given_up = self._pending.await_round(pending, reply.request_state)
+            if given_up is not None:
+                why = "the client did not go on with the call"
+                self._end(given_up, outcomes.given_up(Status.CANCELLED, why))
             return
         at_ns = time.monotonic_ns()
         if reply.is_error or pending.ruling.is_watched:
             # The next call's decision depends on it.
-            pending.enforcer.finish(pending.ruling, _outcome(reply), at_ns)
+            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
         self._ended.append((pending, reply, at_ns))
         self.unrecorded += 1
 
@@ -287,7 +270,7 @@ class Calls:
             if not self._ended:
                 break
             pending, reply, at_ns = self._ended.popleft()
-            pending.enforcer.finish(pending.ruling, _outcome(reply), at_ns)
+            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
             self._unflushed[id(pending.enforcer)] = pending.enforcer
         enforcers, self._unflushed = self._unflushed.values(), {}
         self.unrecorded = len(self._ended)
@@ -300,41 +283,17 @@ class Calls:
         self._unflushed[id(enforcer)] = enforcer
         self.unrecorded += 1
 
-    def _continue_later(self, pending: Pending, request_state: str) -> None:
-        call = pending.ruling.call
-        key = (call.tool_name, call.args_hash, request_state)
-        if key in self._continued or len(self._continued) >= _MAX_CONTINUED:
-            given_up = self._continued.pop(
-                key if key in self._continued else next(iter(self._continued))
-            )
-            self._end(given_up, Status.CANCELLED, "the client did not go on with the call")
-        self._continued[key] = pending
+    def _end(self, pending: Pending, outcome: Outcome) -> None:
+        self._finish(pending.enforcer, pending.ruling, outcome)
 
     def _cancel(self, message: Cancellation) -> None:
-        waiting = self._pending.pop(id_key(message.request_id), None)
         status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
-        for pending in waiting or ():
-            self.open -= 1
-            self._end(pending, status, "the client cancelled the call")
-
-    def _end(
-        self,
-        pending: Pending,
-        status: Status,
-        message: str,
-        error_class: ErrorClass | None = None,
-    ) -> None:
-        if error_class is None:
-            timed_out = status is Status.TIMEOUT
-            error_class = ErrorClass.TIMEOUT if timed_out else ErrorClass.UNKNOWN
-        outcome = Outcome(status, 0, error_class=error_class, error_message=message)
-        self._finish(pending.enforcer, pending.ruling, outcome)
+        for pending in self._pending.cancelled(message.request_id):
+            self._end(pending, outcomes.given_up(status, "the client cancelled the call"))
 
     def concern(self, enforcer: Enforcer) -> bool:
         """Whether a call of this run is pending, or has ended and is not recorded yet."""
-        queues = (*self._pending.values(), self._continued.values())
-        waiting = [each for queue in queues for each in queue]
-        waiting += [pending for pending, _, _ in self._ended]
+        waiting = [*self._pending, *(pending for pending, _, _ in self._ended)]
         return any(pending.enforcer is enforcer for pending in waiting)
 
     def time_out(self) -> None:
@@ -342,58 +301,14 @@ class Calls:
         if not self._timeout_ns or not self.open:
             return
         now_ns = time.monotonic_ns()
-        for waiting in self._pending.values():
-            for pending in waiting:
-                if pending.deadline_ns <= now_ns and not pending.ruling.finished:
-                    outcome = Outcome(
-                        Status.TIMEOUT,
-                        0,
-                        error_class=ErrorClass.TIMEOUT,
-                        error_message="the call took longer than call_timeout_ms",
-                    )
-                    self._finish(pending.enforcer, pending.ruling, outcome)
+        for pending in self._pending.asked():
+            if pending.deadline_ns <= now_ns and not pending.ruling.finished:
+                self._end(pending, outcomes.TIMED_OUT)
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
         """Ends everything that is pending: the server or the client is gone."""
-        waiting = [each for queue in self._pending.values() for each in queue]
-        waiting += self._continued.values()
-        self._pending.clear()
-        self._continued.clear()
-        self.open = 0
-        for pending in waiting:
-            self._end(pending, status, message, error_class)
-
-
-def _outcome(reply: Reply) -> Outcome:
-    if not reply.is_error:
-        return Outcome(Status.OK, reply.size, reply.result, result_stream_hash=reply.stream_hash)
-    return Outcome(
-        Status.ERROR,
-        reply.size,
-        reply.result,
-        error_class=ErrorClass.UPSTREAM_ERROR,
-        error_message=reply.error_message,
-        error_code=reply.error_code,
-        result_stream_hash=reply.stream_hash,
-    )
-
-
-_REFUSAL_CODES = {
-    Action.BLOCK: ErrorCode.POLICY_BLOCKED,
-    Action.THROTTLE: ErrorCode.POLICY_THROTTLED,
-    Action.REJECT_WITH_HINT: ErrorCode.REJECT_WITH_HINT,
-    Action.TERMINATE_RUN: ErrorCode.RUN_TERMINATED,
-}
-
-
-def _refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> Outcome:
-    return Outcome(
-        status,
-        size,
-        error_class=ErrorClass.POLICY_BLOCK,
-        error_message=message,
-        error_code=int(_REFUSAL_CODES[action]),
-    )
+        for pending in self._pending.clear():
+            self._end(pending, outcomes.given_up(status, message, error_class))
 
 
 def _context(meta: dict[str, Any]) -> dict[str, str]:

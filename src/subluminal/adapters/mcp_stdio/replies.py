@@ -1,21 +1,16 @@
-"""The server's lines, looked at after they were forwarded: which call they answer, and how.
+"""Which call a server's line answers, and how: looked at after the line was forwarded.
 
-Chunks come in as they were read. Constant memory: a line is kept up to a bound, past which only its
-head, tail, size and hash remain. Knows no events and no policies.
+Knows no events and no policies. A line that cannot be read answers nothing, and harms nobody.
 """
 
 import re
-from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, IS_ERROR, Line
 from subluminal.canonical import AmbiguousJSON, parse
-
-_EDGE_BYTES = 1_024
-"""Enough of a line's head and tail to find an id there."""
 
 _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
 # What SDKs write: Python and Rust put the id first, TypeScript puts it last.
@@ -29,23 +24,8 @@ _HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb',)*)\s*"(result|error)"\s*:')
 _TAIL = re.compile(rb"((?:," + _MEMBER + rb")+)\}\s*$")
 _ID_MEMBER = re.compile(rb'"id"\s*:\s*' + _ID)
 
-_IS_ERROR = re.compile(rb'"isError"\s*:\s*true')
-_IS_ERROR_BYTES = 64
-"""A member that lies across two chunks is found if its spacing is no wider than this."""
 _MAX_CODE_CHARS = 64
 _INPUT_REQUIRED = b'"input_required"'
-
-
-class Line(Struct, frozen=True):
-    """One line of the server's. `text` is None where it was too large to keep."""
-
-    size: int
-    text: bytes | None
-    head: bytes = b""
-    tail: bytes = b""
-    stream_hash: str | None = None
-    says_error: bool = False
-    """whether `isError` was seen in a line that was not kept"""
 
 
 class Reply(Struct, frozen=True):
@@ -89,94 +69,6 @@ _decode_result = msgspec.json.Decoder(_Result).decode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-class LineKeeper:
-    """Cuts chunks into lines, and keeps no more of a line than `max_bytes`."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._hash: Any = None
-        self._head = b""
-        self._tail = b""
-        self._says_error = False
-        self._skipping = False
-
-    def feed(self, chunk: bytes, *, wanted: bool) -> Iterator[Line]:
-        """Yields the lines that end in this chunk.
-
-        `wanted`: whether an answer may come. A line that began when none could is not kept.
-        """
-        start = 0
-        while True:
-            end = chunk.find(b"\n", start)
-            if end < 0:
-                self._keep(chunk[start:] if start else chunk, wanted)
-                return
-            piece = chunk[start:end]
-            start = end + 1
-            if self._skipping or not (wanted or self._size):
-                self._skipping = False
-                continue
-            if self._size:
-                self._keep(piece, wanted)
-                yield self._line()
-            else:
-                yield self._whole(piece)
-
-    def _whole(self, piece: bytes) -> Line:
-        if len(piece) <= self._max_bytes:
-            return Line(len(piece), piece)
-        self._keep(piece, True)
-        return self._line()
-
-    def _keep(self, piece: bytes, wanted: bool) -> None:
-        if not piece or self._skipping:
-            return
-        if not self._size and not wanted:
-            self._skipping = True
-            return
-        self._size += len(piece)
-        if self._hash is not None:
-            self._hash.update(piece)
-            self._look_for_error(piece)
-            self._tail = (self._tail + piece[-_EDGE_BYTES:])[-_EDGE_BYTES:]
-            return
-        self._parts.append(piece)
-        if self._size > self._max_bytes:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        text = b"".join(self._parts)
-        self._parts = []
-        self._hash = sha256(text)
-        self._look_for_error(text)
-        self._head, self._tail = text[:_EDGE_BYTES], text[-_EDGE_BYTES:]
-
-    def _look_for_error(self, piece: bytes) -> None:
-        if self._says_error:
-            return
-        seam = self._tail[-_IS_ERROR_BYTES:] + piece[:_IS_ERROR_BYTES]
-        self._says_error = bool(_IS_ERROR.search(piece) or _IS_ERROR.search(seam))
-
-    def _line(self) -> Line:
-        if self._hash is None:
-            line = Line(self._size, b"".join(self._parts))
-        else:
-            line = Line(
-                self._size,
-                None,
-                self._head,
-                self._tail,
-                self._hash.hexdigest(),
-                self._says_error,
-            )
-        self._parts, self._size, self._hash = [], 0, None
-        self._head = self._tail = b""
-        self._says_error = False
-        return line
-
-
 def replies_in(line: Line) -> list[Reply]:
     """Returns the answers that a line holds; a line that is no answer holds none."""
     if line.text is None:
@@ -188,7 +80,7 @@ def replies_in(line: Line) -> list[Reply]:
         is_result = found.group(2) == b"result"
         return _reply(line, found.group(1), body, is_result)
     if text.startswith(_RESULT_FIRST):
-        last = _ID_LAST.search(text, max(0, len(text) - _EDGE_BYTES))
+        last = _ID_LAST.search(text, max(0, len(text) - EDGE_BYTES))
         if last is not None:
             body = text[len(_RESULT_FIRST) - 1 : last.start() + 1]
             return _reply(line, last.group(1), body, True)
@@ -236,7 +128,7 @@ def _reply(line: Line, id_text: bytes, body: bytes, is_result: bool) -> list[Rep
                 error_message=error.message if isinstance(error.message, str) else "",
             )
         ]
-    if not _IS_ERROR.search(body) and _INPUT_REQUIRED not in body:
+    if not IS_ERROR.search(body) and _INPUT_REQUIRED not in body:
         return [Reply(request_id, line.size, body)]
     result = _result_of(body)
     waits = result.resultType == "input_required"

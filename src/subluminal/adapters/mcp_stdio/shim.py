@@ -34,8 +34,9 @@ from subluminal.adapters.mcp_stdio.messages import (
 )
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
 from subluminal.adapters.mcp_stdio.render import error_line
-from subluminal.adapters.mcp_stdio.replies import LineKeeper, replies_in
+from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
+from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
 from subluminal.core.runs import Runs
 from subluminal.errors import ExitCode
