@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
 from subluminal.errors import SubluminalError
+from subluminal.ledger.api.resources import RESOURCES
 from subluminal.ledger.daemon.instance import load_token, read_note, socket_path
 
 Start = Callable[..., Ledgerd]
@@ -238,4 +239,4 @@ def test_the_openapi_document_holds(served: Home, port: int) -> None:
             case.call_and_validate(headers=bearer, checks=checks, timeout=20)
 
         check()
-    assert operations == 12
+    assert operations == len(RESOURCES) + 3

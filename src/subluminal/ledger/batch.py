@@ -15,9 +15,6 @@ from subluminal.contracts.events import (
     PolicyLoaded,
     RunEnd,
     RunStart,
-    ToolCallDecision,
-    ToolCallEnd,
-    ToolCallStart,
 )
 from subluminal.ledger import deriving
 from subluminal.ledger.rows import (
@@ -28,6 +25,7 @@ from subluminal.ledger.rows import (
     columns,
     rollup_key,
 )
+from subluminal.ledger.wire import CallDecision, CallEnd, CallStart, RowEvent
 
 CallKey = tuple[int, str]
 """A shim, and the call_id that it gave."""
@@ -76,19 +74,19 @@ class Folder:
         self._next_id = 1 + next(connection.execute("SELECT ifnull(max(id), 0) FROM tool_calls"))[0]
         self._open: dict[CallKey, Call] = {}
         self.batch = self._new_batch()
-        self._folds: dict[type[Event], Callable[..., None]] = {
-            ToolCallStart: self._fold_start,
-            ToolCallDecision: self._fold_decision,
-            ToolCallEnd: self._fold_end,
+        self.folds: dict[type, Callable[..., None]] = {
+            CallStart: self._fold_start,
+            CallDecision: self._fold_decision,
+            CallEnd: self._fold_end,
             RunStart: self._fold_run_start,
             RunEnd: self._fold_run_end,
             HintIssued: self._fold_hint,
             PolicyLoaded: self._fold_policy,
         }
 
-    def fold(self, event: Event, shim: int, n: int, at_ms: int) -> None:
+    def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
         """Adds one event to the batch. Raises ValueError if a row cannot hold it."""
-        fold = self._folds.get(type(event))
+        fold = self.folds.get(type(event))
         if fold is not None:
             fold(event, shim, n, at_ms)
 
@@ -144,26 +142,26 @@ class Folder:
             self.batch.counted_before[call.id] = rollup_key(call)
         return call
 
-    def _fold_start(self, event: ToolCallStart, shim: int, n: int, at_ms: int) -> None:
+    def _fold_start(self, event: CallStart, shim: int, n: int, at_ms: int) -> None:
         call = deriving.begin(event, self._next_id, shim, n, at_ms)
         self._add(call)
         deriving.add_args_preview(self.batch.previews, event, call)
 
-    def _fold_decision(self, event: ToolCallDecision, shim: int, n: int, at_ms: int) -> None:
+    def _fold_decision(self, event: CallDecision, shim: int, n: int, at_ms: int) -> None:
         call = self._call_of(event, shim, at_ms)
         deriving.decide(call, event, n)
         hint = deriving.hint_of_decision(event, call)
         if hint is not None:
             self._add_hint(hint)
 
-    def _fold_end(self, event: ToolCallEnd, shim: int, n: int, at_ms: int) -> None:
+    def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
         if (event.latency_ms | event.bytes_out) >> 63:
             raise ValueError(deriving.OUT_OF_RANGE)
         call = self._call_of(event, shim, at_ms)
         deriving.finish(call, event, n)
         deriving.add_result_preview(self.batch.previews, event, call)
 
-    def _call_of(self, event: ToolCallDecision | ToolCallEnd, shim: int, at_ms: int) -> Call:
+    def _call_of(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
         call = self._find(shim, event.call.call_id)
         if call is None:
             call = deriving.begin_unseen(event, self._next_id, shim, at_ms)

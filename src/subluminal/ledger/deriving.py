@@ -8,22 +8,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from subluminal.contracts.decision import Hint
-from subluminal.contracts.events import (
-    HintIssued,
-    ToolCallDecision,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from subluminal.contracts.events import HintIssued
 from subluminal.ledger.rows import Call, HintRow, Previews
+from subluminal.ledger.wire import CallDecision, CallEnd, CallStart
 
 MAX_INTEGER = 2**63 - 1
 """What SQLite can store. A number has bits above if it is larger, or negative."""
 OUT_OF_RANGE = "a number is out of range"
 
-CallEvent = ToolCallStart | ToolCallDecision | ToolCallEnd
 
-
-def begin(event: ToolCallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
+def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
     """The row of a call that has just started. Raises ValueError if it cannot be stored."""
     call = event.call
     if (call.bytes_in | call.seq) >> 63:
@@ -49,13 +43,13 @@ def begin(event: ToolCallStart, row_id: int, shim: int, n: int, at_ms: int) -> C
         None,
         None,
         call.seq,
-        call.transport._value_,
+        call.transport,
         shim,
         n,
     )
 
 
-def begin_unseen(event: ToolCallDecision | ToolCallEnd, row_id: int, shim: int, at_ms: int) -> Call:
+def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: int) -> Call:
     """The row of a call whose start we never saw."""
     call = event.call
     return Call(
@@ -70,32 +64,31 @@ def begin_unseen(event: ToolCallDecision | ToolCallEnd, row_id: int, shim: int, 
     )
 
 
-def decide(row: Call, event: ToolCallDecision, n: int) -> None:
+def decide(row: Call, event: CallDecision, n: int) -> None:
     """Adds a decision to its call."""
     decision = event.decision
-    # `_value_` is the plain string: an enum's own hash is slow, and rows are counted by key.
-    row.decision = decision.action._value_
+    row.decision = decision.action
     row.rule_id = decision.rule_id
     row.reason_code = decision.explain.reason_code
-    row.severity = decision.severity._value_
+    row.severity = decision.severity
     if decision.would_be is not UNSET:
-        row.would_be = decision.would_be.action._value_
+        row.would_be = decision.would_be.action
     row.decision_n = n
 
 
-def finish(row: Call, event: ToolCallEnd, n: int) -> None:
+def finish(row: Call, event: CallEnd, n: int) -> None:
     """Adds an end to its call."""
-    row.status = event.status._value_
+    row.status = event.status
     row.latency_ms = event.latency_ms
     row.bytes_out = event.bytes_out
     if event.preview.truncated:
         row.preview_truncated = 1
     if event.error is not UNSET:
-        row.error_class = event.error.class_._value_
+        row.error_class = event.error.class_
     row.end_n = n
 
 
-def add_args_preview(previews: dict[int, Previews], event: ToolCallStart, row: Call) -> None:
+def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call) -> None:
     """Adds the preview that a start brings."""
     preview = event.call.preview
     if preview.args_preview is not UNSET:
@@ -103,7 +96,7 @@ def add_args_preview(previews: dict[int, Previews], event: ToolCallStart, row: C
         previews[row.id] = Previews(row.id, row.call_id, preview.args_preview, None, flags)
 
 
-def add_result_preview(previews: dict[int, Previews], event: ToolCallEnd, row: Call) -> None:
+def add_result_preview(previews: dict[int, Previews], event: CallEnd, row: Call) -> None:
     """Adds the preview that an end brings to that of the arguments, if that is there."""
     preview = event.preview
     if preview.result_preview is UNSET:
@@ -128,7 +121,7 @@ def _flags(flags: list[str] | UnsetType) -> str | None:
     return json_text(flags) if flags is not UNSET and flags else None
 
 
-def hint_of_decision(event: ToolCallDecision, row: Call) -> HintRow | None:
+def hint_of_decision(event: CallDecision, row: Call) -> HintRow | None:
     """The hint that a decision carries."""
     hint = event.decision.hint
     if hint is UNSET:

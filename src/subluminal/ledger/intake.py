@@ -5,6 +5,7 @@ transaction. What is damaged is quarantined with its place, never dropped in sil
 """
 
 from hashlib import sha256
+from itertools import islice
 
 import apsw
 import msgspec
@@ -19,6 +20,7 @@ from subluminal.ledger.batch import Folder
 from subluminal.ledger.deriving import MAX_INTEGER
 from subluminal.ledger.shims import Segment, Shims, ShimState
 from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.wire import decode_call, lean
 
 HEAD_BYTES = 256
 """How much of a quarantined line is kept."""
@@ -66,7 +68,7 @@ class Intake:
         self.duplicates = 0
         self.bytes = 0
         self._current: Segment | None = None
-        """where the last event went"""
+        """where the last event went, if the next ones may simply follow it"""
 
     @property
     def has_work(self) -> bool:
@@ -81,11 +83,14 @@ class Intake:
     def take(self, lines: list[bytes], origin: str, offset: int) -> None:
         """Adds the lines that stand at `offset` of `origin` to the batch."""
         self._current = None
-        for index, line in enumerate(lines):
+        index = 0
+        while index < len(lines):
+            line = lines[index]
             reason = self._take_one(line)
             if reason is not None and line:
                 place = offset + sum(len(before) + 1 for before in lines[:index])
                 self.damaged.append(Damaged(origin, place, reason, line[:HEAD_BYTES]))
+            index = self._take_following(lines, index + 1)
         self.bytes += sum(map(len, lines))
 
     def take_overlong(self, piece: Overlong, origin: str) -> None:
@@ -106,30 +111,55 @@ class Intake:
         self.events = self.duplicates = self.bytes = 0
         self._current = None
 
+    def _take_following(self, lines: list[bytes], index: int) -> int:
+        """Adds lines for as long as each is the next event of the same shim, run and call kind.
+
+        Nearly all are, so this is the ledger's hot loop. Returns the index of the first that is
+        not, or in which something is wrong; `_take_one` takes the long way with that.
+        """
+        segment = self._current
+        if segment is None or segment.next_n <= segment.shim.last_n:
+            return index
+        state, n = segment.shim, segment.next_n
+        shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
+        folds, append = self.folder.folds, segment.chained.append
+        try:
+            for line in islice(lines, index, None):
+                event = decode_call(line)
+                source = event.source
+                prev = source.prev
+                if (
+                    source.n != n
+                    or prev is None
+                    or source.shim_id != shim_id
+                    or event.run_id != run_id
+                ):
+                    break
+                at_ms = to_ms(event.ts)
+                folds[type(event)](event, shim, n, at_ms)
+                append(chained_form(line))
+                segment.last_prev, segment.last_ms = prev, at_ms
+                n += 1
+        except _DAMAGE:
+            # Also an event of another kind: that is no call.
+            pass
+        taken = n - segment.next_n
+        if taken:
+            segment.next_n = n
+            state.last_n = n - 1
+            self.events += taken
+        return index + taken
+
     def _take_one(self, line: bytes) -> str | None:
-        """Adds one line; returns what is wrong with it, or None."""
+        """Adds any line; returns what is wrong with it, or None."""
+        self._current = None
         try:
             event = decode_event(line)
             if event is None:
                 return self._place(line, _decode_future(line), None)
-            source, segment = event.source, self._current
-            # Nearly every line is its shim's next event, and of the same run.
-            if (
-                segment is None
-                or source.n != segment.next_n
-                or source.shim_id != segment.shim.shim_id
-                or event.run_id != segment.run_id
-                or segment.next_n <= segment.shim.last_n
-            ):
-                return self._place(line, event, event)
-            at_ms = to_ms(event.ts)
-            state = segment.shim
-            self.folder.fold(event, state.id, segment.next_n, at_ms)
+            return self._place(line, event, event)
         except _DAMAGE as error:
             return f"no event: {error}"
-        state.last_n = segment.next_n
-        self._append(segment, line, source, at_ms)
-        return None
 
     def _append(self, segment: Segment, line: bytes, source: Source, at_ms: int) -> None:
         state, form = segment.shim, chained_form(line)
@@ -161,10 +191,12 @@ class Intake:
             return "its `prev` is no SHA-256"
         if event is not None:
             self.folder.see_run(event, at_ms)
-            self.folder.fold(event, state.id, n, at_ms)
+            self.folder.fold(lean(event, line), state.id, n, at_ms)
         state.note(n)
-        self._current = self._segment(state, known.run_id, n, prev)
-        self._append(self._current, line, source, at_ms)
+        segment = self._segment(state, known.run_id, n, prev)
+        self._append(segment, line, source, at_ms)
+        if not is_chained_here and event is not None:
+            self._current = segment
         return None
 
     def _segment(self, state: ShimState, run_id: str, n: int, prev: bytes) -> Segment:

@@ -8,12 +8,11 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from subluminal.contracts.codec import decode_event
-from subluminal.contracts.events import ToolCallDecision, ToolCallEnd, ToolCallStart
 from subluminal.ledger import rollups
 from subluminal.ledger.rows import Call, RollupKey, columns, rollup_key
 from subluminal.ledger.segments import StoredSegment, segment_by_id
 from subluminal.ledger.store import PREVIEWS_DROPPED, add_to_counter
+from subluminal.ledger.wire import decode_call
 
 DAY_MS = 86_400_000
 PREVIEWS_STEP = 2_000
@@ -138,11 +137,10 @@ def _calls_told(segment: StoredSegment) -> list[_Told]:
     found = []
     for n, line in enumerate(segment.lines(), start=segment.first_n):
         try:
-            event = decode_event(line)
+            found.append(_Told(decode_call(line).call.call_id, n))
         except msgspec.MsgspecError:
+            # An event of another kind.
             continue
-        if isinstance(event, ToolCallStart | ToolCallDecision | ToolCallEnd):
-            found.append(_Told(event.call.call_id, n))
     return found
 
 

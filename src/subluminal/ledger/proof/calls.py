@@ -8,19 +8,13 @@ import apsw
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from subluminal.contracts.codec import decode_event
-from subluminal.contracts.events import (
-    Event,
-    HintIssued,
-    ToolCallDecision,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from subluminal.contracts.events import Event, HintIssued
 from subluminal.ledger import deriving
 from subluminal.ledger.proof.chains import StoredShim
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.rows import Call, HintRow, columns
 from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.wire import CallDecision, CallEnd, CallStart, RowEvent, decode_row_event
 
 MAX_HELD = 10_000
 """Calls of one shim whose rows wait for events that may still change them."""
@@ -59,17 +53,17 @@ class CallProof:
         self.calls = 0
         self.hints = 0
 
-    def feed(self, event: Event, n: int) -> None:
+    def feed(self, event: RowEvent, n: int) -> None:
         """Takes the shim's next event, in the order of ingest."""
-        if isinstance(event, ToolCallStart):
+        if isinstance(event, CallStart):
             call = deriving.begin(event, 0, self._shim.id, n, to_ms(event.ts))
             derived = self._hold(call, n)
             derived.args = _committed(event.call.preview.hash, event.call.preview.args_preview)
-        elif isinstance(event, ToolCallDecision):
+        elif isinstance(event, CallDecision):
             derived = self._derived(event, n)
             deriving.decide(derived.call, event, n)
             _add_hint(derived, deriving.hint_of_decision(event, derived.call))
-        elif isinstance(event, ToolCallEnd):
+        elif isinstance(event, CallEnd):
             derived = self._derived(event, n)
             deriving.finish(derived.call, event, n)
             derived.result = _committed(event.preview.hash, event.preview.result_preview)
@@ -90,7 +84,7 @@ class CallProof:
             self._compare_oldest()
         return derived
 
-    def _derived(self, event: ToolCallDecision | ToolCallEnd, n: int) -> Derived:
+    def _derived(self, event: CallDecision | CallEnd, n: int) -> Derived:
         derived = self._latest.get(event.call.call_id)
         if derived is None:
             call = deriving.begin_unseen(event, 0, self._shim.id, to_ms(event.ts))
@@ -150,13 +144,13 @@ def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[E
     others: list[Event] = []
     for n, line in enumerate(lines, start=first_n):
         try:
-            event = decode_event(line)
+            event = decode_row_event(line)
         except msgspec.MsgspecError:
             # The chain's own proof names this line.
             continue
         if event is not None:
             proof.feed(event, n)
-            if not isinstance(event, ToolCallStart | ToolCallDecision | ToolCallEnd):
+            if isinstance(event, Event):
                 others.append(event)
     return others
 
