@@ -62,9 +62,11 @@ class Enforcer:
                 evaluation = self._decide(asked, wall_ns // 1_000_000, mono_ns // 1_000_000)
         except (StateBusy, StateUnusable, CountersFull) as error:
             evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
+            self._count(evaluation)
         except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
             self.on_bug(bug)
             evaluation = self._failure(asked, f"a bug in sub: {type(bug).__name__}")
+            self._count(evaluation)
         if not evaluation.forwarded:
             evaluation.decision = self._masked(evaluation.decision)
         wall_ms = wall_ns // 1_000_000
@@ -87,6 +89,14 @@ class Enforcer:
             summary=self._previews.safe(summary),
         )
         return self._without_rules(call, asked, self.engine.refusal(blocked))
+
+    def _count(self, evaluation: Evaluation) -> None:
+        """Adds to the totals what failed before it was counted, if they can be reached at all."""
+        try:
+            with self._state.locked():
+                self._state.count(_TOTALS[evaluation.decision.action])
+        except (StateBusy, StateUnusable):
+            return
 
     def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
         """Counts and records what no rule decided; a run that is over, or locked, stays so."""

@@ -1,0 +1,108 @@
+"""The core without a protocol: what `begin` and `finish` promise every door (Pack 7)."""
+
+import os
+
+import pytest
+from tests.adapters.desk import enforcer_in
+from tests.adapters.policies import budget, deny, snapshot
+from tests.adapters.records import calls_of, events_of, lines_of
+
+from subluminal.canonical import args_hash
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
+from subluminal.core.enforcer import Outcome
+from subluminal.journal import JournalUnavailable
+from subluminal.state.errors import StateBusy
+
+
+def call(name="t", **context):
+    return ToolCall(
+        server_name="probe",
+        tool_name=name,
+        args={},
+        args_hash=args_hash({}),
+        bytes_in=10,
+        transport=Transport.UNKNOWN,
+        context=context,
+    )
+
+
+def finished(enforcer, home):
+    enforcer.flush()
+    enforcer.run.leave()
+    enforcer.run.close()
+    return events_of(home)
+
+
+def test_start_and_decision_are_on_disk_before_begin_returns(own_home):
+    enforcer = enforcer_in(own_home)
+    enforcer.begin(call(), b"{}")
+    written = b"".join(line for _, line in lines_of(own_home))
+    assert b'"tool_call_start"' in written
+    assert b'"tool_call_decision"' in written
+    finished(enforcer, own_home)
+
+
+def test_only_the_first_end_of_a_call_counts(own_home):
+    enforcer = enforcer_in(own_home)
+    ruling = enforcer.begin(call(), b"{}")
+    enforcer.finish(ruling, Outcome(Status.TIMEOUT, 0, error_class=ErrorClass.TIMEOUT))
+    enforcer.finish(ruling, Outcome(Status.OK, 5, b"{}"))
+    (events,) = calls_of(finished(enforcer, own_home))
+    assert events[-1]["status"] == "TIMEOUT"
+
+
+@pytest.mark.parametrize(("on_error", "passes"), [("ALLOW", True), ("BLOCK", False)])
+def test_a_bug_of_ours_while_deciding_applies_decision_on_error(
+    own_home, monkeypatch, on_error, passes
+):
+    enforcer = enforcer_in(own_home, snapshot(deny("rm"), decision_on_error=on_error))
+    told = []
+    enforcer.on_bug = told.append
+    monkeypatch.setattr(type(enforcer.engine), "evaluate", _raise(ZeroDivisionError("oops")))
+    assert enforcer.begin(call(), b"{}").is_allowed is passes
+    assert [type(bug) for bug in told] == [ZeroDivisionError]
+    monkeypatch.undo()
+    enforcer.begin(call("rm"), b"{}")
+    events = finished(enforcer, own_home)
+    reasons = [each[1]["decision"]["explain"]["reason_code"] for each in calls_of(events)]
+    assert reasons == ["EVALUATION_ERROR", "DENYLIST_MATCH"]
+
+
+@pytest.mark.parametrize(("on_error", "passes"), [("ALLOW", True), ("BLOCK", False)])
+def test_counters_that_cannot_be_had_apply_decision_on_error(
+    own_home, monkeypatch, on_error, passes
+):
+    enforcer = enforcer_in(own_home, snapshot(budget(5), decision_on_error=on_error))
+    monkeypatch.setattr(type(enforcer.run.state), "locked", _raise(StateBusy("held", 50)))
+    assert enforcer.begin(call(), b"{}").is_allowed is passes
+
+
+@pytest.mark.parametrize(("on_error", "passes"), [("ALLOW", True), ("BLOCK", False)])
+def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
+    own_home, monkeypatch, on_error, passes
+):
+    enforcer = enforcer_in(own_home, snapshot(deny("rm"), decision_on_error=on_error))
+    full = JournalUnavailable("journal", OSError(28, os.strerror(28)))
+    monkeypatch.setattr(type(enforcer.run.journal), "flush", _raise(full))
+    ruling = enforcer.begin(call(), b"{}")
+    assert ruling.is_allowed is passes
+    assert ruling.decision.reason_code == ReasonCode.JOURNAL_UNAVAILABLE
+    refused = enforcer.begin(call("rm"), b"{}")
+    assert not refused.is_allowed, "a refusal needs no record to be one"
+
+
+def test_a_refusal_that_no_policy_made_holds_without_any_policy(own_home):
+    enforcer = enforcer_in(own_home)
+    ruling = enforcer.refuse(call(), ReasonCode.EVALUATION_ERROR, "it cannot be forwarded")
+    assert not ruling.is_allowed
+    enforcer.finish(ruling, Outcome(Status.ERROR, 0, error_class=ErrorClass.POLICY_BLOCK))
+    (events,) = calls_of(finished(enforcer, own_home))
+    assert events[1]["decision"]["action"] == "BLOCK"
+
+
+def _raise(error):
+    def raising(*_args, **_options):
+        raise error
+
+    return raising
