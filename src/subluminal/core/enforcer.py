@@ -62,7 +62,8 @@ class Enforcer:
                 evaluation = self._decide(asked, wall_ns // 1_000_000, mono_ns // 1_000_000)
         except (StateBusy, StateUnusable, CountersFull) as error:
             evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
-            self._count(evaluation)
+            if isinstance(error, CountersFull):  # else it would wait for the same lock again
+                self._count(evaluation)
         except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
             self.on_bug(bug)
             evaluation = self._failure(asked, f"a bug in sub: {type(bug).__name__}")
