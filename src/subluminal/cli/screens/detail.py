@@ -7,7 +7,7 @@ from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.lists import Screen
-from subluminal.contracts.vocabulary import EventType
+from subluminal.contracts.vocabulary import Action, EventType
 
 _LABEL = 10
 _MAX_LINES = 40
@@ -22,7 +22,7 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     _field(screen, "decision", decided, _why(call, events))
-    if call["decision"] is None or call["error_class"] != "policy_block":
+    if call["decision"] in (None, Action.ALLOW):
         took = cells.duration(call["latency_ms"])
         _field(screen, "status", cells.status(call["status"]), _took(call, took))
     _error(screen, events)

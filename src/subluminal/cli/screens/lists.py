@@ -65,7 +65,7 @@ def _call(screen: Screen, row: Row) -> list[Cell]:
         Cell(f"{row['server_name']}/{row['tool_name']}"),
         cells.status(None if is_refused else row["status"]),
         Cell() if is_refused else cells.duration(row["latency_ms"]),
-        Cell(row["rule_id"] or row["reason_code"] or cells.NOTHING),
+        Cell(row["rule_id"] or (row["reason_code"] if is_refused else None) or cells.NOTHING),
     ]
 
 

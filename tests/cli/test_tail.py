@@ -1,0 +1,223 @@
+"""`sub tail`: from the journals, from ledgerd, and over its restart without a gap or a double."""
+
+import json
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+from tests.cli import recorded, snapshots
+from tests.ledger.home import Home
+from tests.ledger.process import Ledgerd, wait_until
+from tests.shim.household import SUB
+
+from subluminal.cli.screens import cells
+from subluminal.clock import now
+
+
+@pytest.fixture
+def home(own_home):
+    made = Home(str(own_home))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    """Local times are the same everywhere."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_what_was_recorded(sub, home, utc):
+    recorded.record(home)
+    snapshots.check("tail-pipe", sub("tail", "--no-follow"))
+    ran = sub("tail", "--no-follow", terminal=True)
+    snapshots.check("tail-terminal", ran)
+
+
+def test_an_empty_home(sub, home):
+    assert sub("tail", "--no-follow") == (0, "", "")
+
+
+def kinds(ran):
+    return [json.loads(line)["type"] for line in ran.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--decision", "BLOCK"], ["tool_call_decision"]),
+        (["--status", "ERROR", "decision:ALLOW"], ["tool_call_end"]),
+        (
+            ["--run", "run-open", "server:git"],
+            ["tool_call_start", "tool_call_decision", "tool_call_end"],
+        ),
+        (["--run", "run-open", "latency>2"], ["tool_call_end"]),
+        (["--server", "nowhere"], []),
+        (["--rule", "no-*", "severity:critical"], ["tool_call_decision"]),
+        (["--text", "file3", "--run", "run-open"], ["tool_call_start", "tool_call_decision"]),
+    ],
+)
+def test_filters(sub, home, words, expected):
+    recorded.record(home)
+    assert kinds(sub("tail", "--no-follow", "--json", *words)) == expected
+
+
+def test_since(sub, home):
+    recorded.record(home)
+    since = "2026-09-21T14:15:00Z"
+    lines = sub("tail", "--no-follow", "--since", since, "--json").out.splitlines()
+    assert {json.loads(line)["run_id"] for line in lines} == {"run-open"}
+
+
+def test_what_a_tool_wrote_is_shown_not_sent(sub, home):
+    producer = home.producer("evil", "evil")
+    producer.padding = recorded.EVIL
+    producer.call(1)
+    for terminal in (True, False):
+        out = sub("tail", "--no-follow", terminal=terminal).out
+        assert not any(char in out for char in "\u202e\r\x07")
+
+
+class Tail:
+    """`sub tail --json` in a process of its own."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(
+            [*SUB, "tail", "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.events = []
+
+    def read(self, count):
+        """Waits for so many events."""
+        while len(self.events) < count:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.events.append(json.loads(line))
+
+    def keys(self):
+        return [(event["source"]["shim_id"], event["source"]["n"]) for event in self.events]
+
+    def stop(self):
+        """Ends it as Ctrl-C does; gives the exit code and what was left to read."""
+        self.process.send_signal(signal.SIGINT)
+        rest, err = self.process.communicate(timeout=20)
+        self.events += [json.loads(line) for line in rest.splitlines()]
+        assert err == b""
+        return self.process.returncode
+
+
+@pytest.fixture
+def tail():
+    made = []
+
+    def start(*words):
+        made.append(Tail(*words))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.process.kill()
+        each.process.communicate()
+
+
+@pytest.fixture
+def ledgerd(home):
+    made = []
+
+    def start():
+        made.append(Ledgerd(home.places).ready())
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def live(home, shim="live"):
+    producer = home.producer("live", shim)
+    producer.clock_ms = now().wall_ms
+    return producer
+
+
+def test_live_without_ledgerd(home, tail):
+    producer = live(home)
+    producer.run_start()
+    follower = tail("--run", "live")
+    follower.read(1)
+    producer.call(1)
+    follower.read(4)
+    late = live(home, "late")
+    late.call(2)
+    follower.read(7)
+    assert follower.stop() == 130
+    assert follower.keys() == [
+        *[("live", n) for n in range(1, 5)],
+        *[("late", n) for n in range(1, 4)],
+    ]
+
+
+def test_over_a_restart_of_ledgerd(home, tail, ledgerd):
+    """Before, between and after: every event once, in order."""
+    producer = live(home)
+    first = ledgerd()
+    producer.call(0)
+    first.has_stored(3)
+    follower = tail("--run", "live")
+    follower.read(3)
+    producer.call(1)
+    follower.read(6)
+    first.process.kill()
+    first.process.wait(20)
+    producer.call(2)
+    follower.read(9)
+    second = ledgerd()
+    for number in range(3, 30):
+        producer.call(number)
+    second.has_stored(90)
+    follower.read(90)
+    second.process.terminate()
+    second.process.wait(20)
+    producer.call(30)
+    follower.read(93)
+    assert follower.stop() == 130
+    assert follower.keys() == [("live", n) for n in range(1, 94)]
+
+
+def test_what_came_by_another_road_is_live_too(home, tail, ledgerd, tmp_path):
+    """Events that no journal here holds: ledgerd alone knows them."""
+    daemon = ledgerd()
+    follower = tail()
+    elsewhere = Home(str(tmp_path / "elsewhere"))
+    producer = live(elsewhere)
+
+    def shown():
+        """The stream begins when it begins: say something until it is heard."""
+        producer.clock_ms = now().wall_ms + 1_000
+        producer.call()
+        with open(producer.journal.path, "rb") as file:
+            daemon.client.post("/v1/events", file.read())
+        return select.select([follower.process.stdout], [], [], 0.1)[0]
+
+    wait_until(shown, "an event from elsewhere")
+    follower.read(1)
+    elsewhere.close()
+    assert follower.events[0]["source"]["shim_id"] == "live"
+
+
+@pytest.mark.parametrize(
+    ("ts", "ms"),
+    [
+        ("1970-01-01T00:00:00.000Z", 0),
+        ("2024-02-29T12:00:00Z", 1_709_208_000_000),
+        ("2026-11-15T05:48:52.123Z", 1_794_721_732_123),
+        ("2000-03-01T00:00:00.500Z", 951_868_800_500),
+    ],
+)
+def test_times_are_read_by_hand(ts, ms):
+    assert cells.milliseconds(ts) == ms
