@@ -1,0 +1,133 @@
+"""`sub doctor`: a sound home, and every kind of trouble it tells apart."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.cli import snapshots
+from tests.shim.household import SUB, policy
+
+from subluminal.cli.doctor import policies
+from subluminal.cli.doctor.checks import Check
+from subluminal.config.places import Places, make_private_dir
+
+NAMES = [
+    "versions",
+    "libraries",
+    "sqlite",
+    "home",
+    "permissions",
+    "settings",
+    "disk",
+    "reports",
+    "ledgerd",
+    "sockets",
+    "backlog",
+    "orphans",
+    "runs",
+    "policy",
+    "self-test",
+    "clients",
+]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """No client's files, and no repository's policy."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checks(ran):
+    return {check["name"]: check for check in json.loads(ran.out)["checks"]}
+
+
+def test_a_sound_home(sub, own_home, elsewhere):
+    ran = sub("doctor", "--json")
+    found = checks(ran)
+    assert [name for name, check in found.items() if not check["ok"]] == []
+    assert (ran.code, ran.err, list(found)) == (0, "", NAMES)
+    assert set(found["home"]) == {"name", "ok", "detail", "hint"}
+    assert not own_home.exists(), "looking changes nothing"
+
+
+def test_the_screen(sub, own_home, elsewhere, monkeypatch):
+    def some(_places):
+        yield Check("home", True, "`~/.subluminal`")
+        yield Check("sockets", False, "`/run/\x1b[2Jx` belongs to someone else", "set another")
+
+    monkeypatch.setattr("subluminal.cli.commands.doctor.all_checks", lambda: (some,))
+    snapshots.check("doctor-pipe", sub("doctor"))
+    snapshots.check("doctor-terminal", sub("doctor", terminal=True))
+    monkeypatch.setattr("subluminal.cli.commands.doctor.all_checks", lambda: ())
+    assert sub("doctor") == (0, "\neverything would work\n", "")
+
+
+def test_troubles(sub, own_home, elsewhere):
+    for name in ("", "state", "journal", "reports", "run"):
+        make_private_dir(os.path.join(own_home, name))
+    (own_home / "journal").chmod(0o755)
+    (own_home / "config.toml").write_text("[ledgr]\n")
+    (own_home / "reports" / "bug-1.txt").write_text("x")
+    (own_home / "policy.yaml").write_text("rules: 7\n")
+    ran = sub("doctor", "--json")
+    found = checks(ran)
+    failed = [name for name, check in found.items() if not check["ok"]]
+    assert ran.code == 1
+    assert failed == ["permissions", "settings", "reports", "policy (user)"]
+    assert all(found[name]["hint"] for name in failed)
+    assert "drwxr-xr-x" in found["permissions"]["detail"]
+
+
+def test_a_policy_in_force_is_named(sub, own_home, elsewhere):
+    own_home.mkdir(mode=0o700)
+    (own_home / "policy.yaml").write_text(policy(policy_id="mine"))
+    assert checks(sub("doctor", "--json"))["policy (user)"]["detail"].startswith(
+        "mine 1, guardrails"
+    )
+
+
+def test_the_self_test_notices_a_shim_that_denies_nothing(monkeypatch, tmp_path):
+    allow = policies._DENY_ALL.replace("kind: deny", "kind: allow").replace("BLOCK,", "ALLOW,")
+    monkeypatch.setattr(policies, "_DENY_ALL", allow)
+    (check,) = policies.check_deny(Places(str(tmp_path), str(tmp_path)))
+    assert not check.ok
+    assert check.detail == "a denied call was not refused"
+
+
+def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
+    """The shim and its guard are gone at once; whoever looks first writes the end."""
+    script = (
+        "import os,sys;from subluminal.cli.running.record import RunRecord;"
+        "from subluminal.cli.running.stamping import Wishes,stamp;"
+        "from subluminal.config.places import places;"
+        "s=stamp(Wishes(),['agent'],os.environ,'/');"
+        "RunRecord.open(places(os.environ),s,None,'/');print(s.run_id,flush=True);os._exit(9)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    run_id = ran.stdout.strip()
+    assert checks(sub("doctor", "--json"))["runs"]["detail"] == "closed 1 runs whose processes died"
+    assert checks(sub("doctor", "--json"))["runs"]["detail"] == "no run was left open"
+    (end,) = [
+        json.loads(line)
+        for line in sub("tail", "--no-follow", "--run", run_id, "--json").out.splitlines()
+        if '"run_end"' in line
+    ]
+    assert end["run"]["status"] == "FAILED"
+    assert end["run"]["reason"].endswith("died without a word")
+
+
+def test_ledgerd_is_asked(sub, own_home, elsewhere):
+    subprocess.run([*SUB, "ledgerd", "start", "--no-http"], check=True, stdout=subprocess.DEVNULL)
+    try:
+        found = checks(sub("doctor", "--json"))
+    finally:
+        subprocess.run([*SUB, "ledgerd", "stop"], check=True, stdout=subprocess.DEVNULL)
+    assert found["ledgerd"]["ok"]
+    assert found["backlog"]["detail"] == "0 B of journals to read"
+    assert "events" in found
