@@ -95,6 +95,7 @@ def make_backup(
         # The manifest last: a folder without one is a change that never began.
         write_private(os.path.join(folder, _MANIFEST), msgspec.json.encode(manifest))
     except (OSError, SecretUnavailable) as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise SubluminalError(f"cannot back up to `{folder}`: {error}") from None
     return Backup(folder, manifest)
 

@@ -9,6 +9,7 @@ import stat
 from typing import NamedTuple
 
 from subluminal.errors import SubluminalError
+from subluminal.importer.exchange import exchange
 
 MAX_CONFIG_BYTES = 16 << 20
 
@@ -34,13 +35,15 @@ def read_config(path: str) -> Found:
         fd = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise SubluminalError(f"cannot read `{path}`: {_reason(error)}") from None
-    with open(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         _refuse_odd(path, found)
-        try:
+        with open(fd, "rb", closefd=False) as file:
             data = file.read(MAX_CONFIG_BYTES + 1)
-        except OSError as error:
-            raise SubluminalError(f"cannot read `{path}`: {_reason(error)}") from None
+    except OSError as error:
+        raise SubluminalError(f"cannot read `{path}`: {_reason(error)}") from None
+    finally:
+        os.close(fd)
     if len(data) > MAX_CONFIG_BYTES:
         raise _too_large(path)
     return Found(real, data, found)
@@ -65,14 +68,25 @@ def replace(found: Found, data: bytes) -> None:
     temporary = f"{found.path}.sub-{os.getpid()}"
     try:
         _write_like(temporary, data, found)
-        if read_config(found.path).data != found.data:
-            raise FileChanged(f"`{found.path}` is being changed by another program")
-        os.replace(temporary, found.path)
+        _refuse_changed(found.path, found)
+        if exchange(temporary, found.path):
+            try:
+                _refuse_changed(temporary, found)
+            except FileChanged:
+                exchange(temporary, found.path)  # what came in between is the newer one
+                raise
+        else:
+            os.replace(temporary, found.path)
         _sync_folder(os.path.dirname(found.path))
     except OSError as error:
         raise SubluminalError(f"cannot write `{found.path}`: {_reason(error)}") from None
     finally:
         _remove(temporary)
+
+
+def _refuse_changed(path: str, found: Found) -> None:
+    if read_config(path).data != found.data:
+        raise FileChanged(f"`{found.path}` is being changed by another program")
 
 
 def _write_like(path: str, data: bytes, model: Found) -> None:

@@ -50,7 +50,7 @@ def _trusted_folders(main: str) -> set[str]:
         with open(main, encoding="utf-8-sig") as file:
             projects = tomllib.loads(file.read()).get("projects", {})
         return {p for p, settings in projects.items() if settings.get("trust_level") == "trusted"}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError):
+    except (OSError, ValueError, RecursionError, AttributeError):
         return set()  # what is wrong with that file is told when it is read as a configuration
 
 

@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 from subluminal.errors import InvalidInput, Problem
-from subluminal.importer.text.tree import MAX_DEPTH, Kind, Member, Node, wrong
+from subluminal.importer.text.tree import MAX_DEPTH, Kind, Member, Node, place_of, wrong
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANK = re.compile(r"[ \t]*")
@@ -26,15 +26,17 @@ def parse_toml(text: str) -> Node:
     except RecursionError:
         raise InvalidInput([Problem("nested too deeply")]) from None
     except ValueError as error:  # TOMLDecodeError, or a number too long for Python
-        raise InvalidInput([_problem(error)]) from None
+        raise InvalidInput([_problem(error, text)]) from None
     return _Scanner(text).document()
 
 
-def _problem(error: Exception) -> Problem:
+def _problem(error: Exception, text: str) -> Problem:
     # Until Python 3.14 the place is only at the end of the message.
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
     message = str(error)[: found.start()] if found else str(error)
-    line, column = (int(n or 0) for n in found.groups()) if found else (0, 0)
+    line, column = place_of(text, len(text))
+    if found and found[1]:
+        line, column = int(found[1]), int(found[2])
     return Problem(message[:1].lower() + message[1:], line=line, column=column)
 
 
