@@ -98,14 +98,14 @@ def main() -> int:
     """The helper's own side."""
     from subluminal.errors import InvalidInput, SubluminalError
     from subluminal.policy.compiling import compile_bundle
+    from subluminal.policy.decompiling import read_snapshot
     from subluminal.policy.loading import parse_bundle
-    from subluminal.policy.snapshot import Snapshot
 
     name = sys.argv[1]
     data = sys.stdin.buffer.read()
     try:
         if name.endswith(".json") and b'"policy_hash"' in data:
-            snapshot = Snapshot.from_json(data)
+            snapshot, _ = read_snapshot(data)
         else:
             snapshot = compile_bundle(parse_bundle(data, name).bundle)
     except InvalidInput as error:
