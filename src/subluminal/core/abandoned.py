@@ -3,11 +3,18 @@
 Calls without an end stay without one: nobody knows how they ended.
 """
 
+import os
 import time
 
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.core.attendance import Attendance, attendances, attending, forget_attendance
+from subluminal.core.attendance import (
+    Attendance,
+    attendances,
+    attending,
+    forget_attendance,
+    noted_at,
+)
 from subluminal.core.run import Run, end_run
 from subluminal.core.runs import journal_dir
 from subluminal.journal import Journal, JournalUnavailable
@@ -20,6 +27,9 @@ _MAX_JOURNAL_BYTES = 1 << 40
 
 _PATIENCE_S = 5.0
 """For a lock that a stopped process holds; the guard waits twice as long for us."""
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_CLOCK_SLACK_S = 1.0
 
 _RUN_END = b'"type":"run_end"'
 _TAIL_BYTES = 65_536
@@ -53,9 +63,17 @@ def close_dead(places: Places) -> int:
 
 
 def _lives(places: Places, pid: int) -> bool:
-    """Whether the process that noted its runs is still the one with this pid."""
-    if start_time(pid) is None:
+    """Whether the process that noted its runs is still the one with this pid.
+
+    It may have noted a run whose state it could not get at; then the times tell: whoever was born
+    after the note did not write it.
+    """
+    ticks = start_time(pid)
+    if ticks is None:
         return False
+    born_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS_PER_S
+    if born_s <= noted_at(places, pid) + _CLOCK_SLACK_S:
+        return True
     return any(_takes_part(places, left, pid) for left in attendances(places, pid))
 
 

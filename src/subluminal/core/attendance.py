@@ -55,6 +55,14 @@ def attending(places: Places) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
+def noted_at(places: Places, pid: int) -> float:
+    """When a process last noted a run, in seconds since 1970; 0 if it did not."""
+    try:
+        return os.stat(_path(places, pid)).st_mtime
+    except OSError:
+        return 0.0
+
+
 def attendances(places: Places, pid: int) -> list[Attendance]:
     """Returns the runs that a process was in; a line that is torn was never entered."""
     try:

@@ -55,8 +55,8 @@ class RunRecord:
         state = RunState.open(places.state, stamp.run_id)
         journal = Journal(journal_dir(places, stamp.run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES)
         run = Run(stamp.run_id, stamp.identity, source, state, journal)
-        note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
         run.enter(engine.mode, engine.policy)
+        note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
         return cls(run, places)
 
     def shim_pids(self) -> frozenset[int]:

@@ -1,0 +1,64 @@
+"""A shim and its guard die at once, in the middle of a write: what is known of it is found."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from tests.shim.household import SUB, WITHIN_S, Household, wait_until
+
+from subluminal.supervise import prctl
+
+
+@pytest.fixture
+def house(tmp_path, own_home):
+    prctl.become_subreaper()
+    made = Household(tmp_path, own_home)
+    yield made
+    sub(made, "ledgerd", "stop")
+    made.clean()
+    prctl.resign_as_subreaper()
+
+
+def sub(house, *words):
+    return subprocess.run(
+        [*SUB, *words], env=house.env(), capture_output=True, text=True, timeout=WITHIN_S
+    )
+
+
+def rows(house, *words):
+    ran = sub(house, "query", *words, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_a_write_that_nobody_saw_the_end_of(house):
+    shim = house.start().ready()
+    assert shim.code("echo") == 0
+    shim.ask("hang", {"amount": 7})
+    wait_until(lambda: len(house.executed()) == 2, "the call to arrive")
+    guard = house.guard_of(shim)
+    for pid in (guard, shim.pid):
+        os.kill(pid, signal.SIGSTOP)  # neither sees the other die
+    for pid in (guard, shim.pid):
+        os.kill(pid, signal.SIGKILL)
+    shim.process.wait(WITHIN_S)
+    (call,) = rows(house, "calls", "--status", "UNKNOWN")
+    assert (call["tool_name"], call["decision"], call["status"]) == ("hang", "ALLOW", "UNKNOWN")
+    assert "amount" in call["preview"]["args_preview"]
+    (run,) = rows(house, "runs")
+    assert (run["status"], run["unknown"], run["calls"]) == ("FAILED", 1, 2)
+    assert house.run_end()["reason"] == f"process {shim.pid} died without a word"
+    assert rows(house, "runs", "status:FAILED") == [run]
+    assert rows(house, "runs", "status:RUNNING") == []
+
+
+def test_a_run_with_a_living_shim_is_left_alone(house):
+    shim = house.start().ready()
+    assert shim.code("echo") == 0
+    (run,) = rows(house, "runs")
+    assert run["status"] is None
+    shim.close()
+    shim.wait()
+    assert house.status() == "SUCCEEDED"
