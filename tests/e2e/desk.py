@@ -149,9 +149,15 @@ class Desk:
             events.sort(key=lambda event: event["ts"])
         return found
 
+    def rows(self, *words: str) -> list[dict[str, Any]]:
+        """What the ledger answers to a query."""
+        return [json.loads(line) for line in self.sub("query", *words, "--json").splitlines()]
+
     def close(self) -> None:
         for agent in self.agents:
             agent.stop()
+        if self.sub_home.exists():
+            self.sub("ledgerd", "stop")  # a query starts it
 
 
 def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -20,9 +20,14 @@ class Kind(NamedTuple):
     config: str
     """below the home"""
     write_config: Callable[[Desk, FakeModel, Servers], Path]
-    start: Callable[[Desk, Programs, FakeModel], Agent]
+    command: Callable[[Programs, FakeModel], list[str]]
+    env: Callable[[FakeModel], dict[str, str]]
     session_of: Callable[[str], str]
     """the client's own name for its session, from what it printed"""
+
+    def start(self, desk: Desk, programs: Programs, model: FakeModel, *prefix: str) -> Agent:
+        """Starts an agent, behind another command if one is given."""
+        return desk.start([*prefix, *self.command(programs, model)], self.env(model))
 
 
 def _write_claude(desk: Desk, _: FakeModel, servers: Servers) -> Path:
@@ -37,18 +42,20 @@ def _write_claude(desk: Desk, _: FakeModel, servers: Servers) -> Path:
     return path
 
 
-def _start_claude(desk: Desk, programs: Programs, model: FakeModel) -> Agent:
-    extra = {
+def _claude_env(model: FakeModel) -> dict[str, str]:
+    return {
         "ANTHROPIC_BASE_URL": model.url,
         "ANTHROPIC_API_KEY": "dummy",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     }
+
+
+def _claude_command(programs: Programs, model: FakeModel) -> list[str]:
     servers = sorted({call.server for call in model.script})
     allowed = ",".join(f"mcp__{server}__*" for server in servers)
     command = [str(programs.claude), "-p", "use the tools", "--output-format", "json"]
-    command += ["--permission-mode", "dontAsk", "--allowedTools", allowed]
-    return desk.start(command, extra)
+    return [*command, "--permission-mode", "dontAsk", "--allowedTools", allowed]
 
 
 def _write_codex(desk: Desk, model: FakeModel, servers: Servers) -> Path:
@@ -74,9 +81,8 @@ def _write_codex(desk: Desk, model: FakeModel, servers: Servers) -> Path:
     return path
 
 
-def _start_codex(desk: Desk, programs: Programs, model: FakeModel) -> Agent:
-    command = [str(programs.codex), "exec", "--json", "--skip-git-repo-check", "use the tools"]
-    return desk.start(command, {"FAKE_KEY": "k"})
+def _codex_command(programs: Programs, _: FakeModel) -> list[str]:
+    return [str(programs.codex), "exec", "--json", "--skip-git-repo-check", "use the tools"]
 
 
 def _codex_session(out: str) -> str:
@@ -88,8 +94,16 @@ CLAUDE = Kind(
     "claude",
     ".claude.json",
     _write_claude,
-    _start_claude,
+    _claude_command,
+    _claude_env,
     lambda out: str(json.loads(out)["session_id"]),
 )
-CODEX = Kind("codex", ".codex/config.toml", _write_codex, _start_codex, _codex_session)
+CODEX = Kind(
+    "codex",
+    ".codex/config.toml",
+    _write_codex,
+    _codex_command,
+    lambda _: {"FAKE_KEY": "k"},
+    _codex_session,
+)
 KINDS = {kind.name: kind for kind in (CLAUDE, CODEX)}

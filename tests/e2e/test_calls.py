@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.clients import Programs
-from tests.e2e.desk import ORPHAN_S, Desk, is_closed, of_type, wait_until
+from tests.e2e.desk import ORPHAN_S, SUB, Desk, is_closed, of_type, wait_until
 from tests.e2e.fake_model import FakeModel, ToolCall
 from tests.e2e.kinds import CLAUDE, KINDS, Kind
 
@@ -89,6 +89,13 @@ def test_a_session_is_recorded_as_one_run_and_the_configuration_comes_back(
     assert [(e["call"]["server_name"], e["status"]) for e in ends] == [("fs", "OK"), ("git", "OK")]
     assert is_closed(events)
     assert of_type(events, "run_end")[-1]["run"]["status"] == "SUCCEEDED"
+    calls = desk.rows("calls", "--run", run_id, "--order", "oldest")
+    assert [(c["server_name"], c["decision"], c["status"]) for c in calls] == [
+        ("fs", "ALLOW", "OK"),
+        ("git", "ALLOW", "OK"),
+    ]
+    (row,) = desk.rows("runs")
+    assert (row["run_id"], row["client"], row["agent_id"]) == (run_id, kind.name, "tester-bot")
 
     desk.sub("restore", kind.name)
     if kind is CLAUDE:  # it writes its own file while it runs
@@ -123,6 +130,22 @@ def test_the_model_receives_the_refusal_and_the_hint(
     decisions = [e["decision"]["action"] for e in of_type(events, "tool_call_decision")]
     assert decisions == ["BLOCK", "REJECT_WITH_HINT", "ALLOW"]
     assert of_type(events, "run_end")[-1]["run"]["summary"]["calls_blocked"] == 2
+
+
+def test_sub_run_names_the_run_for_every_client(
+    kind: Kind, desk: Desk, programs: Programs, fs: list[str], model: Model
+) -> None:
+    """Codex clears its servers' environment: without `env_vars` this would be another run."""
+    fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})])
+    kind.write_config(desk, fake, {"fs": fs})
+    desk.sub("import", kind.name, "--yes")
+    agent = kind.start(desk, programs, fake, str(SUB), "run", "--agent-id", "fixer", "--")
+    assert agent.wait() == 0, agent.said
+    ((run_id, events),) = desk.runs().items()
+    assert run_id != kind.session_of(agent.out)
+    assert {(e["client"], e["agent_id"]) for e in events} == {(kind.name, "fixer")}
+    assert len(of_type(events, "tool_call_end")) == 1
+    assert is_closed(events)
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL"])
