@@ -12,6 +12,7 @@ _ARGS_EVENT, _ARGS, _ARGS_TAIL = b'{"type":"tool_call_start"', b'","args_preview
 _RESULT_EVENT, _RESULT, _RESULT_TAIL = b'{"type":"tool_call_end"', b'","result_preview":"', b'"}}'
 _HASH = b',"hash":"'
 _HASH_BYTES = len(_HASH) + 64
+_BACKSLASH, _QUOTE = b'\\"'
 
 
 def seed(shim_id: str) -> bytes:
@@ -29,39 +30,51 @@ def chained_form(line: bytes) -> bytes:
 
     Idempotent. A text without its hash is not droppable: nothing would commit to it.
     """
-    place = preview_place(line)
-    return line if place is None else line[: place[0]] + line[place[1] :]
+    at = _preview_at(line)
+    if at < 0:
+        return line
+    # The text's closing quote goes with it; the brackets after it stay.
+    return line[:at] + (_ARGS_TAIL[1:] if line.startswith(_ARGS_EVENT) else _RESULT_TAIL[1:])
 
 
 def preview_place(line: bytes) -> tuple[int, int] | None:
     """Where a droppable preview member begins (at its comma) and ends; None if there is none."""
+    at = _preview_at(line)
+    if at < 0:
+        return None
+    tail = _ARGS_TAIL if line.startswith(_ARGS_EVENT) else _RESULT_TAIL
+    return at, len(line) - len(tail) + 1
+
+
+def _preview_at(line: bytes) -> int:
+    """Where it begins; -1 if there is none."""
     if line.startswith(_ARGS_EVENT):
         marker, tail = _ARGS, _ARGS_TAIL
     elif line.startswith(_RESULT_EVENT):
         marker, tail = _RESULT, _RESULT_TAIL
     else:
-        return None
-    end = len(line) - len(tail)
+        return -1
     at = line.find(marker)
     while at >= 0:
         start = at + len(marker)
         if (
             line.endswith(tail, start)
             and line.startswith(_HASH, max(0, at - _HASH_BYTES))
-            and _is_one_string(line[start:end])
+            and _is_one_string(line[start : -len(tail)])
         ):
-            return at + 1, end + 1
+            return at + 1
         # These names stood in someone's labels.
         at = line.find(marker, start)
-    return None
+    return -1
 
 
 def _is_one_string(inside: bytes) -> bool:
     """Whether no quote ends the JSON string before its last one."""
-    if b"\\" not in inside:
-        return b'"' not in inside
+    # By number: looking for a bytes object raises and swallows an exception inside of Python.
+    if _BACKSLASH not in inside:
+        return _QUOTE not in inside
     # Escaped backslashes first: what is left of a backslash before a quote then escapes it.
-    return b'"' not in inside.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return _QUOTE not in inside.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def with_text(form: bytes, text_json: bytes) -> bytes:

@@ -148,20 +148,24 @@ class Folder:
         deriving.add_args_preview(self.batch.previews, event, call)
 
     def _fold_decision(self, event: CallDecision, shim: int, n: int, at_ms: int) -> None:
-        call = self._call_of(event, shim, at_ms)
+        call = self._fresh.get((shim, event.call.call_id))
+        if call is None:
+            call = self._earlier(event, shim, at_ms)
         deriving.decide(call, event, n)
-        hint = deriving.hint_of_decision(event, call)
-        if hint is not None:
-            self._add_hint(hint)
+        if event.decision.hint is not UNSET:
+            self._add_hint(deriving.hint_of_decision(event, call))
 
     def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
         if (event.latency_ms | event.bytes_out) >> 63:
             raise ValueError(deriving.OUT_OF_RANGE)
-        call = self._call_of(event, shim, at_ms)
+        call = self._fresh.get((shim, event.call.call_id))
+        if call is None:
+            call = self._earlier(event, shim, at_ms)
         deriving.finish(call, event, n)
         deriving.add_result_preview(self.batch.previews, event, call)
 
-    def _call_of(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
+    def _earlier(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
+        """The row of a call that an earlier batch began, or that nobody began."""
         call = self._find(shim, event.call.call_id)
         if call is None:
             call = deriving.begin_unseen(event, self._next_id, shim, at_ms)

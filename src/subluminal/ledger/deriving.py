@@ -121,11 +121,10 @@ def _flags(flags: list[str] | UnsetType) -> str | None:
     return json_text(flags) if flags is not UNSET and flags else None
 
 
-def hint_of_decision(event: CallDecision, row: Call) -> HintRow | None:
-    """The hint that a decision carries."""
+def hint_of_decision(event: CallDecision, row: Call) -> HintRow:
+    """The hint that a decision carries; it must carry one."""
     hint = event.decision.hint
-    if hint is UNSET:
-        return None
+    assert hint is not UNSET
     return _hint_row(hint, row, None, row.rule_id, row.created_at)
 
 

@@ -123,6 +123,7 @@ class Intake:
         state, n = segment.shim, segment.next_n
         shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
         folds, append = self.folder.folds, segment.chained.append
+        ts, at_ms = "", 0
         try:
             for line in islice(lines, index, None):
                 event = decode_call(line)
@@ -135,7 +136,9 @@ class Intake:
                     or event.run_id != run_id
                 ):
                     break
-                at_ms = to_ms(event.ts)
+                if event.ts != ts:
+                    ts = event.ts
+                    at_ms = to_ms(ts)
                 folds[type(event)](event, shim, n, at_ms)
                 append(chained_form(line))
                 segment.last_prev, segment.last_ms = prev, at_ms

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 
-@lru_cache(maxsize=4096)
 def to_ms(ts: str) -> int:
     """Milliseconds since 1970 UTC. Raises ValueError if the text is no timestamp."""
     if len(ts) == 24 and ts[19] == "." and ts[23] == "Z":

@@ -62,7 +62,8 @@ class CallProof:
         elif isinstance(event, CallDecision):
             derived = self._derived(event, n)
             deriving.decide(derived.call, event, n)
-            _add_hint(derived, deriving.hint_of_decision(event, derived.call))
+            if event.decision.hint is not UNSET:
+                _add_hint(derived, deriving.hint_of_decision(event, derived.call))
         elif isinstance(event, CallEnd):
             derived = self._derived(event, n)
             deriving.finish(derived.call, event, n)
@@ -155,10 +156,10 @@ def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[E
     return others
 
 
-def _add_hint(derived: Derived, hint: HintRow | None) -> None:
+def _add_hint(derived: Derived, hint: HintRow) -> None:
     if derived.hint is None:
         derived.hint = hint
-    elif hint is not None:
+    else:
         deriving.merge_hint(derived.hint, hint)
 
 
