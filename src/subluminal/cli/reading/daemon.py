@@ -1,25 +1,27 @@
 """Asks ledgerd over its unix socket, by hand: http.client would double the time to start."""
 
 import json
-import os
 from typing import Any
 
+from subluminal.cli.reading.roads import NotRunning, socket_path
+from subluminal.cli.reading.unix import connect
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
-from subluminal.ledger.daemon.sockets import connect_unix
 
 TIMEOUT_S = 30.0
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+__all__ = ["NotRunning", "answers", "get", "quoted", "socket_path"]
+
 _OK, _NOT_FOUND = 200, 404
 
 
-class NotRunning(Exception):
-    """There is no ledgerd to ask."""
-
-
-def socket_path(places: Places) -> str:
-    """Where ledgerd answers. As in its own `instance`, without loading it."""
-    return os.path.join(places.runtime_dir, "ledgerd.sock")
+def answers(places: Places) -> bool:
+    """Whether a ledgerd listens."""
+    try:
+        connect(socket_path(places), TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def get(places: Places, path: str, parameters: dict[str, str | int | None]) -> Any:
@@ -48,11 +50,14 @@ def quoted(text: str) -> str:
 def _exchange(places: Places, target: str) -> tuple[int, bytes]:
     head = f"GET {target} HTTP/1.1\r\nHost: ledgerd\r\nConnection: close\r\n\r\n"
     try:
-        with connect_unix(socket_path(places), TIMEOUT_S) as connection:
+        connection = connect(socket_path(places), TIMEOUT_S)
+        try:
             connection.sendall(head.encode("ascii"))
             pieces = []
             while piece := connection.recv(1 << 20):
                 pieces.append(piece)
+        finally:
+            connection.close()
     except OSError as error:
         raise NotRunning from error
     answer, _, body = b"".join(pieces).partition(b"\r\n\r\n")

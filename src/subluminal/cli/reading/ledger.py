@@ -96,10 +96,8 @@ def open_ledger(places: Places, out: Output) -> Ledger:
     from subluminal.cli.reading.roll_call import close_what_died
 
     close_what_died(places)
-    try:
-        daemon.get(places, "/v1/status", {})
-    except daemon.NotRunning:
-        from subluminal.cli.reading.unattended import open_without_daemon
+    if daemon.answers(places):
+        return DaemonLedger(places)
+    from subluminal.cli.reading.unattended import open_without_daemon
 
-        return open_without_daemon(places, out)
-    return DaemonLedger(places)
+    return open_without_daemon(places, out)

@@ -5,15 +5,18 @@ than journals. While it does not, they come from the journals. An event's key is
 both roads (D5), so what came by one is dropped when the other brings it again.
 """
 
+import os
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from subluminal.cli.reading import daemon
-from subluminal.cli.reading.daemon import NotRunning
 from subluminal.cli.reading.journals import Event, Journals
-from subluminal.cli.reading.stream import Stream, StreamEnded
+from subluminal.cli.reading.roads import StreamEnded, socket_path
 from subluminal.clock import rfc3339
 from subluminal.config.places import Places
+
+if TYPE_CHECKING:
+    from subluminal.cli.reading.stream import Stream
 
 POLL_S = 0.1
 RETRY_S = 0.5
@@ -89,12 +92,18 @@ class Live:
         if time.monotonic() < self._retry_at:
             return
         self._retry_at = time.monotonic() + RETRY_S
+        if not os.path.exists(socket_path(self._places)):
+            return
+        # Loaded only where a daemon may answer: sockets cost as much as all the rest here.
+        from subluminal.cli.reading import daemon
+        from subluminal.cli.reading.stream import Stream
+
         try:
             if self._position is None:
                 # A position is a number of events, so this is the newest one's.
                 self._position = daemon.get(self._places, "/v1/status", {})["events_total"]
             self._stream = Stream(self._places, self._position or 0)
-        except NotRunning:
+        except daemon.NotRunning:
             return
 
     def _disconnect(self) -> None:

@@ -8,19 +8,15 @@ import os
 import select
 from binascii import b2a_base64
 
-from subluminal.cli.reading.daemon import NotRunning, socket_path
 from subluminal.cli.reading.journals import Event
+from subluminal.cli.reading.roads import NotRunning, StreamEnded, socket_path
+from subluminal.cli.reading.unix import connect
 from subluminal.config.places import Places
-from subluminal.ledger.daemon.sockets import connect_unix
 
 _TIMEOUT_S = 10.0
 _TEXT, _CLOSE, _PING = 1, 8, 9
 _PONG = 0x8A
 _MASKED = 0x80
-
-
-class StreamEnded(Exception):
-    """The daemon is gone, or says goodbye."""
 
 
 class Stream:
@@ -36,7 +32,7 @@ class Stream:
         )
         self._data = b""
         try:
-            self._socket = connect_unix(socket_path(places), _TIMEOUT_S)
+            self._socket = connect(socket_path(places), _TIMEOUT_S)
         except OSError as error:
             raise NotRunning from error
         try:
