@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Packages that decide: every branch of them is tested by their own tests.
-PURE := canonical contracts
-PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*
+PURE := canonical contracts policy
+PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/policy/*
 export UV_PYTHON_DOWNLOADS := never
 export PYTHONDONTWRITEBYTECODE :=
 

@@ -42,8 +42,9 @@ class LimitSettings(_Section, frozen=True, kw_only=True):
     """A larger message is forwarded whole, but not inspected."""
     max_preview_bytes: Count = MAX_PREVIEW_BYTES
     """Size of one preview."""
-    max_spool_bytes: Count = 1_073_741_824
-    """A client line above `max_inspect_bytes` waits on disk, up to this, until it is decided."""
+    max_spool_bytes: Count = 1_074_790_400
+    """A client line above `max_inspect_bytes` waits on disk, up to this (1 GiB and an envelope),
+    until it is decided."""
     max_journal_bytes: Size = 67_108_864
     """A journal file is rotated at this size."""
 

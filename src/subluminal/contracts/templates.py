@@ -11,7 +11,7 @@ from subluminal.contracts import PACK_VERSION
 from subluminal.contracts.identity import Source, Workload
 from subluminal.contracts.vocabulary import EventType
 
-encode_json = msgspec.json.Encoder().encode
+encode_json = msgspec.json.Encoder(decimal_format="number").encode
 """Writes a string, struct or plain value as this module's templates expect it."""
 
 _START = (

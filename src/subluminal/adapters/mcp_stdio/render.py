@@ -12,6 +12,7 @@ from msgspec import UNSET
 from subluminal.canonical import encode
 from subluminal.contracts import PACK_VERSION
 from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
+from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode
 
 _CODES = {
@@ -81,7 +82,7 @@ def error_line(request_id: Any, code: int, message: str, data: Any = None) -> by
         error["data"] = data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (
         _id_text(request_id),
-        msgspec.json.encode(error),
+        encode_json(error),
     )
 
 
@@ -123,7 +124,7 @@ def _opening(decision: Decision) -> str:
 def _shown_args(hint: Hint) -> str:
     if hint.suggested_args is None:
         return ""
-    text = msgspec.json.encode(hint.suggested_args).decode()
+    text = encode_json(hint.suggested_args).decode()
     return f" Suggested arguments: {text}." if len(text) <= _MAX_SHOWN_ARGS else ""
 
 
