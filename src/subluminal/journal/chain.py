@@ -8,8 +8,8 @@ from the journal or from the ledger, and the chain still holds.
 from hashlib import sha256
 
 # Preview texts are the last member of their object and so of the line (contracts.events).
-_ARGS_EVENT, _ARGS, _ARGS_TAIL = b'{"type":"tool_call_start"', b'","args_preview":"', b'"}}}'
-_RESULT_EVENT, _RESULT, _RESULT_TAIL = b'{"type":"tool_call_end"', b'","result_preview":"', b'"}}'
+_ARGS_EVENT, _ARGS = b'{"type":"tool_call_start"', b'","args_preview":"'
+_RESULT_EVENT, _RESULT = b'{"type":"tool_call_end"', b'","result_preview":"'
 _HASH = b',"hash":"'
 _HASH_BYTES = len(_HASH) + 64
 _BACKSLASH, _QUOTE = b'\\"'
@@ -30,30 +30,12 @@ def chained_form(line: bytes) -> bytes:
 
     Idempotent. A text without its hash is not droppable: nothing would commit to it.
     """
-    at = _preview_at(line)
-    if at < 0:
-        return line
-    # The text's closing quote goes with it; the brackets after it stay.
-    return line[:at] + (_ARGS_TAIL[1:] if line.startswith(_ARGS_EVENT) else _RESULT_TAIL[1:])
-
-
-def preview_place(line: bytes) -> tuple[int, int] | None:
-    """Where a droppable preview member begins (at its comma) and ends; None if there is none."""
-    at = _preview_at(line)
-    if at < 0:
-        return None
-    tail = _ARGS_TAIL if line.startswith(_ARGS_EVENT) else _RESULT_TAIL
-    return at, len(line) - len(tail) + 1
-
-
-def _preview_at(line: bytes) -> int:
-    """Where it begins; -1 if there is none."""
     if line.startswith(_ARGS_EVENT):
-        marker, tail = _ARGS, _ARGS_TAIL
+        marker, tail, brackets = _ARGS, b'"}}}', b"}}}"
     elif line.startswith(_RESULT_EVENT):
-        marker, tail = _RESULT, _RESULT_TAIL
+        marker, tail, brackets = _RESULT, b'"}}', b"}}"
     else:
-        return -1
+        return line
     at = line.find(marker)
     while at >= 0:
         start = at + len(marker)
@@ -62,10 +44,20 @@ def _preview_at(line: bytes) -> int:
             and line.startswith(_HASH, max(0, at - _HASH_BYTES))
             and _is_one_string(line[start : -len(tail)])
         ):
-            return at + 1
+            # From its comma on; the quote before that ends the hash.
+            return line[: at + 1] + brackets
         # These names stood in someone's labels.
         at = line.find(marker, start)
-    return -1
+    return line
+
+
+def preview_place(line: bytes) -> tuple[int, int] | None:
+    """Where a droppable preview member begins (at its comma) and ends; None if there is none."""
+    form = chained_form(line)
+    if form is line:
+        return None
+    brackets = 3 if line.startswith(_ARGS_EVENT) else 2
+    return len(form) - brackets, len(line) - brackets
 
 
 def _is_one_string(inside: bytes) -> bool:

@@ -20,7 +20,7 @@ from subluminal.ledger.batch import Folder
 from subluminal.ledger.deriving import MAX_INTEGER
 from subluminal.ledger.shims import Segment, Shims, ShimState
 from subluminal.ledger.timestamps import to_ms
-from subluminal.ledger.wire import decode_call, lean
+from subluminal.ledger.wire import CallDecision, decode_call, lean
 
 HEAD_BYTES = 256
 """How much of a quarantined line is kept."""
@@ -124,6 +124,7 @@ class Intake:
         shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
         folds, append = self.folder.folds, segment.chained.append
         ts, at_ms = "", 0
+        last_prev, last_ms = "", 0
         try:
             for line in islice(lines, index, None):
                 event = decode_call(line)
@@ -139,15 +140,17 @@ class Intake:
                 if event.ts != ts:
                     ts = event.ts
                     at_ms = to_ms(ts)
-                folds[type(event)](event, shim, n, at_ms)
-                append(chained_form(line))
-                segment.last_prev, segment.last_ms = prev, at_ms
+                kind = type(event)
+                folds[kind](event, shim, n, at_ms)
+                append(line if kind is CallDecision else chained_form(line))
+                last_prev, last_ms = prev, at_ms
                 n += 1
         except _DAMAGE:
             # Also an event of another kind: that is no call.
             pass
         taken = n - segment.next_n
         if taken:
+            segment.last_prev, segment.last_ms = last_prev, last_ms
             segment.next_n = n
             state.last_n = n - 1
             self.events += taken

@@ -6,18 +6,21 @@ from functools import lru_cache
 
 def to_ms(ts: str) -> int:
     """Milliseconds since 1970 UTC. Raises ValueError if the text is no timestamp."""
-    if len(ts) == 24 and ts[19] == "." and ts[23] == "Z":
-        at_ms = _second(ts[:19]) + int(ts[20:23])
-    else:
-        moment = datetime.fromisoformat(ts)
-        if moment.tzinfo is None:
-            raise ValueError(f"no time zone in `{ts[:40]}`")
-        at_ms = int(moment.timestamp() * 1000)
-    if at_ms < 0:
-        raise ValueError(f"`{ts[:40]}` is before 1970")
-    return at_ms
+    if len(ts) == 24 and ts[19::4] == ".Z":
+        return _second(ts[:19]) + int(ts[20:23])
+    moment = datetime.fromisoformat(ts)
+    if moment.tzinfo is None:
+        raise ValueError(f"no time zone in `{ts[:40]}`")
+    return _not_before_1970(int(moment.timestamp() * 1000))
 
 
 @lru_cache(maxsize=4096)
 def _second(text: str) -> int:
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1000
+    moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return _not_before_1970(int(moment.timestamp()) * 1000)
+
+
+def _not_before_1970(at_ms: int) -> int:
+    if at_ms < 0:
+        raise ValueError("the time is before 1970")
+    return at_ms
