@@ -15,15 +15,17 @@ from subluminal.ledger.daemon.instance import read_note
 PATIENCE_S = 20.0
 
 
-def wait_until(holds: Callable[[], Any], what: str = "the condition") -> Any:
+def wait_until(
+    holds: Callable[[], Any], what: str = "the condition", patience_s: float = PATIENCE_S
+) -> Any:
     """Waits for a condition; the bound is for a busy machine, not for the daemon."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         value = holds()
         if value:
             return value
         time.sleep(0.005)
-    raise AssertionError(f"{what} did not come about within {PATIENCE_S} s")
+    raise AssertionError(f"{what} did not come about within {patience_s} s")
 
 
 class Ledgerd:
@@ -54,9 +56,11 @@ class Ledgerd:
         except DaemonUnavailable:
             return False
 
-    def has_stored(self, events: int) -> None:
+    def has_stored(self, events: int, patience_s: float = PATIENCE_S) -> None:
         wait_until(
-            lambda: self.client.get("/v1/status")["events_total"] >= events, f"{events} events"
+            lambda: self.client.get("/v1/status")["events_total"] >= events,
+            f"{events} events",
+            patience_s,
         )
 
     def kill(self) -> None:
