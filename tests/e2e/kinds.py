@@ -82,7 +82,8 @@ def _write_codex(desk: Desk, model: FakeModel, servers: Servers) -> Path:
 
 
 def _codex_command(programs: Programs, _: FakeModel) -> list[str]:
-    return [str(programs.codex), "exec", "--json", "--skip-git-repo-check", "use the tools"]
+    words = ["exec", "--strict-config", "--json", "--skip-git-repo-check", "use the tools"]
+    return [str(programs.codex), *words]
 
 
 def _codex_session(out: str) -> str:
