@@ -12,7 +12,6 @@ import pytest
 
 DATA_PLANE = "data plane"
 LEDGER = "ledger"
-RUN = "run"
 
 
 class Requirement(NamedTuple):
@@ -107,7 +106,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "4.1:metadata-only": Requirement("4.1", "secret_injection carries metadata only"),
     # 5 Identity
     "5:variables": Requirement("5", "the five SUB_* variables"),
-    "5:set": Requirement("5", "`sub run` and headless runners SHOULD set them", RUN),
+    "5:set": Requirement("5", "`sub run` and headless runners SHOULD set them"),
     "5:read": Requirement("5", "shims MUST read them and stamp events"),
     # 6 Acceptance vectors
     "6.1:key-order": Requirement("6.1", "key order MUST NOT change args_hash"),

@@ -12,8 +12,8 @@ from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
 from tests.shim.household import SUB
 
-from subluminal.cli.screens import cells
 from subluminal.clock import now
+from subluminal.ledger.moments import milliseconds
 
 
 @pytest.fixture
@@ -220,4 +220,4 @@ def test_what_came_by_another_road_is_live_too(home, tail, ledgerd, tmp_path):
     ],
 )
 def test_times_are_read_by_hand(ts, ms):
-    assert cells.milliseconds(ts) == ms
+    assert milliseconds(ts) == ms

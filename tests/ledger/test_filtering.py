@@ -17,6 +17,7 @@ from subluminal.ledger.filtering import (
     make_term,
     parse_filter,
 )
+from subluminal.ledger.passing import Passing
 from subluminal.ledger.query import calls, facets, hints, runs, scores
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import Paging
@@ -249,3 +250,48 @@ def test_the_scoreboard_counts_by_decision(reader):
         assert score.worst_severity == "info"
         assert score.duration_ms > 0
     assert scores.find_scores(reader, runs.RunFilter(agent="none"), Paging()).runs == []
+
+
+def event(kind, number=1, **more):
+    envelope = {"type": kind, "ts": "2026-09-21T13:46:50.000Z", "run_id": "r", "agent_id": "a"}
+    return {**envelope, "call": {"call_id": f"c{number}", "server_name": "git"}, **more}
+
+
+def a_call(number, action, status):
+    """The three events of one call."""
+    explain = {"reason_code": "R", "summary": "s"}
+    return [
+        event("tool_call_start", number),
+        event("tool_call_decision", number, decision={"action": action, "explain": explain}),
+        event("tool_call_end", number, status=status, latency_ms=7),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["run_start", "tool_call_start", "tool_call_decision", "tool_call_end"]),
+        ("agent:a", ["run_start", "tool_call_start", "tool_call_decision", "tool_call_end"]),
+        ("server:git", ["tool_call_start", "tool_call_decision", "tool_call_end"]),
+        ("decision:ALLOW", ["tool_call_decision"]),
+        ("decision:ALLOW status:ERROR", ["tool_call_end"]),
+        ("decision:BLOCK status:ERROR", []),
+        ("decision!=BLOCK latency<8", ["tool_call_end"]),
+    ],
+)
+def test_a_live_call_shows_where_it_is_decided(text, expected):
+    passing = Passing(parse(text))
+    start = {key: value for key, value in event("run_start").items() if key != "call"}
+    events = [start, *a_call(1, "ALLOW", "ERROR")]
+    assert [one["type"] for one in events if passing.takes(one)] == expected
+
+
+def test_calls_that_never_end_are_forgotten_in_time(monkeypatch):
+    monkeypatch.setattr("subluminal.ledger.passing.MAX_CALLS", 3)
+    passing = Passing(parse("decision:ALLOW status:OK"))
+    for number in range(5):
+        start, decision, _ = a_call(number, "ALLOW", "OK")
+        assert not passing.takes(start)
+        assert not passing.takes(decision)
+    ends = [a_call(number, "ALLOW", "OK")[2] for number in range(5)]
+    assert [passing.takes(end) for end in ends] == [False, False, True, True, True]

@@ -7,6 +7,7 @@ import signal
 import sys
 
 import pytest
+from tests.requirements import requirement
 from tests.shim.household import budget, policy, wait_until
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -20,6 +21,7 @@ def only_run(runner):
     return start, end["run"]
 
 
+@requirement("5:set")
 def test_stamps_the_agents_identity(runner):
     code, out, err = runner.run(
         *["--agent-id", "fixer", "--env", "ci", "--client", "headless", "--principal", "ada"],

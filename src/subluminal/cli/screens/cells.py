@@ -3,6 +3,7 @@
 from subluminal.cli.output import shown
 from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
 from subluminal.ledger.filter_fields import RUNNING, UNKNOWN
+from subluminal.ledger.moments import milliseconds
 
 NOTHING = "-"
 
@@ -102,15 +103,3 @@ def size(count: int | None) -> str:
 def short_id(name: str) -> str:
     """The end of an id, which differs; `sub show` takes it. Names that people chose stay whole."""
     return name if len(name) <= 12 else name[-8:]
-
-
-def milliseconds(ts: str) -> int:
-    """An RFC 3339 time in UTC as milliseconds. Not `datetime`: it costs more than the table."""
-    year, month, day = int(ts[:4]), int(ts[5:7]), int(ts[8:10])
-    # Days from civil, by Howard Hinnant: years begin in March.
-    y = year - (month <= 2)
-    era, of_era = divmod(y, 400)
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-    seconds = int(ts[11:13]) * 3600 + int(ts[14:16]) * 60 + int(ts[17:19])
-    return (days * 86_400 + seconds) * 1000 + int((ts[20:23] if ts[19:20] == "." else "") or 0)

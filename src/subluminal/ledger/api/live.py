@@ -7,11 +7,13 @@ each reads the ledger at its own pace, and is told when there is more.
 import asyncio
 import contextlib
 
+import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from subluminal.errors import SubluminalError
 from subluminal.ledger.api.parameters import StreamParameters, read_parameters
 from subluminal.ledger.api.readers import Readers
+from subluminal.ledger.passing import Passing
 from subluminal.ledger.query.filters import CallFilter
 from subluminal.ledger.query.stream import last_position, read_events
 
@@ -77,10 +79,13 @@ class Live:
     async def _send_all(
         self, socket: WebSocket, watcher: "asyncio.Task[None]", wanted: CallFilter, position: int
     ) -> None:
+        passing = Passing(wanted.terms)
         while not watcher.done() and not self._is_closing:
             more = self._more
             piece = await self._readers.run(read_events, wanted, position)
             for event in piece.events:
+                if wanted.terms and not passing.takes(msgspec.json.decode(event.line)):
+                    continue
                 await socket.send_text(
                     f'{{"position":{event.position},"event":{event.line.decode()}}}'
                 )

@@ -137,6 +137,8 @@ class StreamParameters(Struct, frozen=True, kw_only=True):
     status: Status | None = None
     rule: str | None = None
     since: str | None = None
+    where: str | None = None
+    """the filter language of `sub tail`"""
 
     def filter(self) -> CallFilter:
         return CallFilter(
@@ -147,6 +149,7 @@ class StreamParameters(Struct, frozen=True, kw_only=True):
             status=self.status,
             rule=self.rule,
             since_ms=_time(self.since),
+            terms=_terms(self.where, CALL_FIELDS),
         )
 
 

@@ -1,20 +1,21 @@
 """Which live events a filter lets through. A filter is about calls; an event is part of one.
 
-What earlier events said of a call is remembered, so `decision:ALLOW status:ERROR` can hold for its
-end. Each call shows once: at the event that carries the last thing that was asked about.
+Shared by `sub tail` and the API's stream. What earlier events said of a call is remembered, so
+`decision:ALLOW status:ERROR` can hold for its end. Each call shows once: at the event that carries
+the last thing that was asked about.
 """
 
 from typing import Any
 
-from subluminal.cli.reading.journals import Event
-from subluminal.cli.screens.cells import milliseconds
 from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.filter_matching import matches
 from subluminal.ledger.filtering import Filter
+from subluminal.ledger.moments import milliseconds
 
 MAX_CALLS = 20_000
 """Calls under way that are remembered; the oldest are forgotten first."""
 
+Event = dict[str, Any]
 Facts = dict[str, Any]
 
 _AT_END = frozenset(["status", "latency", "bytes_out", "error"])
@@ -51,6 +52,10 @@ class Passing:
             if len(self._calls) > MAX_CALLS:
                 del self._calls[next(iter(self._calls))]
         return facts
+
+    def takes(self, event: Event) -> bool:
+        """Learns from an event, and tells whether to show it."""
+        return self.lets_through(event, self.facts(event))
 
     def lets_through(self, event: Event, facts: Facts) -> bool:
         """Whether to show the event."""
