@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 PURE := canonical contracts policy
 PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/policy/*
 export UV_PYTHON_DOWNLOADS := never
+# A machine behind an inspecting proxy has its authority in the system's store only.
+export UV_SYSTEM_CERTS := true
 export PYTHONDONTWRITEBYTECODE :=
 
 help:
