@@ -9,7 +9,7 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
 from subluminal.journal.reading import READ_BYTES
-from subluminal.ledger import intake
+from subluminal.ledger import following, intake
 
 CALLS = "SELECT call_id, decision, rule_id, reason_code, status, latency_ms FROM tool_calls"
 
@@ -85,6 +85,16 @@ def test_more_than_one_batch_and_rotated_files_in_order(
     assert home.ingest() == 120
     assert home.rows("SELECT count(*) FROM gaps") == [(0,)]
     assert home.verify().holds
+
+
+def test_more_journals_than_may_be_open(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is about to be read must not be the one that is closed."""
+    monkeypatch.setattr(following, "MAX_OPEN", 2)
+    producers = [home.producer(f"run{n}", f"shim{n}") for n in range(5)]
+    for turn in range(10):
+        producers[turn % 5].call()
+        producers[(turn * 3) % 5].call()
+        assert home.ingest() == 6
 
 
 def test_events_that_come_late_fill_their_gap(home: Home) -> None:

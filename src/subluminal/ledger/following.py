@@ -136,12 +136,16 @@ class Following:
             except OSError:
                 self._drop(tracked)
                 return None
-            self._close_some()
+            self._close_some(tracked)
         return tracked.follower
 
-    def _close_some(self) -> None:
-        is_open = [tracked for tracked in self._tracked.values() if tracked.follower is not None]
-        for tracked in is_open[: max(0, len(is_open) - MAX_OPEN)]:
+    def _close_some(self, needed: Tracked) -> None:
+        others = [
+            each
+            for each in self._tracked.values()
+            if each.follower is not None and each is not needed
+        ]
+        for tracked in others[: max(0, len(others) + 1 - MAX_OPEN)]:
             tracked.close()
 
     def _drop(self, tracked: Tracked) -> None:
