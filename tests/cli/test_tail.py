@@ -40,6 +40,21 @@ def test_what_was_recorded(sub, home, utc):
     snapshots.check("tail-terminal", ran)
 
 
+def test_more_journals_than_files_can_be_open(home, utc):
+    for number in range(80):
+        producer = home.producer(f"run-{number}", f"shim-{number}", reserve_bytes=0)
+        producer.clock_ms += number * 1_000
+        producer.call(number)
+    ran = subprocess.run(
+        ["sh", "-c", 'ulimit -n 32; exec "$@"', "sh", *SUB, "tail", "--no-follow", "--json"],
+        capture_output=True,
+        check=True,
+    )
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(events) == 240
+    assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
+
+
 def test_an_empty_home(sub, home):
     assert sub("tail", "--no-follow") == (0, "", "")
 

@@ -4,11 +4,12 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import sys
 
 import pytest
 from tests.requirements import requirement
-from tests.shim.household import budget, policy, wait_until
+from tests.shim.household import SUB, budget, policy, wait_until
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 SHOW = "import os,json;print(json.dumps({k:v for k,v in os.environ.items() if k[:4]=='SUB_'}))"
@@ -216,6 +217,49 @@ def test_the_agent_is_in_the_terminals_foreground(runner):
     assert b"got 1" in seen
     assert process.wait(20) == 0
     os.close(master)
+
+
+_SHELL = """
+import os, signal, sys, fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    os.execv(sys.argv[1], sys.argv[1:])
+status = os.waitpid(pid, os.WUNTRACED)[1]
+print("stopped", os.WIFSTOPPED(status), flush=True)
+os.tcsetpgrp(0, pid)
+os.killpg(pid, signal.SIGCONT)
+print("code", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+def test_a_shell_can_stop_and_continue_it(runner):
+    """Ctrl-Z stops agent and us together; the shell goes on with both."""
+    agent = "import sys;print('ready',flush=True);print('got',sys.stdin.readline(),flush=True);sys.exit(4)"
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*PYTHON, _SHELL, *SUB, "run", "--", *PYTHON, agent],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=runner.env(),
+        cwd=runner.cwd,
+        start_new_session=True,
+    )
+    runner.started.append(process)
+    os.close(slave)
+    seen = b""
+    for word, answer in ((b"ready", b"\x1a"), (b"stopped True", b"hello\n"), (b"code 4", b"")):
+        while word not in seen:
+            seen += os.read(master, 4096)
+        os.write(master, answer)
+    assert b"got hello" in seen
+    assert process.wait(20) == 0
+    os.close(master)
+    assert only_run(runner)[1]["status"] == "FAILED"
 
 
 def test_two_runs_are_two_runs(runner):

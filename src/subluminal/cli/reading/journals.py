@@ -12,6 +12,8 @@ from subluminal.journal.reading import Follower, JournalFile, Lines, journal_fil
 Event = dict[str, Any]
 
 _LOOK_S = 0.5
+_PIECE_BYTES = 65_536
+"""Read from one file at once, unless a line is longer."""
 
 
 class Journals:
@@ -24,7 +26,7 @@ class Journals:
         """directory of the only run that is wanted"""
         self._known: list[JournalFile] = []
         self._look_at = 0.0
-        self._followers: dict[str, Follower] = {}
+        self._offsets: dict[str, int] = {}
 
     def history(self) -> Iterator[Event]:
         """Everything so far, by time; `news` then goes on from there."""
@@ -34,17 +36,14 @@ class Journals:
         roads = [self._of_shim(files) for files in by_shim.values()]
         return heapq.merge(*roads, key=_moment)
 
-    def news(self) -> list[Event]:
-        """What was added since the last look, by time."""
+    def news(self, *, look: bool = False) -> list[Event]:
+        """What was added since the last time, by time; `look` is for new files at once."""
+        if look:
+            self._look_at = 0.0
         found: list[Event] = []
         for file in self._files():
             found += self._of_shim([file])
         return sorted(found, key=_moment)
-
-    def close(self) -> None:
-        for follower in self._followers.values():
-            follower.close()
-        self._followers.clear()
 
     def _files(self) -> list[JournalFile]:
         """The journals that may hold something; new ones are looked for now and then."""
@@ -63,23 +62,27 @@ class Journals:
 
     def _of_shim(self, files: list[JournalFile]) -> Iterator[Event]:
         for file in files:
-            follower = self._follower(file)
-            while follower is not None and (piece := follower.read()) is not None:
-                if isinstance(piece, Lines):
-                    yield from filter(None, map(event_of, piece.lines))
+            while piece := self._piece(file.path):
+                yield from filter(None, map(event_of, piece))
 
-    def _follower(self, file: JournalFile) -> Follower | None:
-        found = self._followers.get(file.path)
-        if found is None:
-            try:
-                found = Follower(file.path)
-            except OSError:
-                return None  # removed meanwhile
-            self._followers[file.path] = found
-        elif not os.path.exists(file.path):
-            self._followers.pop(file.path).close()
-            return None
-        return found
+    def _piece(self, path: str) -> list[bytes]:
+        """The next lines of a file; none at its end. No file stays open: there may be thousands."""
+        offset = self._offsets.get(path, 0)
+        try:
+            if os.stat(path).st_size == offset:
+                return []
+            follower = Follower(path, offset)
+        except FileNotFoundError:
+            return []  # removed meanwhile
+        try:
+            piece = follower.read(_PIECE_BYTES)
+        finally:
+            follower.close()
+        if piece is None:
+            return []
+        self._offsets[path] = piece.next_offset
+        # A line that is longer than any event is none; an empty one stands for it.
+        return piece.lines if isinstance(piece, Lines) else [b""]
 
 
 def event_of(line: bytes) -> Event | None:

@@ -61,8 +61,9 @@ class Live:
 
     def wait(self) -> list[Event]:
         """What is new, after waiting for it for a moment."""
-        if self._stream is None:
-            self._maybe_connect()
+        if self._stream is None and self._maybe_connect():
+            # What was journalled before the stream began may be behind its position already.
+            return list(self._new(self._from_journals(look=True)))
         if self._stream is not None:
             try:
                 return list(self._new(self._stream.read(POLL_S)))
@@ -74,26 +75,25 @@ class Live:
         return found
 
     def close(self) -> None:
-        for road in (self._stream, self._journals):
-            if road is not None:
-                road.close()
+        if self._stream is not None:
+            self._stream.close()
 
     def _new(self, events: "Iterator[Event] | list[Event]") -> Iterator[Event]:
         for event in events:
             if self._seen.is_new(event) and event["ts"] >= self._since:
                 yield event
 
-    def _from_journals(self) -> list[Event]:
+    def _from_journals(self, *, look: bool = False) -> list[Event]:
         if self._journals is None:
             self._journals = Journals(self._places.journal, self._since_ms)
-        return self._journals.news()
+        return self._journals.news(look=look)
 
-    def _maybe_connect(self) -> None:
+    def _maybe_connect(self) -> bool:
         if time.monotonic() < self._retry_at:
-            return
+            return False
         self._retry_at = time.monotonic() + RETRY_S
         if not os.path.exists(socket_path(self._places)):
-            return
+            return False
         # Loaded only where a daemon may answer: sockets cost as much as all the rest here.
         from subluminal.cli.reading import daemon
         from subluminal.cli.reading.stream import Stream
@@ -104,7 +104,8 @@ class Live:
                 self._position = daemon.get(self._places, "/v1/status", {})["events_total"]
             self._stream = Stream(self._places, self._position or 0)
         except daemon.NotRunning:
-            return
+            return False
+        return True
 
     def _disconnect(self) -> None:
         if self._stream is not None:
