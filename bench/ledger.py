@@ -19,6 +19,7 @@ from tests.ledger.process import Ledgerd, wait_until
 from websockets.sync.client import unix_connect
 
 from bench.harness import Result
+from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import socket_path
 from subluminal.ledger.database import open_writer
 from subluminal.ledger.following import Following
@@ -54,6 +55,7 @@ class Recorder:
 
 def measure() -> Iterator[Result]:
     place = tempfile.mkdtemp(prefix="bench-ledger-")
+    tune_garbage_collection()
     try:
         yield from _against_bare(place)
         yield from _many_producers(place)

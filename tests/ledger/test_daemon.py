@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.ledger.process import Ledgerd, wait_until
 from subluminal.config.places import Places
 from subluminal.ledger.daemon import client
 from subluminal.ledger.daemon.instance import (
+    Lock,
     ingest_path,
     is_running,
     lock_path,
@@ -63,6 +65,28 @@ def test_a_second_one_is_refused(home: Home, ledgerd: Start) -> None:
     assert second.process.wait(20) == 2
     assert f"ledgerd runs with pid {first.process.pid}" in second.output()
     assert first.client.get("/v1/status")["running"]
+
+
+def test_whoever_looks_does_not_keep_it_from_starting(home: Home, ledgerd: Start) -> None:
+    """A look takes the lock for a moment."""
+    os.makedirs(home.places.state)
+    stopping = threading.Event()
+
+    def look() -> None:
+        while not stopping.is_set():
+            is_running(home.places)
+
+    looking = [threading.Thread(target=look) for _ in range(2)]
+    Path(lock_path(home.places)).touch()
+    for thread in looking:
+        thread.start()
+    try:
+        for _ in range(20):
+            Lock(home.places).release()
+    finally:
+        stopping.set()
+        for thread in looking:
+            thread.join()
 
 
 def test_kill_9_loses_and_doubles_nothing(home: Home, ledgerd: Start) -> None:

@@ -5,7 +5,7 @@ the same shim, and makes one of its own if there is none.
 """
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import HintIssued
@@ -92,7 +92,7 @@ def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call)
     """Adds the preview that a start brings."""
     preview = event.call.preview
     if preview.args_preview is not UNSET:
-        flags = _flags(preview.redaction_flags)
+        flags = json_text(preview.redaction_flags) if preview.redaction_flags else None
         previews[row.id] = Previews(row.id, row.call_id, preview.args_preview, None, flags)
 
 
@@ -101,7 +101,7 @@ def add_result_preview(previews: dict[int, Previews], event: CallEnd, row: Call)
     preview = event.preview
     if preview.result_preview is UNSET:
         return
-    flags = _flags(preview.redaction_flags)
+    flags = json_text(preview.redaction_flags) if preview.redaction_flags else None
     early = previews.get(row.id)
     if early is None:
         previews[row.id] = Previews(row.id, row.call_id, None, preview.result_preview, flags)
@@ -115,10 +115,6 @@ def merged_flags(one: str | None, two: str) -> str:
     """Both JSON lists of flags as one, without repetition."""
     flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
     return json_text(sorted(flags))
-
-
-def _flags(flags: list[str] | UnsetType) -> str | None:
-    return json_text(flags) if flags is not UNSET and flags else None
 
 
 def hint_of_decision(event: CallDecision, row: Call) -> HintRow:

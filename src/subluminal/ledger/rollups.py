@@ -1,11 +1,12 @@
 """Keeps the counts that facets, histograms and query planning read instead of scanning calls."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import apsw
 
 from subluminal.ledger.batch import Batch
-from subluminal.ledger.rows import RollupKey, rollup_key
+from subluminal.ledger.rows import BUCKET_MS, RollupKey, rollup_key
 
 _KEYS = "server_name, tool_name, decision, status, rule_id"
 _ROLLUP = (
@@ -28,19 +29,15 @@ _SPAN = (
 
 def write(connection: apsw.Connection, batch: Batch) -> None:
     """Counts what a batch adds and changes."""
-    counts: dict[RollupKey, int] = {}
-    spans: dict[int, tuple[int, int]] = {}
-    for call in batch.new_calls:
-        key = rollup_key(call)
-        counts[key] = counts.get(key, 0) + 1
-        span = spans.get(key[0])
-        spans[key[0]] = (call.id, call.id) if span is None else (span[0], call.id)
+    counts = Counter(map(rollup_key, batch.new_calls))
     for call in batch.changed_calls.values():
-        before, after = batch.counted_before[call.id], rollup_key(call)
-        counts[before] = counts.get(before, 0) - 1
-        counts[after] = counts.get(after, 0) + 1
+        counts[batch.counted_before[call.id]] -= 1
+        counts[rollup_key(call)] += 1
     add(connection, counts.items())
-    connection.executemany(_SPAN, ((bucket, *span) for bucket, span in spans.items()))
+    # Ids rise: the last one that a bucket meets is its highest, and the other way round.
+    last = {call.created_at // BUCKET_MS: call.id for call in batch.new_calls}
+    first = {call.created_at // BUCKET_MS: call.id for call in reversed(batch.new_calls)}
+    connection.executemany(_SPAN, ((bucket, first[bucket], last[bucket]) for bucket in first))
 
 
 def add(connection: apsw.Connection, changes: Iterable[tuple[RollupKey, int]]) -> None:

@@ -130,21 +130,21 @@ class Store:
         changed = batch.changed_calls.values()
         executemany(_INSERT_CALL, map(structs.astuple, batch.new_calls))
         executemany(_UPDATE_CALL, map(_update_row, changed))
-        self._merge_stored_flags(batch)
+        late = [row_id for row_id in batch.previews if row_id < batch.first_new_id]
+        self._merge_stored_flags([batch.previews[row_id] for row_id in late])
         executemany(_UPSERT_PREVIEW, map(structs.astuple, batch.previews.values()))
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
         run_rows.write(self.connection, batch)
         rollups.write(self.connection, batch)
-        late = [(row_id,) for row_id in batch.previews if row_id < batch.first_new_id]
         executemany(
             "INSERT OR IGNORE INTO search_again SELECT ?1 WHERE ?1 <= "
             f"(SELECT value FROM counters WHERE name = '{SEARCH_DONE}')",
-            late,
+            [(row_id,) for row_id in late],
         )
 
-    def _merge_stored_flags(self, batch: Batch) -> None:
-        for preview in batch.previews.values():
-            if preview.id < batch.first_new_id and preview.redaction_flags is not None:
+    def _merge_stored_flags(self, previews: list[Previews]) -> None:
+        for preview in previews:
+            if preview.redaction_flags is not None:
                 stored = self.connection.execute(
                     "SELECT redaction_flags FROM previews WHERE id = ?", (preview.id,)
                 ).fetchone()

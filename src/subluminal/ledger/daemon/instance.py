@@ -2,12 +2,15 @@
 
 import fcntl
 import os
+import time
 
 import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import Places, make_private_dir
 from subluminal.errors import SubluminalError
+
+CLAIM_S = 0.3
 
 
 class AlreadyRunning(SubluminalError):
@@ -52,16 +55,14 @@ class Lock:
         make_private_dir(places.home)
         make_private_dir(places.state)
         self._fd = os.open(lock_path(places), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _claim(self._fd):
             os.close(self._fd)
             note = read_note(places)
             who = f"with pid {note.pid}" if note else "already"
             raise AlreadyRunning(
                 f"ledgerd runs {who} for `{places.home}`",
                 hint="`sub ledgerd status` tells how it is",
-            ) from None
+            )
         os.ftruncate(self._fd, 0)
 
     def write(self, note: Note) -> None:
@@ -72,6 +73,20 @@ class Lock:
     def release(self) -> None:
         os.ftruncate(self._fd, 0)
         os.close(self._fd)
+
+
+def _claim(fd: int) -> bool:
+    """Takes the lock. Whoever looks with `is_running` holds it for a moment: that is waited for."""
+    deadline = time.monotonic() + CLAIM_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
 
 
 def is_running(places: Places) -> bool:

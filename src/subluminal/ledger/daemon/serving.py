@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import time
@@ -22,6 +21,7 @@ from subluminal.ledger.api.readers import Readers
 from subluminal.ledger.api.security import Guard
 from subluminal.ledger.api.status import Reporter
 from subluminal.ledger.daemon import sockets
+from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token, socket_path
 from subluminal.ledger.ring import Ring
 from subluminal.ledger.writer import Writer
@@ -80,9 +80,7 @@ class Daemon:
         self._unix = sockets.listen_unix(socket_path(places))
         self._jsonl = sockets.listen_unix(ingest_path(places))
         self._loopback = None if port is None else sockets.listen_loopback(port)
-        # A batch makes tens of thousands of objects that die with it: look for cycles rarely.
-        gc.freeze()
-        gc.set_threshold(100_000, 20, 100)
+        tune_garbage_collection()
 
     async def run(self) -> None:
         """Serves until a signal, or until the writer fails."""
