@@ -6,15 +6,15 @@ from subluminal.clock import rfc3339
 from subluminal.errors import SubluminalError
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, Field, Kind
 
-_NUMBER = re.compile(r"(\d{1,15})(?:\.(\d{1,3}))?\s*([a-zA-Z]*)")
-_AGE = re.compile(r"(\d{1,9})([smhdw])")
+_NUMBER = r"(\d{1,15})(?:\.(\d{1,3}))?\s*([a-zA-Z]*)"
+_AGE = r"(\d{1,9})([smhdw])"
 _UNITS = {
     "ms": {"": 1, "ms": 1, "s": 1_000, "m": 60_000},
     "bytes": {"": 1, "b": 1, "k": 1_024, "kib": 1_024, "kb": 1_000, "m": 1 << 20, "mib": 1 << 20},
     "": {"": 1},
 }
 _AGES_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_PLAIN = re.compile(r'[^\s",\\]+')
+_PLAIN = r'[^\s",\\]+'
 
 
 class InvalidValue(SubluminalError):
@@ -41,7 +41,7 @@ def written(value: str | int, field: str) -> str:
     if isinstance(value, int):
         known = CALL_FIELDS.get(field) or RUN_FIELDS[field]
         return rfc3339(value) if known.kind is Kind.TIME else str(value)
-    if _PLAIN.fullmatch(value):
+    if re.fullmatch(_PLAIN, value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -57,7 +57,7 @@ def _word(field: Field, raw: str) -> str:
 
 
 def _number(field: Field, raw: str) -> int:
-    found = _NUMBER.fullmatch(raw)
+    found = re.fullmatch(_NUMBER, raw)
     factor = _UNITS[field.unit].get(found[3].lower()) if found else None
     if found is None or factor is None:
         raise InvalidValue(f"`{raw[:40]}` is no number", hint=field.example)
@@ -66,7 +66,7 @@ def _number(field: Field, raw: str) -> int:
 
 
 def _time(field: Field, raw: str, now_ms: int) -> int:
-    age = _AGE.fullmatch(raw)
+    age = re.fullmatch(_AGE, raw)
     if age is not None:
         return max(0, now_ms - int(age[1]) * _AGES_MS[age[2]])
     from datetime import datetime

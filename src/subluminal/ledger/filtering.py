@@ -56,9 +56,10 @@ class InvalidFilter(SubluminalError):
 
 
 # A term up to its value; the value itself may be quoted, in parts.
-_HEAD = re.compile(r"(?P<minus>-?)(?P<field>[A-Za-z_][A-Za-z_-]*)(?P<operator>:|!=|<=|>=|<|>|=)")
-_PIECE = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<comma>,)|(?P<bare>[^\s",]+)')
-_SPACE = re.compile(r"\s*")
+# (Compiled at first use, by `re` itself: most commands have no filter.)
+_HEAD = r"(?P<minus>-?)(?P<field>[A-Za-z_][A-Za-z_-]*)(?P<operator>:|!=|<=|>=|<|>|=)"
+_PIECE = r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<comma>,)|(?P<bare>[^\s",]+)'
+_SPACE = r"\s*"
 
 
 def parse_filter(text: str, *, now_ms: int, fields: dict[str, Field] = CALL_FIELDS) -> Filter:
@@ -91,7 +92,7 @@ def format_filter(terms: Iterable[Term]) -> str:
 
 
 def _term(text: str, at: int, now_ms: int, fields: dict[str, Field]) -> tuple[Term, int]:
-    head = _HEAD.match(text, at)
+    head = re.compile(_HEAD).match(text, at)
     if head is None:
         return _word(text, at, fields)
     name, operator = head["field"], head["operator"]
@@ -117,7 +118,7 @@ def _word(text: str, at: int, fields: dict[str, Field]) -> tuple[Term, int]:
     """A word without a field: text to search for."""
     negated = text[at] == "-" and len(text) > at + 1
     begin = at + negated
-    piece = _PIECE.match(text, begin)
+    piece = re.compile(_PIECE).match(text, begin)
     if piece is None or piece["comma"]:
         raise _unreadable(text, begin)
     if "text" not in fields:
@@ -149,7 +150,7 @@ def _values(text: str, at: int, field: Field, now_ms: int) -> tuple[tuple[str | 
 def _value(text: str, at: int) -> tuple[str, int]:
     """One alternative: bare and quoted pieces up to a comma or a blank."""
     parts: list[str] = []
-    while (piece := _PIECE.match(text, at)) and not piece["comma"]:
+    while (piece := re.compile(_PIECE).match(text, at)) and not piece["comma"]:
         parts.append(_unescaped(piece["quoted"]) if piece["quoted"] is not None else piece["bare"])
         at = piece.end()
     if text[at : at + 1] == '"':
@@ -162,7 +163,7 @@ def _unescaped(quoted: str) -> str:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+    found = re.compile(_SPACE).match(text, at)
     return found.end() if found else at
 
 

@@ -21,7 +21,6 @@ from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS
-from subluminal.ledger.filter_matching import matches
 from subluminal.ledger.filtering import Filter, format_filter
 
 EXAMPLE = """sub query decision:BLOCK since:1d
@@ -86,6 +85,8 @@ def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:
             raise UsageError(
                 f"tools cannot be filtered by `{term.field}`", hint="by `server` and `tool`"
             )
+    from subluminal.ledger.filter_matching import matches
+
     return [
         row
         for row in ledger.tools()
