@@ -1,6 +1,7 @@
 """What every test shares: no test sees the home, the colours or the run of who starts it."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ settings.load_profile("house")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job ignores these two, and so would every agent that a test interrupts.
+    for signum in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, signal.SIG_DFL)
     config.addinivalue_line("markers", "requirement(*ids): entries of tests/requirements.py")
 
 

@@ -137,7 +137,9 @@ def test_upstream_has_default_signals_own_session_and_no_stray_descriptor(househ
     shim = household.start(*upstreams.PYTHON, look)
     # The fourth descriptor is that of the listing. Python itself ignores SIGPIPE and SIGXFSZ.
     assert shim.read_line() == "True True ['0', '1', '2', '3'] True"
-    assert shim.read_line() == "0000000001001000 0000000000000000"
+    ignored, blocked = (int(word, 16) for word in shim.read_line().split())
+    # Signals above 31 belong to the C library; what a test runner did to them stays.
+    assert (ignored & 0x7FFF_FFFF, blocked) == (0x0100_1000, 0)
     shim.wait()
 
 

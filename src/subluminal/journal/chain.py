@@ -28,7 +28,8 @@ def link(prev: bytes, chained: bytes) -> bytes:
 def chained_form(line: bytes) -> bytes:
     """The line without its preview text; the line itself if it has none that may be dropped.
 
-    Idempotent. A text without its hash is not droppable: nothing would commit to it.
+    Idempotent. A text without its hash is not droppable: nothing would commit to it. Spaces at the
+    end stand where a text was dropped in place (`sub secrets scan`).
     """
     if line.startswith(_ARGS_EVENT):
         marker, tail, brackets = _ARGS, b'"}}}', b"}}}"
@@ -36,6 +37,8 @@ def chained_form(line: bytes) -> bytes:
         marker, tail, brackets = _RESULT, b'"}}', b"}}"
     else:
         return line
+    if line.endswith(b" "):
+        line = line.rstrip(b" ")
     at = line.find(marker)
     while at >= 0:
         start = at + len(marker)
@@ -54,10 +57,11 @@ def chained_form(line: bytes) -> bytes:
 def preview_place(line: bytes) -> tuple[int, int] | None:
     """Where a droppable preview member begins (at its comma) and ends; None if there is none."""
     form = chained_form(line)
-    if form is line:
+    end = len(line.rstrip(b" "))
+    if len(form) >= end:
         return None
     brackets = 3 if line.startswith(_ARGS_EVENT) else 2
-    return len(form) - brackets, len(line) - brackets
+    return len(form) - brackets, end - brackets
 
 
 def _is_one_string(inside: bytes) -> bool:
