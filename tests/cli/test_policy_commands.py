@@ -144,11 +144,11 @@ def test_explain_shows_the_decision_and_its_steps(sub, write):
     assert answer.code == 0
     assert answer.out.splitlines() == [
         "BLOCK by rule `budget` (BUDGET_EXCEEDED, warn)",
-        "  the budget of 1 calls in this run is spent",
+        "  the budget of 1 call in this run is spent",
         "",
         "rules, in order:",
         "    1. allow (allow): no match: `tool_name` does not hold",
-        "    2. budget (budget): matched, BLOCK (the budget of 1 calls in this run is spent); counter [1, 1] -> [2, 2]",
+        "    2. budget (budget): matched, BLOCK (the budget of 1 call in this run is spent); counter [1, 1] -> [2, 2]",
     ]
 
 

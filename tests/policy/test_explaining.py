@@ -25,13 +25,13 @@ def test_text_shows_each_rule_and_its_counter():
     )
     assert as_text(found) == [
         "BLOCK by rule `b` (BUDGET_EXCEEDED, warn)",
-        "  the budget of 1 calls in this run is spent",
+        "  the budget of 1 call in this run is spent",
         "",
         "rules, in order:",
         "    1. a (allow): matched, ALLOW (fine)",
         "    2. off (deny): disabled",
         "    3. other (deny): no match: `tool_name` does not hold",
-        "    4. b (budget): matched, BLOCK (the budget of 1 calls in this run is spent); counter [1, 1] -> [2, 2]",
+        "    4. b (budget): matched, BLOCK (the budget of 1 call in this run is spent); counter [1, 1] -> [2, 2]",
     ]
 
 

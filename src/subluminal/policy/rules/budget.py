@@ -5,7 +5,7 @@ from typing import Any
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.rules.entry import Entry, Guard, Subject, counted, span
 from subluminal.policy.visit import Visit
 
 # A member is fetched once: in 3.11 that costs as much as a tuple.
@@ -49,7 +49,8 @@ class BudgetEntry(Entry):
 
     def _exceeded(self, by_calls: bool) -> Decision:
         budget = self._budget
-        limit = f"{self._limit_calls} calls" if by_calls else f"{self._limit_cost} cost units"
+        calls, cost = counted(self._limit_calls, "call"), counted(self._limit_cost, "cost unit")
+        limit = calls if by_calls else cost
         return self.refuse(
             budget["on_exceed"],
             ReasonCode.BUDGET_EXCEEDED,

@@ -91,6 +91,11 @@ class Entry(ABC):
 _SPAN = {Scope.RUN: "in this run", Scope.TOOL: "of this tool", Scope.SERVER_TOOL: "of this tool"}
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, as a person would say it."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def span(scope: Scope) -> str:
     """What a counter of this scope counts over, in words."""
     return _SPAN[scope]

@@ -8,7 +8,7 @@ from typing import Any
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.rules.entry import Entry, Guard, Subject, counted, span
 from subluminal.policy.visit import Visit
 
 # A member is fetched once: in 3.11 that costs as much as a tuple.
@@ -60,7 +60,8 @@ class RateLimitEntry(Entry):
         return self.refuse(
             limit["on_limit"],
             ReasonCode.RATE_LIMITED,
-            f"more than {limit['refill_tokens']} calls per {self._period_ms} ms {span(self.scope)}",
+            f"more than {counted(limit['refill_tokens'], 'call')} per {self._period_ms} ms"
+            f" {span(self.scope)}",
             kind=HintKind.RATE,
             hint_text=limit["hint_text"],
             advice=f"retry after {max(wait_ms, limit['backoff_ms'] or 0)} ms",
