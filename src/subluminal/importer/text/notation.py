@@ -6,6 +6,7 @@ and leave comments that someone wrote in between.
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from subluminal.importer.text.edits import Edit
@@ -16,14 +17,14 @@ from subluminal.importer.text.tree import Member, Node
 _SPACES = " \t\r\n"
 
 
-class Notation:
+class Notation(ABC):
     """What JSON and TOML share: strings in double quotes, lists between brackets."""
 
     is_json = False
 
+    @abstractmethod
     def parse(self, text: str) -> Node:
         """Returns the tree of a document."""
-        raise NotImplementedError
 
     def quote(self, value: str) -> str:
         """A string as both notations write it."""
