@@ -1,5 +1,6 @@
 """`sub query`, every screen of it: in a pipe, on a terminal, without colour, empty and full."""
 
+import hashlib
 import json
 
 import pytest
@@ -136,6 +137,16 @@ def test_problems_are_pointed_at(sub, full):
         "error: tools cannot be filtered by `decision`\nhint: by `server` and `tool`\n",
     )
     assert sub("query", "runs", "--server", "x").code == 2
+
+
+def test_a_tool_has_the_hash_of_its_definition(sub, home):
+    producer = home.producer()
+    producer.call(4)
+    producer.list_tools(push="text", pull="other")
+    home.ingest()
+    (tool,) = map(json.loads, sub("query", "tools", "--json").out.splitlines())
+    assert tool["tool_name"] == "push"
+    assert tool["definition_hash"] == hashlib.sha256(b"text").hexdigest()
 
 
 def test_more_rows_than_the_ledger_gives_at_once(sub, home):

@@ -76,6 +76,13 @@ BODIES: dict[str, dict[str, Any]] = {
             "count": 5,
         },
     },
+    "tools_listed": {
+        "listing": {
+            "server_name": "git",
+            "tools": [{"name": "push", "hash": HASH, "definition": '{"name":"push"}'}],
+            "truncated": False,
+        }
+    },
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 

@@ -6,7 +6,16 @@ from hashlib import sha256
 from subluminal.clock import rfc3339
 from subluminal.contracts.codec import encode_event
 from subluminal.contracts.decision import PolicyRef
-from subluminal.contracts.events import RunEnd, RunEnded, RunStart, RunStarted, RunSummary
+from subluminal.contracts.events import (
+    ListedTool,
+    RunEnd,
+    RunEnded,
+    RunStart,
+    RunStarted,
+    RunSummary,
+    ToolListing,
+    ToolsListed,
+)
 from subluminal.contracts.identity import Source
 from subluminal.contracts.templates import EventTemplates, encode_json, names_json
 from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
@@ -142,6 +151,20 @@ class Producer:
         run = RunEnded(ended_at=at, status=status, summary=summary)
         self._write(RunEnd(run=run, **self._envelope(at)))
 
+    def list_tools(self, **definitions: str | None) -> None:
+        """Says which tools the server `git` has; a definition's hash is that of its text."""
+        self.clock_ms += 1
+        tools = [
+            ListedTool(name=name, hash=sha256(name.encode()).hexdigest())
+            if text is None
+            else ListedTool(name=name, hash=sha256(text.encode()).hexdigest(), definition=text)
+            for name, text in definitions.items()
+        ]
+        listing = ToolListing(
+            server_name="git", tools=tools, truncated=None in definitions.values()
+        )
+        self._write(ToolsListed(listing=listing, **self._envelope(rfc3339(self.clock_ms))))
+
     def _envelope(self, at: str) -> dict[str, object]:
         source = Source(
             host_id="host",
@@ -160,7 +183,7 @@ class Producer:
             "source": source,
         }
 
-    def _write(self, event: RunStart | RunEnd) -> None:
+    def _write(self, event: RunStart | RunEnd | ToolsListed) -> None:
         self.journal.add(encode_event(event))
         self.journal.flush()
 

@@ -136,6 +136,7 @@ def test_every_resource_answers(home: Home, ledgerd: Start) -> None:
     assert get("/v1/facets", {"tool": "st*"})["total"] == 1
     assert get("/v1/histogram", {"bar_ms": 60_000})["bars"][0]["counts"] == {"REJECT_WITH_HINT": 1}
     assert get("/v1/tools")[0]["refused"] == 1
+    assert get("/v1/tools")[0]["definition_hash"] is None
     assert get("/v1/policies")[0]["policy_id"] == "p"
     wait_until(lambda: get("/v1/calls", {"text": "well"})["calls"], "the text index")
     with pytest.raises(SubluminalError, match="unknown parameter"):

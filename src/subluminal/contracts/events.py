@@ -1,4 +1,4 @@
-"""Contract A: the ten event types and their envelope (Pack section 1).
+"""Contract A: the ten event types of the Pack, one of our own, and their envelope (Pack section 1).
 
 Read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). The hot path writes the
 same bytes from `templates`, and a property test holds the two together.
@@ -302,6 +302,31 @@ class BreakerTrip(Event, frozen=True, kw_only=True, tag=EventType.BREAKER_TRIP.v
     breaker: Trip
 
 
+class ListedTool(Struct, frozen=True, kw_only=True):
+    """A tool as its server describes it."""
+
+    name: str
+    hash: str
+    """SHA-256 of the canonical definition, as the server sent it"""
+    definition: str | UnsetType = UNSET
+    """the canonical definition, redacted; left out where the event would be too large"""
+
+
+class ToolListing(Struct, frozen=True, kw_only=True):
+    """`listing` of a tools_listed event: one page of an answer to tools/list."""
+
+    server_name: str
+    tools: list[ListedTool]
+    truncated: bool
+    """whether tools or definitions were left out, because the answer was too large"""
+
+
+class ToolsListed(Event, frozen=True, kw_only=True, tag=EventType.TOOLS_LISTED.value):
+    """Which tools a server offers: when first told, and when that changed. Additive."""
+
+    listing: ToolListing
+
+
 AnyEvent = (
     RunStart
     | ToolCallStart
@@ -313,8 +338,16 @@ AnyEvent = (
     | SecretInjection
     | ShimHealth
     | BreakerTrip
+    | ToolsListed
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
-OPTIONAL_EVENTS = (HintIssued, PolicyLoaded, SecretInjection, ShimHealth, BreakerTrip)
+OPTIONAL_EVENTS = (
+    HintIssued,
+    PolicyLoaded,
+    SecretInjection,
+    ShimHealth,
+    BreakerTrip,
+    ToolsListed,
+)
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

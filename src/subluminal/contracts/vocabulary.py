@@ -4,7 +4,7 @@ from enum import IntEnum, StrEnum
 
 
 class EventType(StrEnum):
-    """Pack 1.2: the first five MUST be emitted, the rest MAY."""
+    """Pack 1.2: the first five MUST be emitted, the rest MAY. The last one is additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -16,6 +16,7 @@ class EventType(StrEnum):
     SECRET_INJECTION = "secret_injection"
     SHIM_HEALTH = "shim_health"
     BREAKER_TRIP = "breaker_trip"
+    TOOLS_LISTED = "tools_listed"
 
 
 class Client(StrEnum):

@@ -40,6 +40,10 @@ class Previewer:
         """Previews a result; None where it was too large to inspect."""
         return self._preview(text, b"result_preview", None)
 
+    def definition(self, text: bytes) -> str | None:
+        """Masks a tool's definition; None where nothing is to be shown."""
+        return None if self._off else self.safe(text.decode("utf-8", "replace"))
+
     def sentence(self, text: str) -> str:
         """Masks and cuts what others say of an error, which may be of any size."""
         return self._redactor.preview(text, _MAX_SENTENCE_BYTES).text

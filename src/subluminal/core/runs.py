@@ -4,7 +4,7 @@ A stdio process is not a conversation: one server may serve several sessions of 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -19,6 +19,7 @@ from subluminal.core.attendance import Attendance, forget_attendance, note_atten
 from subluminal.core.bugs import BugReports
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.ids import uuid7
+from subluminal.core.listings import Definition, Listings, record_listing
 from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
 from subluminal.core.previews import Previewer
@@ -61,6 +62,7 @@ class Runs:
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
         self._generation = policies.generation
+        self._listings = Listings(previewer)
         self._bugs = BugReports(places)
         self.is_busy = is_busy
         """whether calls are pending in a run, which then must not be left to make room"""
@@ -93,6 +95,16 @@ class Runs:
         """Records a step of the server's life in every run, also in those just left (D9)."""
         for enforcer in [*self._open.values(), *self._left]:
             enforcer.run.health(state, **fields)
+
+    def list_tools(self, server_name: str, cursor: str, tools: Sequence[Definition] | None) -> None:
+        """Records a page of the server's tools in every open run, if it is new.
+
+        A run that is entered later gets it then.
+        """
+        listing = self._listings.changed(server_name, cursor, tools)
+        if listing is not None:
+            for enforcer in self._open.values():
+                record_listing(enforcer.run, listing)
 
     def report_bug(self, bug: Exception) -> None:
         """Writes a report of a bug of ours, and says so in every run."""
@@ -153,6 +165,7 @@ class Runs:
         for news in self._news:
             news(run)
         _record_loads(run, self._loads)
+        self._listings.record_all(run)
         return enforcer
 
     def _opened(self, run_id: str, state: RunState) -> Enforcer:

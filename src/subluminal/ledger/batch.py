@@ -15,6 +15,7 @@ from subluminal.contracts.events import (
     PolicyLoaded,
     RunEnd,
     RunStart,
+    ToolsListed,
 )
 from subluminal.ledger import deriving
 from subluminal.ledger.rows import (
@@ -60,6 +61,7 @@ class Batch:
         self.hints: dict[int, HintRow] = {}
         self.runs: dict[str, RunDelta] = {}
         self.policies: list[tuple[PolicyLoaded, int]] = []
+        self.listings: list[tuple[ToolsListed, int]] = []
         self.first_new_id = 0
 
 
@@ -82,6 +84,7 @@ class Folder:
             RunEnd: self._fold_run_end,
             HintIssued: self._fold_hint,
             PolicyLoaded: self._fold_policy,
+            ToolsListed: self._fold_listing,
         }
 
     def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
@@ -191,3 +194,6 @@ class Folder:
     def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
         if event.load.ok and event.policy is not UNSET:
             self.batch.policies.append((event, at_ms))
+
+    def _fold_listing(self, event: ToolsListed, shim: int, n: int, at_ms: int) -> None:
+        self.batch.listings.append((event, at_ms))

@@ -11,6 +11,7 @@ from subluminal.adapters.mcp_stdio.messages import (
     Batch,
     CallMessage,
     Cancellation,
+    ListRequest,
     Other,
     classify,
     id_key,
@@ -230,3 +231,22 @@ def test_a_batch_is_read_call_by_call():
 def test_request_and_answer_meet_under_one_key(request_text, reply_text, same):
     keys = [id_key(parse(text.encode()).value) for text in (request_text, reply_text)]
     assert (keys[0] == keys[1]) is same
+
+
+@pytest.mark.parametrize(
+    ("more", "meant"),
+    [
+        ({"id": 1}, ListRequest(1, "")),
+        ({"id": "a", "params": {"cursor": "p2"}}, ListRequest("a", "p2")),
+        ({"id": 1, "params": {"cursor": 3}}, ListRequest(1, "")),
+        ({"id": 1, "params": []}, ListRequest(1, "")),
+        ({}, Other()),
+        ({"id": None}, Other()),
+        ({"id": True}, Other()),
+    ],
+)
+def test_a_question_for_the_tools_is_noted_and_passes(more, meant):
+    line = json.dumps({"jsonrpc": "2.0", "method": "tools/list", **more}).encode()
+    assert classify(line) == meant
+    assert isinstance(classify(line), Other)
+    assert classify(b"[" + line + b"]") == Other()

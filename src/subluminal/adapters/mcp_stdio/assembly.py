@@ -228,6 +228,7 @@ def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, st
     from subluminal.adapters.mcp_stdio.render import Renderer
     from subluminal.adapters.mcp_stdio.shim import Shim
     from subluminal.adapters.mcp_stdio.spool import Spool
+    from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
     from subluminal.config import env
     from subluminal.core.identity import parent_is
 
@@ -253,6 +254,7 @@ def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, st
             answer,
             call_timeout_ms=prepared.call_timeout_ms,
         ),
+        ToolLists(prepared.server, runs),
         Intake(
             limits.max_inspect_bytes,
             lambda: Spool(os.path.join(where.home, "spool"), limits.max_spool_bytes),

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct
 from subluminal.canonical import AmbiguousJSON, encode, parse
 
 TOOLS_CALL = "tools/call"
+TOOLS_LIST = "tools/list"
 CANCELLED = "notifications/cancelled"
 
 _MESSAGE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
@@ -24,6 +25,14 @@ _JSON_SPACE = b" \t\r\n"
 
 class Other(Struct, frozen=True):
     """A line that is forwarded and not looked at further."""
+
+
+class ListRequest(Other, frozen=True):
+    """A `tools/list`: forwarded like any other, but its answer is worth a look."""
+
+    id: Any
+    cursor: str
+    """which page is asked for; empty for the first"""
 
 
 class CallMessage(Struct, frozen=True):
@@ -112,6 +121,8 @@ def _one(value: dict[str, Any], plain: bool) -> Message:
         return _call(value, plain)
     if method == CANCELLED:
         return _cancellation(value)
+    if method == TOOLS_LIST:
+        return _list_request(value)
     if "method" in value and not isinstance(method, str):
         # A reader that looks it up in a table may turn it into a string.
         return Ambiguous("the method is not a string", _ids_in(value))
@@ -165,6 +176,15 @@ def _cancellation(value: dict[str, Any]) -> Message:
     reason = params.get("reason")
     words = reason.lower() if isinstance(reason, str) else ""
     return Cancellation(params["requestId"], "timed out" in words or "timeout" in words)
+
+
+def _list_request(value: dict[str, Any]) -> Other:
+    request_id = value.get("id")
+    if type(request_id) not in (int, str):
+        return OTHER
+    params = value.get("params")
+    cursor = params.get("cursor") if isinstance(params, dict) else None
+    return ListRequest(request_id, cursor if isinstance(cursor, str) else "")
 
 
 def _batch(values: list[Any], plain: bool) -> Message:

@@ -28,6 +28,8 @@ from subluminal.adapters.mcp_stdio.messages import (
     Ambiguous,
     Batch,
     CallMessage,
+    Cancellation,
+    ListRequest,
     Message,
     Other,
     classify,
@@ -37,6 +39,7 @@ from subluminal.adapters.mcp_stdio.render import error_line
 from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
+from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
 from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
 from subluminal.core.runs import Runs
 from subluminal.errors import ExitCode
@@ -71,6 +74,7 @@ class Shim:
         guard: Guard,
         runs: Runs,
         calls: Callable[[Callable[[bytes], None]], Calls],
+        tool_lists: ToolLists,
         intake: Intake,
         *,
         open_run: Callable[[bool], None],
@@ -79,6 +83,7 @@ class Shim:
     ) -> None:
         self._guard = guard
         self._runs = runs
+        self._tool_lists = tool_lists
         self._intake = intake
         self._open_run = open_run
         """opens the run that is known without a call; True where there must be one"""
@@ -132,7 +137,8 @@ class Shim:
     def _turn(self, wakeup: int) -> None:
         if self._changed or self._client.busy or self._server.busy or self._stderr.busy:
             self._watch(self._wanted(wakeup))
-        ready = self._poll.poll(_SETTLE_MS if self._calls.unrecorded else self._timeout_ms())
+        unsettled = self._calls.unrecorded or self._tool_lists.waiting
+        ready = self._poll.poll(_SETTLE_MS if unsettled else self._timeout_ms())
         now_ms = _now_ms()
         if now_ms >= self._next_look_ms:
             # Before what arrived is decided: a policy may have changed while we slept.
@@ -141,6 +147,8 @@ class Shim:
             self._handlers[fd]()
         if not ready or self._calls.unrecorded > _MAX_UNRECORDED:
             self._calls.record(_MAX_UNRECORDED // 8 if ready else None)
+        if not ready and self._tool_lists.waiting:
+            self._record_tool_lists()
         if not self._settled:
             self._housekeep(_now_ms())
 
@@ -264,6 +272,8 @@ class Shim:
         """Whether a line goes on now; one that has to wait for a policy is held."""
         message = classify(line)
         if isinstance(message, Other):
+            if isinstance(message, ListRequest):
+                self._tool_lists.ask(message)
             return True
         if self._runs.is_loading:
             self._held.add(line)
@@ -273,6 +283,8 @@ class Shim:
     def _decide(self, message: Message, size: int) -> bool:
         """A bug on the way to a decision that is on record refuses the call; the stream lives."""
         try:
+            if isinstance(message, Cancellation):
+                self._tool_lists.cancel(message.request_id)
             return self._calls.decide(message, size)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge
             self._runs.report_bug(bug)
@@ -347,11 +359,19 @@ class Shim:
             self.ending.wait_for_answers(_now_ms(), server_spoke=True)
 
     def _account(self, data: bytes) -> None:
-        calls = self._calls
-        for line in self._keeper.feed(data, wanted=calls.open > 0):
-            if calls.open:
+        calls, lists = self._calls, self._tool_lists
+        for line in self._keeper.feed(data, wanted=calls.open > 0 or bool(lists.asked)):
+            if calls.open or lists.asked:
                 for reply in replies_in(line):
                     calls.replied(reply)
+                    if lists.asked:
+                        lists.replied(reply)
+
+    def _record_tool_lists(self) -> None:
+        try:
+            self._tool_lists.record()
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge: nobody waits for this
+            self._runs.report_bug(bug)
 
     def _read_stderr(self) -> None:
         data = read(self._guard.stderr_fd)
@@ -437,6 +457,7 @@ class Shim:
     def _leave(self, failure: RunStatus | None) -> None:
         self._settled, self._changed = False, True
         self._calls.record(None)
+        self._record_tool_lists()
         self._runs.leave_all(failure)
 
     def _give_up(self, bug: Exception) -> int:

@@ -17,6 +17,7 @@ from subluminal.ledger.proof.chains import (
 from subluminal.ledger.proof.checkpoints import check_checkpoints
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.proof.runs import RunProof
+from subluminal.ledger.proof.tools import ToolProof
 from subluminal.ledger.rows import BUCKET_MS
 from subluminal.ledger.segments import EventReader, of_shim_as_ingested
 from subluminal.ledger.store import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
@@ -56,24 +57,28 @@ def _verify(
     else:
         wanted = {shim.shim_id for shim in shims}
         add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
-    runs = RunProof()
+    runs, tools = RunProof(), ToolProof()
     hints = 0
     for done, shim in enumerate(shims):
         progress(done, len(shims))
         if report.is_full:
             return
         check_chain(connection, shim, report)
-        proof = _check_calls(connection, shim, runs, report)
+        proof = _check_calls(connection, shim, (runs, tools), report)
         report.calls += proof.calls
         hints += proof.hints
     if run_id is None:
         runs.compare(connection, report)
+        tools.compare(connection, report)
         _check_counts(connection, hints, report)
     _fill(connection, report)
 
 
 def _check_calls(
-    connection: apsw.Connection, shim: StoredShim, runs: RunProof, report: Report
+    connection: apsw.Connection,
+    shim: StoredShim,
+    shared: tuple[RunProof, ToolProof],
+    report: Report,
 ) -> CallProof:
     proof = CallProof(connection, shim, report)
     for segment in of_shim_as_ingested(connection, shim.id):
@@ -85,7 +90,9 @@ def _check_calls(
         except zlib.error:
             # The chain's own proof names it.
             continue
-        runs.feed(feed_lines(proof, lines, segment.first_n))
+        others = feed_lines(proof, lines, segment.first_n)
+        for each in shared:
+            each.feed(others)
     proof.end()
     return proof
 

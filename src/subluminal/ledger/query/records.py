@@ -120,6 +120,8 @@ class ToolRecord(Struct, frozen=True):
     calls: int
     refused: int
     errors: int
+    definition_hash: str | None
+    """of the definition that its server gave last; None if it was never seen"""
 
 
 class PolicyRecord(Struct, frozen=True):

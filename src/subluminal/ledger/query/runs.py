@@ -84,8 +84,10 @@ def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
     sql = (
         "SELECT server_name, tool_name, sum(calls), "
         f"sum(iif(decision NOT IN ('', '{Action.ALLOW}'), calls, 0)), "
-        f"sum(iif(status NOT IN ('', '{Status.OK}'), calls, 0)) "
-        "FROM totals GROUP BY 1, 2 ORDER BY 1, 2"
+        f"sum(iif(status NOT IN ('', '{Status.OK}'), calls, 0)), "
+        "(SELECT definition_hash FROM tool_definitions d WHERE d.server_name = t.server_name "
+        "AND d.tool_name = t.tool_name ORDER BY last_seen DESC, first_seen DESC LIMIT 1) "
+        "FROM totals t GROUP BY 1, 2 ORDER BY 1, 2"
     )
     return [ToolRecord(*row) for row in connection.execute(sql)]
 

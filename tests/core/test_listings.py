@@ -1,0 +1,117 @@
+"""What is recorded of a server's tools: what is new, within bounds, in every run (issue 6)."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.adapters.desk import previewer
+from tests.core.test_runs import WHO
+
+from subluminal.config.places import Places, encode_name, places
+from subluminal.config.settings import RedactSettings
+from subluminal.contracts.templates import encode_json
+from subluminal.core.listings import MAX_LISTING_BYTES, MAX_PAGES, Definition, Listings
+from subluminal.core.policies import Policies
+from subluminal.core.previews import Previewer
+from subluminal.core.redaction.redactor import redactor_for
+from subluminal.core.runs import Runs
+from subluminal.journal import Journal, JournalUnavailable
+
+A, B = Definition("a", b'{"name":"a"}'), Definition("b", b'{"name":"b"}')
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Places:
+    return places({"SUB_HOME": str(tmp_path / "home")})
+
+
+@pytest.fixture
+def runs(where: Places, tmp_path: Path) -> Runs:
+    policies = Policies(where, WHO, str(tmp_path), None)
+    return Runs(where, WHO, policies, previewer(), max_journal_bytes=1 << 20)
+
+
+def listed(where: Places, run_id: str) -> list[list[str]]:
+    files = sorted((Path(where.journal) / encode_name(run_id)).iterdir())
+    events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    found = [event["listing"] for event in events if event["type"] == "tools_listed"]
+    return [[tool["name"] for tool in listing["tools"]] for listing in found]
+
+
+def test_every_run_hears_of_the_tools_once(where: Places, runs: Runs) -> None:
+    runs.list_tools("s", "", [A])
+    runs.enforcer("one")
+    runs.list_tools("s", "", [A])
+    runs.list_tools("s", "2", [B])
+    runs.enforcer("two")
+    runs.list_tools("s", "", [A, B])
+    runs.leave_all(None)
+    runs.close()
+    assert listed(where, "one") == listed(where, "two") == [["a"], ["b"], ["a", "b"]]
+
+
+def test_a_journal_that_cannot_be_written_is_ignored(
+    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.enforcer("one")
+
+    def fail(*_: object) -> None:
+        raise JournalUnavailable("journal", OSError(28, "full"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", fail)
+        runs.list_tools("s", "", [A])
+    runs.leave_all(None)
+    runs.close()
+    assert listed(where, "one") == []
+
+
+def test_the_event_has_a_bound() -> None:
+    listings = Listings(previewer())
+    many = [Definition(f"tool-{n}", b"{}") for n in range(10_000)]
+    listing = listings.changed("s", "", many)
+    assert listing is not None
+    assert listing.truncated
+    assert 1_000 < len(listing.tools) < 10_000
+    large = Definition("c", b'{"name":"%b"}' % (b"x" * MAX_LISTING_BYTES))
+    listing = listings.changed("s", "", [large, A])
+    assert listing is not None
+    assert listing.truncated
+    assert [isinstance(tool.definition, str) for tool in listing.tools] == [False, True]
+
+
+def test_what_escapes_take_counts() -> None:
+    tools = [Definition(f"t{n}", b'{"a":"%b"}' % (b'\\"' * 10_000)) for n in range(20)]
+    listing = Listings(previewer()).changed("s", "", tools)
+    assert listing is not None
+    assert listing.truncated
+    assert MAX_LISTING_BYTES // 2 < len(encode_json(listing)) <= MAX_LISTING_BYTES
+
+
+def test_too_large_to_look_at_is_not_the_same_as_empty() -> None:
+    listings = Listings(previewer())
+    told = [listings.changed("s", "", tools) for tools in (None, None, [], [], None)]
+    assert [None if each is None else each.truncated for each in told] == [
+        True,
+        None,
+        False,
+        None,
+        True,
+    ]
+
+
+def test_pages_are_remembered_within_a_bound() -> None:
+    listings = Listings(previewer())
+    for number in range(MAX_PAGES + 1):
+        assert listings.changed("s", str(number), [A]) is not None
+    assert listings.changed("s", "1", [A]) is None
+    assert listings.changed("s", "0", [A]) is not None
+
+
+def test_no_definition_is_shown_where_nothing_is_to_be_recorded() -> None:
+    redactor = redactor_for(RedactSettings(), [])
+    quiet = Previewer(redactor, record_mode="off", max_bytes=1, full_bytes=1)
+    listing = Listings(quiet).changed("s", "", [A])
+    assert listing is not None
+    assert not listing.truncated
+    assert not isinstance(listing.tools[0].definition, str)
