@@ -196,3 +196,45 @@ def test_a_missing_secret_stops_the_server_before_it_starts(
     ]
     assert [injection["inject_as"] for injection in failed] == ["CANARY_7"]
     assert gone.encode() not in err + journal
+
+
+REFUSING = """\
+policy_id: refusing
+version: "1"
+mode: control
+defaults: {decision_on_error: BLOCK}
+selectors: {}
+rules:
+  - rule_id: small
+    kind: deny
+    enabled: true
+    match: {args: {numeric_range: {n: {min: 10}}}}
+    severity: warn
+    effect:
+      action: BLOCK
+      reason_code: TOO_MANY
+      message: n is too large
+      suggest: {n: {clamp_max: 9}}
+"""
+
+
+@requirement("6.4:no-leak")
+def test_no_refusal_of_ours_repeats_a_secret(
+    environ: dict[str, str], own_home: Path, tmp_path: Path, canaries: list[SecretValue]
+) -> None:
+    """The suggested arguments are the call's own, and an agent may have put anything there."""
+    (own_home / "policy.yaml").write_text(REFUSING)
+    shim = Shim(environ, tmp_path / "err")
+    shim.ask("initialize", {"protocolVersion": "2025-06-18"})
+    for index, canary in enumerate(canaries):
+        arguments = {"note": canary.reveal(), canary.reveal(): [canary.reveal()], "n": 50}
+        reply = shim.ask("tools/call", {"name": "echo", "arguments": arguments})
+        assert reply["error"]["code"] == -32083
+        hint = reply["error"]["data"]["subluminal"]["hint"]
+        assert hint["suggested_args"]["n"] == 9
+        told = json.dumps(reply["error"], ensure_ascii=False).encode()
+        assert not leaks(told, canary), named(index, canary)
+    shim.close()
+    for path, data in written(own_home):
+        for index, canary in enumerate(canaries):
+            assert not leaks(data, canary), (path.name, named(index, canary))
