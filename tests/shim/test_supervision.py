@@ -13,7 +13,6 @@ from tests.shim.household import SUB, WITHIN_S, wait_until
 
 UNDER_S = 10.0
 """Against hanging for ever, not a measurement: machines are shared. D9 aims at three seconds."""
-"""D9: an end takes less, by default."""
 
 every_server = pytest.mark.parametrize("options", [(), ("stubborn",), ("daemon",)], ids=str)
 
