@@ -67,10 +67,13 @@ class Tree:
 
     def kill(self) -> list[Process]:
         """Kills everything; gives what it could see. Call again until `is_gone`."""
+        # Listed first: the group may be dead before anyone looks, and every kill is told (D9).
+        members = [p for p in self._living() if p.group == self.upstream]
         if self.upstream_is_alive or not self._adopts:
             _signal_group(self.upstream, posix.SIGKILL)
             self._group_is_killed = True
-        return kill_below(os.getpid())
+        named = {member.pid for member in members}
+        return members + [p for p in kill_below(os.getpid()) if p.pid not in named]
 
     def _living(self) -> list[Process]:
         return [p for p in descendants(os.getpid()) if not p.is_dead]

@@ -1,0 +1,33 @@
+"""Killing a tree: everything that had to be killed is told, however fast it dies (D9)."""
+
+import os
+import signal
+import subprocess
+
+from subluminal.config.settings import ServerSettings
+from subluminal.supervise import tree
+from subluminal.supervise.ending import TERM_GRACE_S
+
+
+def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypatch):
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+
+    def kill_and_see_it_die(group, signum):
+        os.killpg(group, signum)
+        os.waitid(os.P_PID, group, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(tree, "_signal_group", kill_and_see_it_die)
+    # A guard has no other children; a test runner may.
+    monkeypatch.setattr(tree, "kill_below", lambda _root: [])
+    try:
+        killed = tree.Tree(child.pid, adopts=True).kill()
+    finally:
+        child.kill()
+        child.wait()
+    assert child.pid in [process.pid for process in killed]
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_the_default_waits_stay_under_three_seconds():
+    """D9's promise as the sum of its waits: a clock would measure the machine."""
+    assert ServerSettings().grace_ms / 1000 + TERM_GRACE_S < 3
