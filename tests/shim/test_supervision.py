@@ -336,7 +336,7 @@ def test_a_signal_while_the_shim_is_still_loading(household):
     for shim in shims:
         assert shim.wait() in (128 + signal.SIGINT, -signal.SIGINT)
         # The server, a Python program as well, may say so when it is interrupted; we may not.
-    assert b"/subluminal/" not in shim.err
+        assert b"/subluminal/" not in shim.err
     household.wait_empty()
     for run in {event["run_id"] for event in household.events()}:
         household.run_end(run)
