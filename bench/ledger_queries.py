@@ -1,6 +1,7 @@
 """Questions to a ledger of a million calls, and what ingest costs by then.
 
-LEDGER_CALLS=10000000 asks a larger one. Bars are times in the daemon's query layer.
+LEDGER_CALLS=10000000 asks a larger one, and compares its pages with those at the first million.
+Bars are times in the daemon's query layer.
 """
 
 import os
@@ -22,6 +23,7 @@ from subluminal.ledger.query.filters import CallFilter, Paging
 from subluminal.ledger.rows import BUCKET_MS
 
 CALLS = int(os.environ.get("LEDGER_CALLS", "1000000"))
+MILLION = 1_000_000
 STEP = 50_000
 RUNS = 200
 
@@ -47,16 +49,19 @@ TEXTS = {
 def measure() -> Iterator[Result]:
     place = tempfile.mkdtemp(prefix="bench-ledger-")
     home = Home(os.path.join(place, "home"))
+    at_million: dict[str, float] = {}
     try:
-        yield from _fill(home)
+        yield from _fill(home, at_million)
         yield from _ask(home)
+        for name, before_ms in at_million.items():
+            yield _grown(name, before_ms, _median_ms(_page(home, {**PAGES, **TEXTS}[name])))
     finally:
         home.close()
         shutil.rmtree(place)
 
 
-def _fill(home: Home) -> Iterator[Result]:
-    """Ingests all calls in steps; the journals of a step are removed after it."""
+def _fill(home: Home, at_million: dict[str, float]) -> Iterator[Result]:
+    """Ingests all calls in steps; on the way past a million it times the pages."""
     producers = [home.producer(f"run{n}", f"shim{n}", max_bytes=1 << 40) for n in range(RUNS)]
     following = Following(home.places.journal, home.store.connection)
     rates = []
@@ -72,6 +77,9 @@ def _fill(home: Home) -> Iterator[Result]:
         rates.append(STEP / (time.perf_counter() - begun))
         while searching.index_some(home.store.connection, now().wall_ms):
             pass
+        if (step + 1) * STEP == MILLION < CALLS:
+            for name, wanted in {**PAGES, **TEXTS}.items():
+                at_million[name] = _median_ms(_page(home, wanted))
     following.close()
     early, late = statistics.median(rates[1:3]), statistics.median(rates[-2:])
     size = os.path.getsize(home.places.ledger) / CALLS
@@ -106,10 +114,19 @@ def _page(home: Home, wanted: CallFilter) -> Callable[[], object]:
 
 
 def _timed(name: str, bar_ms: float, ask: Callable[[], object]) -> Result:
+    median = _median_ms(ask)
+    return Result(f"{name} / bar", median / bar_ms, 1, False, f"{median:.1f} ms, bar {bar_ms} ms")
+
+
+def _grown(name: str, before_ms: float, after_ms: float) -> Result:
+    detail = f"{before_ms:.2f} ms at a million, {after_ms:.2f} ms at {CALLS}"
+    return Result(f"ledger page, {name} / a million", after_ms / before_ms, 2.5, False, detail)
+
+
+def _median_ms(ask: Callable[[], object]) -> float:
     times = []
     for _ in range(9):
         begun = time.perf_counter()
         ask()
         times.append((time.perf_counter() - begun) * 1000)
-    median = statistics.median(times)
-    return Result(f"{name} / bar", median / bar_ms, 1, False, f"{median:.1f} ms, bar {bar_ms} ms")
+    return statistics.median(times)
