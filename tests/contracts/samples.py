@@ -83,6 +83,50 @@ BODIES: dict[str, dict[str, Any]] = {
             "truncated": False,
         }
     },
+    "approval_requested": {
+        "call": CALL,
+        "approval": {
+            "approval_id": "a-1",
+            "layer": "user",
+            "rule_id": "ask",
+            "requirement": "approval",
+            "reason_code": "APPROVAL_REQUIRED",
+            "severity": "warn",
+            "message": "a person must approve this call",
+            "requested_at": "2025-12-15T12:34:56.789Z",
+            "expires_at": "2025-12-15T13:34:56.789Z",
+        },
+    },
+    "approval_decided": {
+        "approval": {
+            "answer": "approved",
+            "by": "kim",
+            "layer": "user",
+            "rule_id": "ask",
+            "server_name": "git",
+            "tool_name": "push",
+            "args_hash": HASH,
+            "approval_id": "a-1",
+            "grant_id": "g-1",
+            "uses": 1,
+            "expires_at": "2025-12-15T13:34:56.789Z",
+        }
+    },
+    "grant_refused": {
+        "call": CALL,
+        "grant": {"problem": "expired", "detail": "it held until noon", "grant_id": "g-1"},
+    },
+    "kill_switch": {
+        "switch": {
+            "switch_id": "s-1",
+            "state": "killed",
+            "scope": "tool",
+            "target": "git/push",
+            "by": "kim",
+            "hard": False,
+            "reason": "it pushes to main",
+        }
+    },
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 

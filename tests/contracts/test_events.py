@@ -42,7 +42,13 @@ def test_the_event_types_are_the_packs() -> None:
     required = ["run_start", "tool_call_start", "tool_call_decision", "tool_call_end", "run_end"]
     optional = ["hint_issued", "policy_loaded", "secret_injection", "shim_health", "breaker_trip"]
     assert [event.__struct_config__.tag for event in REQUIRED_EVENTS] == required
-    additive = ["tools_listed"]
+    additive = [
+        "tools_listed",
+        "approval_requested",
+        "approval_decided",
+        "grant_refused",
+        "kill_switch",
+    ]
     assert [event.__struct_config__.tag for event in OPTIONAL_EVENTS] == optional + additive
     assert [kind.value for kind in EventType] == required + optional + additive
 

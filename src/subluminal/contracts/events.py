@@ -1,4 +1,4 @@
-"""Contract A: the ten event types of the Pack, one of our own, and their envelope (Pack section 1).
+"""Contract A: the ten event types of the Pack, five of our own, and their envelope (Pack section 1).
 
 Read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). The hot path writes the
 same bytes from `templates`, and a property test holds the two together.
@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
 from subluminal.contracts.decision import GrantRef, Hint, LayeredPolicyRef, PolicyRef, Terminate
 from subluminal.contracts.identity import Source, Workload
 from subluminal.contracts.vocabulary import (
@@ -146,7 +147,9 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     would_be: WouldBe | UnsetType = UNSET
     """additive"""
     grant: GrantRef | UnsetType = UNSET
-    """additive"""
+    """additive: the person's grant that let the call pass"""
+    grants: list[GrantRef] | UnsetType = UNSET
+    """additive: all of them, where several rules had to be passed"""
     policies: list[LayeredPolicyRef] | UnsetType = UNSET
     """additive: every layer that was asked (D17)"""
 
@@ -327,6 +330,36 @@ class ToolsListed(Event, frozen=True, kw_only=True, tag=EventType.TOOLS_LISTED.v
     listing: ToolListing
 
 
+class ApprovalRequested(Event, frozen=True, kw_only=True, tag=EventType.APPROVAL_REQUESTED.value):
+    """A call was refused until a person approves it (D3). Once, however often it is repeated."""
+
+    call: CallRef
+    approval: ApprovalAsked
+
+
+class ApprovalDecided(Event, frozen=True, kw_only=True, tag=EventType.APPROVAL_DECIDED.value):
+    """A person answered, in a record of their own beside those of the run's shims."""
+
+    approval: ApprovalGiven
+
+
+class GrantRefused(Event, frozen=True, kw_only=True, tag=EventType.GRANT_REFUSED.value):
+    """A grant lay there for a call, and was not taken."""
+
+    call: CallRef
+    grant: RefusedGrant
+
+
+class KillSwitch(Event, frozen=True, kw_only=True, tag=EventType.KILL_SWITCH.value):
+    """A person stopped a run, an agent, a tool or everything, or lifted that (D4).
+
+    It stands in the record of every living run that it concerns; where there is none, in that of
+    the run `operator`.
+    """
+
+    switch: Switch
+
+
 AnyEvent = (
     RunStart
     | ToolCallStart
@@ -339,6 +372,10 @@ AnyEvent = (
     | ShimHealth
     | BreakerTrip
     | ToolsListed
+    | ApprovalRequested
+    | ApprovalDecided
+    | GrantRefused
+    | KillSwitch
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -349,5 +386,9 @@ OPTIONAL_EVENTS = (
     ShimHealth,
     BreakerTrip,
     ToolsListed,
+    ApprovalRequested,
+    ApprovalDecided,
+    GrantRefused,
+    KillSwitch,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

@@ -42,6 +42,8 @@ _FORMS = {
     "ts": _TIME,
     "started_at": _TIME,
     "ended_at": _TIME,
+    "requested_at": _TIME,
+    "expires_at": _TIME,
     "args_hash": _SHA256,
     "seq": {"minimum": 1},
     "bytes_in": _COUNT,

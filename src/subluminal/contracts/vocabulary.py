@@ -4,7 +4,7 @@ from enum import IntEnum, StrEnum
 
 
 class EventType(StrEnum):
-    """Pack 1.2: the first five MUST be emitted, the rest MAY. The last one is additive."""
+    """Pack 1.2: the first five MUST be emitted, the next five MAY. The last five are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -17,6 +17,10 @@ class EventType(StrEnum):
     SHIM_HEALTH = "shim_health"
     BREAKER_TRIP = "breaker_trip"
     TOOLS_LISTED = "tools_listed"
+    APPROVAL_REQUESTED = "approval_requested"
+    APPROVAL_DECIDED = "approval_decided"
+    GRANT_REFUSED = "grant_refused"
+    KILL_SWITCH = "kill_switch"
 
 
 class Client(StrEnum):
@@ -162,6 +166,47 @@ class Requirement(StrEnum):
     CONFIRMATION = "confirmation"
 
 
+class ApprovalAnswer(StrEnum):
+    """What a person said to a pending approval (D3). Additive."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+
+
+class GrantProblem(StrEnum):
+    """Why a grant was not taken (D3, D13). Additive."""
+
+    SEAL = "seal"
+    """this home did not write it as it stands: edited, or made in another home"""
+    RUN = "run"
+    """made for another run"""
+    STATE = "state"
+    """the run's state was removed since: what was spent cannot be told"""
+    CALL = "call"
+    """made for another call or another rule"""
+    EXPIRED = "expired"
+    SPENT = "spent"
+    """used as often as it may be"""
+    UNCOUNTED = "uncounted"
+    """its use could not be counted, so it was not used"""
+
+
+class StopScope(StrEnum):
+    """What the kill switch stops. Additive."""
+
+    RUN = "run"
+    AGENT = "agent"
+    TOOL = "tool"
+    ALL = "all"
+
+
+class SwitchState(StrEnum):
+    """Which way the kill switch was moved. Additive."""
+
+    KILLED = "killed"
+    REVIVED = "revived"
+
+
 class ReasonCode(StrEnum):
     """Reason codes of our own (D10). A rule's effect may name others; those are the author's.
 
@@ -216,17 +261,24 @@ class ReasonCode(StrEnum):
     Free some disk space, and check that the journal folder below SUB_HOME can be written. What
     was lost is counted in a `shim_health` event."""
     RUN_TERMINATED = "RUN_TERMINATED"
-    """A rule ended this run earlier. Every later call of the run is refused.
+    """A rule, or a person with `sub kill`, ended this run earlier. Every later call of the run is
+    refused.
 
-    Read the run's first TERMINATE_RUN decision for the cause, then start a new run."""
+    The summary says who or what ended it. Start a new run; `sub revive` lifts a person's stop, not
+    a rule's."""
     KILL_SWITCH = "KILL_SWITCH"
-    """A person stopped this run, agent or tool.
+    """A person stopped this tool, this agent or everything with `sub kill`.
 
-    Ask who stopped it. `sub revive` lifts the stop."""
+    The summary says who stopped it, and why. `sub revive` lifts the stop."""
     APPROVAL_GRANTED = "APPROVAL_GRANTED"
     """A rule asks for a person, and a person's grant covers this call.
 
     Nothing. `grant` in the decision says who approved it."""
+    APPROVAL_DENIED = "APPROVAL_DENIED"
+    """A rule asks for a person, and the person said no to this very call.
+
+    Do not repeat it: read the person's reason in the summary and find another way. The person can
+    still change their mind with `sub approve`."""
     APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
     """A rule lets this call pass only after a person approved it. The call was refused at once,
     and an approval is pending.

@@ -9,7 +9,7 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cells as places_of
 from subluminal.cli.screens.tables import cut
-from subluminal.contracts.vocabulary import Action, EventType
+from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
 from subluminal.ledger.moments import milliseconds
 
 _TELLING_STATES = ("killed", "degraded", "failed")
@@ -122,6 +122,36 @@ def _injection(event: Event, _facts: Facts) -> Told:
     return Cell("SECRET", "red"), f"{injection['inject_as']} could not be given to the server"
 
 
+def _approval_requested(event: Event, _facts: Facts) -> Told:
+    call, approval = event["call"], event["approval"]
+    tool = f"{call['server_name']}/{call['tool_name']}"
+    text = f"{tool}  {approval['rule_id']}: `sub approve {approval['approval_id']}`"
+    return Cell("WAITS", "yellow"), text
+
+
+def _approval_decided(event: Event, _facts: Facts) -> Told:
+    given = event["approval"]
+    approved = given["answer"] == ApprovalAnswer.APPROVED
+    word = Cell("APPROVED", "green") if approved else Cell("DENIED", "red")
+    reason = f": {given['reason']}" if given.get("reason") else ""
+    return word, f"{given['server_name']}/{given['tool_name']}  by {given['by']}{reason}"
+
+
+def _grant_refused(event: Event, _facts: Facts) -> Told:
+    call, grant = event["call"], event["grant"]
+    tool = f"{call['server_name']}/{call['tool_name']}"
+    return Cell("GRANT", "red"), f"{tool}  refused ({grant['problem']}): {grant['detail']}"
+
+
+def _kill_switch(event: Event, _facts: Facts) -> Told:
+    switch = event["switch"]
+    killed = switch["state"] == SwitchState.KILLED
+    what = f"{switch['scope']} {switch.get('target', '')}".rstrip()
+    reason = f": {switch['reason']}" if switch.get("reason") else ""
+    text = f"{what} by {switch['by']}{' (hard)' if switch['hard'] else ''}{reason}"
+    return (Cell("KILLED", "red") if killed else Cell("REVIVED", "green")), text
+
+
 _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.TOOL_CALL_DECISION: _decision,
     EventType.TOOL_CALL_END: _end,
@@ -130,4 +160,8 @@ _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.SHIM_HEALTH: _health,
     EventType.POLICY_LOADED: _policy,
     EventType.SECRET_INJECTION: _injection,
+    EventType.APPROVAL_REQUESTED: _approval_requested,
+    EventType.APPROVAL_DECIDED: _approval_decided,
+    EventType.GRANT_REFUSED: _grant_refused,
+    EventType.KILL_SWITCH: _kill_switch,
 }
