@@ -4,17 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.policy.bundles import bundle, rule
 
 from subluminal.config.places import Places, encode_name, places
 from subluminal.config.settings import RedactSettings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Client, Env, ReasonCode, RunStatus, Transport
+from subluminal.contracts.vocabulary import Client, Env, Layer, ReasonCode, RunStatus, Transport
 from subluminal.core import runs as module
 from subluminal.core.policies import Policies
+from subluminal.core.policy_layer import Load
 from subluminal.core.previews import Previewer
 from subluminal.core.redaction.redactor import redactor_for
 from subluminal.core.runs import MAX_RUNS, Runs
+from subluminal.policy.compiling import compile_bundle
 from subluminal.state.errors import StateUnusable
 
 WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
@@ -53,6 +56,26 @@ def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, run
     assert not (Path(where.state) / "processes").exists() or not list(
         (Path(where.state) / "processes").iterdir()
     )
+
+
+@pytest.mark.parametrize(("limit", "is_told"), [(1 << 20, True), (64, False)])
+def test_a_policy_that_is_too_large_is_named_only(
+    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch, limit: int, is_told: bool
+) -> None:
+    monkeypatch.setattr(module, "MAX_POLICY_EVENT_BYTES", limit)
+    snapshot = compile_bundle(bundle(rule("deny")))
+    monkeypatch.setattr(
+        Policies, "poll", lambda *_, **__: [Load(Layer.USER, "policy.yaml", snapshot)]
+    )
+    runs.enforcer("run")
+    runs.poll_policies(0)
+    directory = Path(where.journal) / "run"
+    lines = [line for path in directory.iterdir() for line in path.read_text().splitlines()]
+    (event,) = [json.loads(line) for line in lines if '"policy_loaded"' in line]
+    assert event["policy"]["policy_hash"] == snapshot.policy_hash
+    assert ("snapshot" in event) is is_told
+    runs.leave_all(None)
+    runs.close()
 
 
 def test_the_oldest_idle_run_makes_room(where: Places, runs: Runs) -> None:

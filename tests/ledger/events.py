@@ -3,11 +3,16 @@
 import os
 from hashlib import sha256
 
+from msgspec import UNSET, Raw, UnsetType
+
 from subluminal.clock import rfc3339
 from subluminal.contracts.codec import encode_event
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import (
+    Event,
     ListedTool,
+    PolicyLoad,
+    PolicyLoaded,
     RunEnd,
     RunEnded,
     RunStart,
@@ -18,7 +23,7 @@ from subluminal.contracts.events import (
 )
 from subluminal.contracts.identity import Source
 from subluminal.contracts.templates import EventTemplates, encode_json, names_json
-from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
+from subluminal.contracts.vocabulary import Client, Env, Layer, Mode, RunStatus
 from subluminal.journal import Journal
 
 START_MS = 1_790_000_000_000
@@ -151,6 +156,14 @@ class Producer:
         run = RunEnded(ended_at=at, status=status, summary=summary)
         self._write(RunEnd(run=run, **self._envelope(at)))
 
+    def load_policy(self, policy: PolicyRef, snapshot: bytes | None = None) -> None:
+        """Says that a policy came into force."""
+        self.clock_ms += 1
+        load = PolicyLoad(layer=Layer.USER, ok=True, mode=Mode.GUARDRAILS, file="policy.yaml")
+        text: Raw | UnsetType = UNSET if snapshot is None else Raw(snapshot)
+        at = rfc3339(self.clock_ms)
+        self._write(PolicyLoaded(policy=policy, load=load, snapshot=text, **self._envelope(at)))
+
     def list_tools(self, **definitions: str | None) -> None:
         """Says which tools the server `git` has; a definition's hash is that of its text."""
         self.clock_ms += 1
@@ -183,7 +196,7 @@ class Producer:
             "source": source,
         }
 
-    def _write(self, event: RunStart | RunEnd | ToolsListed) -> None:
+    def _write(self, event: Event) -> None:
         self.journal.add(encode_event(event))
         self.journal.flush()
 

@@ -10,7 +10,7 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
 from subluminal.ledger import searching
-from subluminal.ledger.query import calls, facets, hints, runs, stream
+from subluminal.ledger.query import calls, facets, hints, policies, runs, stream
 from subluminal.ledger.query.filters import CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.records import CallRecord
 from subluminal.ledger.rows import BUCKET_MS
@@ -258,7 +258,7 @@ def test_runs_tools_and_policies(full: Home) -> None:
     tools = runs.list_tools(reader)
     assert sum(tool.calls for tool in tools) == 241
     assert {tool.server_name for tool in tools} == {"fs", "git"}
-    assert [policy.policy_id for policy in runs.list_policies(reader)] == ["p"]
+    assert [policy.policy_id for policy in policies.list_policies(reader)] == ["p"]
 
 
 def test_the_stream_gives_back_every_event_as_it_was_written(full: Home) -> None:

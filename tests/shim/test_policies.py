@@ -38,6 +38,18 @@ def test_no_policy_observes(household):
     assert (start["run"]["mode"], start["run"]["policy"]["policy_id"]) == ("observe", "none")
 
 
+def test_a_load_tells_the_policy_whole(household):
+    """What decided can be asked again, wherever the event went."""
+    path = household.write_policy(policy(deny("rm")))
+    shim = household.start().ready()
+    assert shim.code("rm") == BLOCKED
+    event = household.wait_event("policy_loaded")
+    command = [*SUB, "policy", "compile", str(path)]
+    compiled = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert event["snapshot"] == json.loads(compiled)
+    assert event["snapshot"]["policy_hash"] == event["policy"]["policy_hash"]
+
+
 def test_all_layers_hold_and_the_strictest_wins(household):
     household.write_policy(policy(deny("rm"), policy_id="user"))
     household.write_policy(policy(deny("push"), policy_id="repository"), repository_file(household))
@@ -240,6 +252,7 @@ def test_a_policy_that_becomes_invalid_leaves_the_old_one(household):
     path.write_text("policy_id: [")
     refused = household.wait_event("policy_loaded", load__ok=False)
     assert refused["load"]["problem"]
+    assert "snapshot" not in refused
     assert [shim.code("rm"), shim.code("echo")] == [BLOCKED, 0]
     path.unlink()
     assert [shim.code("rm"), shim.code("echo")] == [BLOCKED, 0]

@@ -22,6 +22,7 @@ _WORDS: dict[type, str] = {
     inspect.BoolType: "boolean",
     inspect.NoneType: "null",
     inspect.AnyType: "any",
+    inspect.RawType: "object",
 }
 
 

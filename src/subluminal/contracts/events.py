@@ -6,7 +6,7 @@ same bytes from `templates`, and a property test holds the two together.
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
 from subluminal.contracts.decision import GrantRef, Hint, LayeredPolicyRef, PolicyRef, Terminate
@@ -247,6 +247,9 @@ class PolicyLoaded(Event, frozen=True, kw_only=True, tag=EventType.POLICY_LOADED
 
     policy: PolicyRef | UnsetType = UNSET
     load: PolicyLoad
+    snapshot: Raw | UnsetType = UNSET
+    """the compiled policy as `sub policy compile` writes it, so that what decided can be read and
+    asked again wherever the event goes; left out above MAX_POLICY_EVENT_BYTES"""
 
 
 class Injection(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,9 @@ TRUNCATED = "[TRUNCATED]"
 MAX_BUNDLE_BYTES = 4_194_304
 """A policy file above this is refused: it would be a mistake or an attack, not a policy."""
 
+MAX_POLICY_EVENT_BYTES = 1_048_576
+"""A compiled policy above this is named in its policy_loaded event, but not in it."""
+
 MAX_BUNDLE_DEPTH = 32
 """Nesting of a policy file. The deepest valid bundle needs 7."""
 

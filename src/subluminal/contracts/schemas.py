@@ -49,6 +49,7 @@ _FORMS = {
     "bytes_in": _COUNT,
     "bytes_out": _COUNT,
     "latency_ms": _COUNT,
+    "snapshot": {"type": "object"},
 }
 
 

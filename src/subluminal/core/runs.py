@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
 from subluminal.config.places import Places, encode_name
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity, Source
+from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.absent import AbsentJournal, AbsentState
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
@@ -26,6 +27,7 @@ from subluminal.core.previews import Previewer
 from subluminal.core.run import Run
 from subluminal.core.run_names import host_id
 from subluminal.journal import Journal, JournalUnavailable
+from subluminal.policy.snapshot import Snapshot
 from subluminal.state.errors import StateUnusable
 from subluminal.state.run_state import RunState
 
@@ -261,6 +263,16 @@ def _record_loads(run: Run, loads: list[Load]) -> None:
                 file=load.path,
                 problem=load.problem or UNSET,
             )
-            run.emit(PolicyLoaded, policy=UNSET if found is None else found.ref, load=details)
+            run.emit(
+                PolicyLoaded,
+                policy=UNSET if found is None else found.ref,
+                load=details,
+                snapshot=UNSET if found is None else _embedded(found),
+            )
 
     run.record(write)
+
+
+def _embedded(snapshot: Snapshot) -> Raw | UnsetType:
+    text = snapshot.to_json()
+    return Raw(text) if len(text) <= MAX_POLICY_EVENT_BYTES else UNSET

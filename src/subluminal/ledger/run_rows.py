@@ -1,4 +1,4 @@
-"""Writes `runs` and `policy_versions`. A run is shared by shims, so its rows merge in any order:
+"""Writes `runs`. A run is shared by shims, so its rows merge in any order:
 
 the earliest run_start says how it began, the latest run_end how it ended (D4).
 """
@@ -6,7 +6,7 @@ the earliest run_start says how it began, the latest run_end how it ended (D4).
 import apsw
 from msgspec import UNSET
 
-from subluminal.contracts.events import Event, PolicyLoaded, RunEnd, RunStart
+from subluminal.contracts.events import Event, RunEnd, RunStart
 from subluminal.ledger.batch import Batch, RunDelta
 from subluminal.ledger.deriving import json_text
 from subluminal.ledger.timestamps import to_ms
@@ -26,22 +26,15 @@ _ENDED = (
     "UPDATE runs SET ended_at = ?1, status = ?2, summary_json = ?3 "
     "WHERE run_id = ?4 AND (ended_at IS NULL OR ended_at <= ?1)"
 )
-_POLICY = (
-    "INSERT INTO policy_versions (policy_id, version, rules_hash, mode, created_at) "
-    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-    "mode = ifnull(mode, excluded.mode), created_at = min(created_at, excluded.created_at)"
-)
 
 
 def write(connection: apsw.Connection, batch: Batch) -> None:
-    """Writes what a batch says about runs and policies."""
+    """Writes what a batch says about runs."""
     connection.executemany(_SEEN, [_seen(run_id, run) for run_id, run in batch.runs.items()])
     starts = [start for run in batch.runs.values() for start in run.starts]
     ends = [end for run in batch.runs.values() for end in run.ends]
     connection.executemany(_STARTED, map(started_row, starts))
     connection.executemany(_ENDED, map(ended_row, ends))
-    connection.executemany(_POLICY, map(_policy_of_start, starts))
-    connection.executemany(_POLICY, [_policy_loaded(event, at) for event, at in batch.policies])
 
 
 def _who(event: Event) -> tuple[str, str, str, str | None]:
@@ -85,16 +78,3 @@ def _readable(text: str, otherwise: str) -> int:
         return to_ms(text)
     except (ValueError, OverflowError):
         return to_ms(otherwise)
-
-
-def _policy_of_start(event: RunStart) -> tuple[object, ...]:
-    policy = event.run.policy
-    at = start_ms(event)
-    return (policy.policy_id, policy.policy_version, policy.policy_hash, event.run.mode, at)
-
-
-def _policy_loaded(event: PolicyLoaded, at_ms: int) -> tuple[object, ...]:
-    policy = event.policy
-    assert policy is not UNSET  # the batch takes no other
-    mode = None if event.load.mode is UNSET else event.load.mode
-    return (policy.policy_id, policy.policy_version, policy.policy_hash, mode, at_ms)

@@ -18,7 +18,7 @@ from subluminal.ledger.api.parameters import (
     read_parameters,
 )
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.query import calls, facets, hints, records, runs, scores
+from subluminal.ledger.query import calls, facets, hints, policies, records, runs, scores
 
 
 class Resource(NamedTuple):
@@ -70,7 +70,11 @@ async def _tools(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
 
 
 async def _policies(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
-    return await readers.run(runs.list_policies)
+    return await readers.run(policies.list_policies)
+
+
+async def _policy(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
+    return await readers.run(policies.show_policy, path["policy_hash"])
 
 
 RESOURCES = (
@@ -92,6 +96,13 @@ RESOURCES = (
     ),
     Resource("/v1/tools", "every tool", NoParameters, list[records.ToolRecord], _tools),
     Resource("/v1/policies", "every policy", NoParameters, list[records.PolicyRecord], _policies),
+    Resource(
+        "/v1/policies/{policy_hash}",
+        "one policy, with its rules",
+        NoParameters,
+        records.PolicyDetail,
+        _policy,
+    ),
 )
 
 

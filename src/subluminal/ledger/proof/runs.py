@@ -1,12 +1,11 @@
-"""Proves that stored runs and policies follow from the events, whatever order those came in."""
+"""Proves that stored runs follow from the events, whatever order those came in."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import apsw
-from msgspec import UNSET
 
-from subluminal.contracts.events import Event, PolicyLoaded, RunEnd, RunStart
+from subluminal.contracts.events import Event, RunEnd, RunStart
 from subluminal.ledger import run_rows
 from subluminal.ledger.proof.findings import Report
 
@@ -34,7 +33,6 @@ class RunProof:
     def __init__(self) -> None:
         self._starts: dict[str, set[Row]] = {}
         self._ends: dict[str, set[Row]] = {}
-        self._policies: set[tuple[str, str, str]] = set()
 
     def feed(self, events: list[Event]) -> None:
         """Takes events in any order."""
@@ -42,20 +40,12 @@ class RunProof:
             if isinstance(event, RunStart):
                 row = run_rows.started_row(event)[:-1]
                 _keep(self._starts, event.run_id, row, min)
-                policy = event.run.policy
-                self._add_policy(policy.policy_id, policy.policy_version, policy.policy_hash)
             elif isinstance(event, RunEnd):
                 row = run_rows.ended_row(event)[:-1]
                 _keep(self._ends, event.run_id, row, max)
-            elif isinstance(event, PolicyLoaded) and event.load.ok and event.policy is not UNSET:
-                policy = event.policy
-                self._add_policy(policy.policy_id, policy.policy_version, policy.policy_hash)
-
-    def _add_policy(self, policy_id: str, version: str, rules_hash: str) -> None:
-        self._policies.add((policy_id, version, rules_hash))
 
     def compare(self, connection: apsw.Connection, report: Report) -> None:
-        """Finds runs and policies that are stored otherwise."""
+        """Finds runs that are stored otherwise."""
         for names, told in ((_STARTED, self._starts), (_ENDED, self._ends)):
             sql = f"SELECT {', '.join(names)} FROM runs WHERE run_id = ?"
             for run_id, rows in told.items():
@@ -64,18 +54,6 @@ class RunProof:
                     report.add("runs", f"run `{run_id}`", "the row is missing")
                 elif found not in rows:
                     report.add("runs", f"run `{run_id}`", _difference(names, found, rows))
-        self._compare_policies(connection, report)
-
-    def _compare_policies(self, connection: apsw.Connection, report: Report) -> None:
-        sql = "SELECT policy_id, version, rules_hash FROM policy_versions"
-        stored = set(connection.execute(sql).fetchall())
-        for missing in sorted(self._policies - stored):
-            where = f"policy `{missing[0]}` version `{missing[1]}`"
-            report.add("policy_versions", where, "the row is missing")
-        if report.dropped_events == 0:
-            for extra in sorted(stored - self._policies, key=str):
-                where = f"policy `{extra[0]}` version `{extra[1]}`"
-                report.add("policy_versions", where, "no event tells of it")
 
 
 def _keep(

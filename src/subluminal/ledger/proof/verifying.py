@@ -16,6 +16,7 @@ from subluminal.ledger.proof.chains import (
 )
 from subluminal.ledger.proof.checkpoints import check_checkpoints
 from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.proof.policies import PolicyProof
 from subluminal.ledger.proof.runs import RunProof
 from subluminal.ledger.proof.tools import ToolProof
 from subluminal.ledger.rows import BUCKET_MS
@@ -57,19 +58,19 @@ def _verify(
     else:
         wanted = {shim.shim_id for shim in shims}
         add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
-    runs, tools = RunProof(), ToolProof()
+    shared = (RunProof(), PolicyProof(), ToolProof())
     hints = 0
     for done, shim in enumerate(shims):
         progress(done, len(shims))
         if report.is_full:
             return
         check_chain(connection, shim, report)
-        proof = _check_calls(connection, shim, (runs, tools), report)
+        proof = _check_calls(connection, shim, shared, report)
         report.calls += proof.calls
         hints += proof.hints
     if run_id is None:
-        runs.compare(connection, report)
-        tools.compare(connection, report)
+        for each in shared:
+            each.compare(connection, report)
         _check_counts(connection, hints, report)
     _fill(connection, report)
 
@@ -77,7 +78,7 @@ def _verify(
 def _check_calls(
     connection: apsw.Connection,
     shim: StoredShim,
-    shared: tuple[RunProof, ToolProof],
+    shared: tuple[RunProof, PolicyProof, ToolProof],
     report: Report,
 ) -> CallProof:
     proof = CallProof(connection, shim, report)

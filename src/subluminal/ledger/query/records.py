@@ -130,5 +130,16 @@ class PolicyRecord(Struct, frozen=True):
     policy_id: str
     version: str
     rules_hash: str
+    """the `policy_hash` of events"""
     mode: str | None
     created_at: str
+    rules: int | None
+    """how many rules are enabled in it; None if no event told"""
+
+
+class PolicyDetail(Struct, frozen=True):
+    """One policy, whole."""
+
+    policy: PolicyRecord
+    snapshot: Any
+    """as `sub policy compile` writes it; None if no event told"""

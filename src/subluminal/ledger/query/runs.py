@@ -1,4 +1,4 @@
-"""Finds runs, tools and policies."""
+"""Finds runs and tools."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, Status
 from subluminal.ledger.filtering import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
-from subluminal.ledger.query.records import PolicyRecord, RunPage, RunRecord, ToolRecord
+from subluminal.ledger.query.records import RunPage, RunRecord, ToolRecord
 from subluminal.ledger.query.terms import run_conditions
 
 _RUNS = (
@@ -90,15 +90,3 @@ def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
         "FROM totals t GROUP BY 1, 2 ORDER BY 1, 2"
     )
     return [ToolRecord(*row) for row in connection.execute(sql)]
-
-
-def list_policies(connection: apsw.Connection) -> list[PolicyRecord]:
-    """Every policy that was in force, newest first."""
-    sql = (
-        "SELECT policy_id, version, rules_hash, mode, created_at FROM policy_versions "
-        "ORDER BY created_at DESC, policy_id, version, rules_hash"
-    )
-    return [
-        PolicyRecord(policy_id, version, rules_hash, mode, rfc3339(at))
-        for policy_id, version, rules_hash, mode, at in connection.execute(sql)
-    ]
