@@ -1,4 +1,4 @@
-"""Contract A: the ten event types of the Pack, five of our own, and their envelope (Pack section 1).
+"""Contract A: ten event types of the Pack, five of our own, and their envelope (Pack section 1).
 
 Read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). The hot path writes the
 same bytes from `templates`, and a property test holds the two together.
