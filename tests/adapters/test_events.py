@@ -26,6 +26,7 @@ def test_a_call_that_goes_well(desk):
         "transport": "mcp_stdio",
         "bytes_in": start["call"]["bytes_in"],
         "seq": 1,
+        "mono_ms": start["call"]["mono_ms"],
         "client_call_id": "toolu_1",
         "preview": start["call"]["preview"],
     }

@@ -100,7 +100,14 @@ def common(call: CallRef) -> dict[str, bytes]:
     }
 
 
-EXTRA_OF_START = ("tags", "timeout_ms", "args_stream_hash", "client_call_id", "traceparent")
+EXTRA_OF_START = (
+    "mono_ms",
+    "tags",
+    "timeout_ms",
+    "args_stream_hash",
+    "client_call_id",
+    "traceparent",
+)
 starts = st.builds(
     CallStarted,
     call_id=ids,
@@ -110,6 +117,7 @@ starts = st.builds(
     transport=st.sampled_from(Transport),
     bytes_in=counts,
     seq=counts,
+    mono_ms=maybe(counts),
     tags=maybe(st.lists(texts, max_size=3)),
     timeout_ms=maybe(counts),
     args_stream_hash=maybe(hashes),
@@ -203,6 +211,8 @@ ends = st.fixed_dictionaries(
             )
         ),
         "result_stream_hash": maybe(hashes),
+        "after_seq": maybe(counts),
+        "mono_ms": maybe(counts),
         "preview": st.builds(
             ResultPreview,
             truncated=st.booleans(),
@@ -224,7 +234,7 @@ def test_tool_call_end(envelope: dict[str, Any], call: CallRef, end: dict[str, A
         status=event.status.encode(),
         latency_ms=event.latency_ms,
         bytes_out=event.bytes_out,
-        extra_json=members(event, "error", "result_stream_hash"),
+        extra_json=members(event, "error", "result_stream_hash", "after_seq", "mono_ms"),
         truncated=event.preview.truncated,
         preview_json=members(event.preview, "redaction_flags", "hash", "result_preview"),
     )

@@ -106,3 +106,17 @@ def _raise(error):
         raise error
 
     return raising
+
+
+def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
+    """Replay needs the clock that decided, and which calls were decided before an end (D10)."""
+    enforcer = enforcer_in(own_home)
+    failing = enforcer.begin(call(), b"{}")
+    fine = enforcer.begin(call(), b"{}")
+    enforcer.finish(failing, Outcome(Status.ERROR, 0, error_class=ErrorClass.UPSTREAM_ERROR))
+    enforcer.finish(fine, Outcome(Status.OK, 5, b"{}"))
+    failed, passed = calls_of(finished(enforcer, own_home))
+    assert failed[0]["call"]["mono_ms"] == failing.started_ns // 1_000_000
+    assert failed[-1]["after_seq"] == 2
+    assert failed[-1]["mono_ms"] >= failed[0]["call"]["mono_ms"]
+    assert "after_seq" not in passed[-1]  # nobody counts what went well

@@ -71,8 +71,10 @@ _OWN = (
     "latency_ms",
     "bytes_out",
     "hint_id",
+    "after_seq",
+    "mono_ms",
 )
-_OWN_OF_CALL = ("call_id", "bytes_in", "transport")
+_OWN_OF_CALL = ("call_id", "bytes_in", "transport", "mono_ms")
 _OWN_OF_RUN = ("started_at", "ended_at", "duration_ms")
 
 

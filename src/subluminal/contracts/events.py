@@ -100,6 +100,8 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     """size of the message at the shim's boundary"""
     seq: int
     """index of the call within the run, from 1, across all its shims"""
+    mono_ms: int | UnsetType = UNSET
+    """additive: the monotonic clock that windows and buckets were asked with, for replay"""
     tags: list[str] | UnsetType = UNSET
     timeout_ms: int | UnsetType = UNSET
     args_stream_hash: str | UnsetType = UNSET
@@ -180,6 +182,10 @@ class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.
     error: ErrorDetail | UnsetType = UNSET
     result_stream_hash: str | UnsetType = UNSET
     """SHA-256 of the raw result, where it was too large to inspect (Pack 1.9.2)"""
+    after_seq: int | UnsetType = UNSET
+    """additive: the last `seq` of the run when its breakers learnt of this end, if they did"""
+    mono_ms: int | UnsetType = UNSET
+    """additive: the monotonic clock then"""
     preview: ResultPreview
 
 

@@ -127,8 +127,8 @@ class Enforcer:
         ruling.finished = True
         mono_ns = time.monotonic_ns() if at_ns is None else at_ns
         latency_ms = max(0, mono_ns - ruling.started_ns) // 1_000_000
-        self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
-        self._records.ended(ruling, outcome, latency_ms)
+        learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
+        self._records.ended(ruling, outcome, latency_ms, learnt)
 
     def flush(self) -> bool:
         """Writes buffered ends; False if the journal could not take them."""
@@ -200,10 +200,11 @@ class Enforcer:
             call, ReasonCode.JOURNAL_UNAVAILABLE, f"the call could not be recorded: {why}"
         )
 
-    def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> None:
+    def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> bytes:
+        """Tells the breakers; returns members that say when they learnt of it, for replay."""
         evaluation = ruling.evaluation
         if status is Status.OK and not ruling.is_watched:
-            return
+            return b""
         try:
             with self._state.locked():
                 if status is not Status.OK:
@@ -213,9 +214,10 @@ class Enforcer:
                 )
                 if updates:
                     self._state.counters.write(updates)
+                return b',"after_seq":%d,"mono_ms":%d' % (self._state.last_seq(), mono_ms)
         except (StateBusy, StateUnusable, CountersFull):
             # The call is over and was recorded; a window that misses one entry is all it costs.
-            return
+            return b""
 
 
 def _ignore_bug(_bug: Exception) -> None:

@@ -64,7 +64,8 @@ class Records:
             transport=call.transport.encode(),
             bytes_in=call.bytes_in,
             seq=seq,
-            extra_json=_start_extra(call, ruling.evaluation.risk_classes),
+            extra_json=b',"mono_ms":%d' % (ruling.started_ns // 1_000_000)
+            + _start_extra(call, ruling.evaluation.risk_classes),
             truncated=preview.truncated,
             preview_json=preview.members_json,
         )
@@ -83,8 +84,8 @@ class Records:
             self._refused(ruling)
         journal.flush()
 
-    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int) -> None:
-        """Buffers the end of a call; the next flush writes it."""
+    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
+        """Buffers the end of a call; the next flush writes it. `learnt` is Enforcer's member."""
         preview = self._previews.result(outcome.result)
         line = self._run.templates.tool_call_end(
             self._timestamps.at(time.time_ns() // 1_000_000),
@@ -96,7 +97,7 @@ class Records:
             status=outcome.status.encode(),
             latency_ms=latency_ms,
             bytes_out=outcome.bytes_out,
-            extra_json=self._end_extra(outcome),
+            extra_json=self._end_extra(outcome) + learnt,
             truncated=preview.truncated,
             preview_json=preview.members_json,
         )

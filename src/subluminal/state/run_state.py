@@ -87,6 +87,10 @@ class RunState:
         words[layout.W_SEQ] = seq = words[layout.W_SEQ] + 1
         return seq
 
+    def last_seq(self) -> int:
+        """The last sequence number that was taken."""
+        return int(self._words[layout.W_SEQ])
+
     def count(self, total: Total) -> None:
         """Adds one to a total."""
         self._lock.require()
