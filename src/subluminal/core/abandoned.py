@@ -55,11 +55,17 @@ def close_dead(places: Places) -> int:
 
     A guard that is just closing the same holds the journal, and is left to it.
     """
-    return sum(
-        close_abandoned(places, pid, f"process {pid} died without a word")
-        for pid in attending(places)
-        if not _lives(places, pid)
-    )
+    return sum(close_one(places, pid) for pid in missing(places))
+
+
+def missing(places: Places) -> list[int]:
+    """Returns every process that is dead and left something open."""
+    return [pid for pid in attending(places) if not _lives(places, pid)]
+
+
+def close_one(places: Places, pid: int) -> int:
+    """Closes what one of the missing left open; returns how many runs ended with it."""
+    return close_abandoned(places, pid, f"process {pid} died without a word")
 
 
 def _lives(places: Places, pid: int) -> bool:

@@ -23,6 +23,7 @@ from subluminal.ledger.api.status import Reporter
 from subluminal.ledger.daemon import sockets
 from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token, socket_path
+from subluminal.ledger.daemon.roll_call import RollCall
 from subluminal.ledger.ring import Ring
 from subluminal.ledger.writer import Writer
 
@@ -71,6 +72,7 @@ class Daemon:
         self._readers = Readers(places.ledger)
         self._live = Live(self._readers)
         self.writer = Writer(places, settings, self._ring, self._live.committed)
+        self._roll_call = RollCall(places)
         self._ingest = Ingest(self._ring, self.writer.wake)
         started = time.monotonic()
         self._reporter = Reporter(
@@ -105,6 +107,7 @@ class Daemon:
             for server, listener in zip(servers, listening, strict=True)
         ]
         self.writer.start()
+        self._roll_call.start()
         watching = asyncio.create_task(_until_dead(self.writer))
         self._lock.write(Note(os.getpid(), __version__, now().wall_ms, port))
         stop = asyncio.create_task(stopping.wait())
@@ -116,6 +119,7 @@ class Daemon:
 
     async def _stop(self, servers: list[_Server], serving: list["asyncio.Task[None]"]) -> None:
         self._live.close()
+        self._roll_call.stop()
         for server in servers:
             server.should_exit = True
         await asyncio.wait(serving, timeout=STOP_S)
