@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET, to_builtins
 
-from subluminal.core.workload import CI_SYSTEMS, PodFiles, find_workload, repo_name
+from subluminal.core.pods import PodFiles
+from subluminal.core.workload import find_workload
 
 NOWHERE = PodFiles("/nonexistent", "/nonexistent")
 
@@ -15,124 +16,8 @@ def found(environ: dict[str, str], cwd: Path, pod_files: PodFiles = NOWHERE) -> 
     return workload
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        (
-            {
-                "GITHUB_ACTIONS": "true",
-                "GITHUB_RUN_ID": "7",
-                "GITHUB_REPOSITORY": "acme/x",
-                "GITHUB_REF_NAME": "main",
-            },
-            ("github", "7", "acme/x", "main"),
-        ),
-        (
-            {
-                "GITHUB_ACTIONS": "true",
-                "GITHUB_RUN_ID": "7",
-                "GITHUB_REPOSITORY": "acme/x",
-                "GITHUB_HEAD_REF": "topic",
-                "GITHUB_REF_NAME": "12/merge",
-            },
-            ("github", "7", "acme/x", "topic"),
-        ),
-        (
-            {
-                "GITLAB_CI": "true",
-                "CI_JOB_ID": "8",
-                "CI_PROJECT_PATH": "acme/y",
-                "CI_COMMIT_REF_NAME": "v1",
-            },
-            ("gitlab", "8", "acme/y", "v1"),
-        ),
-        (
-            {
-                "JENKINS_URL": "https://ci",
-                "BUILD_TAG": "jenkins-1",
-                "GIT_URL": "git@github.com:acme/z.git",
-                "GIT_BRANCH": "origin/main",
-            },
-            ("jenkins", "jenkins-1", "acme/z", "main"),
-        ),
-        (
-            {
-                "CIRCLECI": "true",
-                "CIRCLE_BUILD_NUM": "9",
-                "CIRCLE_REPOSITORY_URL": "https://github.com/acme/w",
-                "CIRCLE_BRANCH": "b",
-            },
-            ("circleci", "9", "acme/w", "b"),
-        ),
-        (
-            {
-                "BUILDKITE": "true",
-                "BUILDKITE_JOB_ID": "j",
-                "BUILDKITE_REPO": "https://t:secret@github.com/acme/v.git",
-                "BUILDKITE_BRANCH": "b",
-            },
-            ("buildkite", "j", "acme/v", "b"),
-        ),
-        (
-            {
-                "TF_BUILD": "True",
-                "BUILD_BUILDID": "1",
-                "BUILD_REPOSITORY_NAME": "acme/u",
-                "SYSTEM_PULLREQUEST_SOURCEBRANCH": "refs/heads/fix",
-            },
-            ("azure", "1", "acme/u", "fix"),
-        ),
-        (
-            {
-                "BITBUCKET_BUILD_NUMBER": "3",
-                "BITBUCKET_REPO_FULL_NAME": "acme/t",
-                "BITBUCKET_BRANCH": "b",
-            },
-            ("bitbucket", "3", "acme/t", "b"),
-        ),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
-)
-def test_ci_systems(
-    environ: dict[str, str], expected: tuple[str, str, str, str], tmp_path: Path
-) -> None:
-    workload = found(environ, tmp_path)
-    assert tuple(workload[k] for k in ("ci_provider", "job_id", "repo", "branch")) == expected
-
-
-def test_every_ci_system_of_the_table_is_tried_above() -> None:
-    assert [system.provider for system in CI_SYSTEMS] == [
-        "github",
-        "gitlab",
-        "jenkins",
-        "circleci",
-        "buildkite",
-        "azure",
-        "bitbucket",
-    ]
-
-
 def test_nothing_to_see(tmp_path: Path) -> None:
     assert found({}, tmp_path) == {}
-
-
-def test_a_pod_s_files_and_variables(tmp_path: Path) -> None:
-    account, info = tmp_path / "account", tmp_path / "info"
-    account.mkdir()
-    info.mkdir()
-    (account / "namespace").write_text("prod")
-    (info / "name").write_text("agent-1\n")
-    (info / "serviceaccount").write_text("runner")
-    (info / "labels").write_text('app="agent"\ntier="x=y"\n\n')
-    files = PodFiles(str(account), str(info))
-    assert found({}, tmp_path, files) == {
-        "namespace": "prod",
-        "service_account": "runner",
-        "pod": "agent-1",
-        "labels": {"app": "agent", "tier": "x=y"},
-    }
-    given = found({"POD_NAMESPACE": "n", "POD_NAME": "p"}, tmp_path, files)
-    assert (given["namespace"], given["pod"]) == ("n", "p")
 
 
 def git(root: Path, head: str = "ref: refs/heads/topic/x", url: str = "git@h:acme/x.git") -> None:
@@ -179,21 +64,6 @@ def test_a_worktree(tmp_path: Path, absolute: bool) -> None:
     (worktree / ".git").write_text(f"gitdir: {target}\n")
     workload = found({}, worktree)
     assert (workload["repo"], workload["branch"]) == ("acme/x", "other")
-
-
-@pytest.mark.parametrize(
-    ("address", "name"),
-    [
-        ("https://github.com/acme/x.git", "acme/x"),
-        ("https://user:token@github.com/acme/x", "acme/x"),
-        ("ssh://git@host:2222/acme/x.git/", "acme/x"),
-        ("git@host:acme/x.git", "acme/x"),
-        ("acme/x", "acme/x"),
-        ("https://host", "https://host"),
-    ],
-)
-def test_repo_name(address: str, name: str) -> None:
-    assert repo_name(address) == name
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""What each CI system's variables mean, from tests/cases/workload/ci.yaml."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec import to_builtins
+
+from subluminal.core.ci_systems import CI_SYSTEMS, ci_job, repo_name
+from subluminal.core.pods import PodFiles
+from subluminal.core.workload import find_workload
+
+CASES = Path(__file__).parents[1] / "cases" / "workload" / "ci.yaml"
+NOWHERE = PodFiles("/nonexistent", "/nonexistent")
+
+
+def cases() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(CASES.read_text()))
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["case"])
+def test_the_workload_of_a_job(case: dict[str, Any], tmp_path: Path) -> None:
+    environ = dict(case["environ"])
+    if "event" in case:
+        assert environ["GITHUB_EVENT_PATH"] == "$EVENT"
+        environ["GITHUB_EVENT_PATH"] = str(tmp_path / "event.json")
+        (tmp_path / "event.json").write_text(json.dumps(case["event"]))
+    work = tmp_path / "work"
+    work.mkdir()
+    if "git" in case:
+        (work / ".git").mkdir()
+        (work / ".git" / "HEAD").write_text(case["git"] + "\n")
+        (work / ".git" / "config").write_text(
+            '[remote "origin"]\n\turl = git@example.org:clone/x.git\n'
+        )
+    found = to_builtins(find_workload(environ, str(work), NOWHERE))
+    found.pop("repo_path", None)
+    assert found == case["want"]
+
+
+def test_every_system_has_a_branch_a_pull_request_and_a_tag() -> None:
+    told = {case["want"]["ci_provider"]: "" for case in cases()}
+    for case in cases():
+        told[case["want"]["ci_provider"]] += case["case"] + "\n"
+    assert sorted(told) == sorted(system.provider for system in CI_SYSTEMS)
+    for words in told.values():
+        assert " tag" in words
+        assert "request" in words
+    for system in CI_SYSTEMS:
+        used = {name for case in cases() for name in case["environ"]}
+        assert {*system.marks, *system.job_id, *system.repo, *system.branch, *system.tag} <= used
+
+
+def test_a_pull_request_s_event_may_be_anything(tmp_path: Path) -> None:
+    event = tmp_path / "event.json"
+    environ = {"GITHUB_ACTIONS": "1", "GITHUB_HEAD_REF": "main", "GITHUB_EVENT_PATH": str(event)}
+    for text in (b"", b"\xff", b"[]", b'{"pull_request":7}', b'{"pull_request":{"head":{}}}'):
+        event.write_bytes(text)
+        job = ci_job(environ)
+        assert job is not None
+        assert job.branch == "?:main"
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://github.com/acme/x.git", "acme/x"),
+        ("https://user:token@github.com/acme/x", "acme/x"),
+        ("ssh://git@host:2222/acme/x.git/", "acme/x"),
+        ("git@host:acme/x.git", "acme/x"),
+        ("acme/x", "acme/x"),
+        ("https://host", "https://host"),
+    ],
+)
+def test_repo_name(address: str, name: str) -> None:
+    assert repo_name(address) == name
