@@ -1,6 +1,8 @@
 """The lock is bounded, and the kernel frees it whatever happens to its holder."""
 
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from tests.state.conftest import until
 
 from subluminal.state import layout
 from subluminal.state.errors import StateBusy
+from subluminal.state.lock import LOCK_WAIT_MS
 from subluminal.state.storage import open_or_create
 
 
@@ -25,6 +28,30 @@ def test_a_stopped_holder_does_not_freeze_the_others(state, start):
     assert holder.process.wait() == 0
     with state.locked():
         assert state.take_seq() == 1
+
+
+def test_a_holder_without_a_cpu_is_waited_for(state, start):
+    """On an overrun machine a holder may lose its CPU for longer than 50 ms; nobody is refused."""
+    holder = start("toil")
+    assert holder.hear() == "held"
+    timer = threading.Timer(4 * LOCK_WAIT_MS / 1000, holder.signal, [signal.SIGUSR1])
+    timer.start()
+    begun = time.monotonic()
+    with state.locked():
+        assert state.take_seq() == 1
+    assert time.monotonic() - begun > LOCK_WAIT_MS / 1000
+    timer.join()
+    assert holder.process.wait() == 0
+
+
+def test_a_holder_that_never_lets_go_is_given_up(state, start, monkeypatch):
+    monkeypatch.setattr("subluminal.state.lock.STARVED_WAIT_MS", 200)
+    holder = start("toil")
+    assert holder.hear() == "held"
+    with pytest.raises(StateBusy), state.locked():
+        raise AssertionError("two processes hold the lock")
+    holder.signal(signal.SIGUSR1)
+    assert holder.process.wait() == 0
 
 
 def is_stopped(pid):

@@ -80,6 +80,16 @@ def hold(state_dir, run_id):
         wait()
 
 
+def toil(state_dir, run_id):
+    """Holds the lock and never sleeps, until a signal: what a starved holder looks like."""
+    with RunState.open(state_dir, run_id) as state, state.locked():
+        told = []
+        signal.signal(signal.SIGUSR1, lambda *_: told.append(1))
+        say("held")
+        while not told:
+            pass
+
+
 def churn(state_dir, run_id):
     with RunState.open(state_dir, run_id) as state:
         say("ready")

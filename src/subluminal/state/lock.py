@@ -1,5 +1,7 @@
 """The lock of a run: a POSIX record lock on its state file, waited for at most 50 ms (D4).
 
+A holder that waits for a CPU is not a stopped one: on a machine that is overrun it is given more.
+
 A record lock belongs to the process. The kernel frees it when the process dies, however it dies,
 and a forked child does not inherit it: with flock(2) a child would keep its dead parent's lock, and
 would not exclude a living one. The price: closing *any* descriptor of the file frees it, and it
@@ -12,14 +14,18 @@ the others then let it go first. It is a courtesy: wrong or lost, it costs two m
 
 import fcntl
 import os
+import struct
 import time
 
 from subluminal.state.errors import StateBusy
 from subluminal.state.layout import W_WANTED
+from subluminal.state.processes import is_starved
 from subluminal.state.storage import StateFile
 
 LOCK_WAIT_MS = 50
 """Far above any honest hold (tens of microseconds), far below what a client notices."""
+STARVED_WAIT_MS = 2_000
+"""For a holder that would go on if it had a CPU. A hundred runs on two of them need it."""
 
 _PAUSE_S = 0.00005
 _PATIENCE_S = 0.0005
@@ -28,6 +34,9 @@ _MAX_COURTESIES = 20
 """Pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
 
 _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
+_FLOCK = struct.Struct("hhqqi")
+"""fcntl(2)'s `struct flock`: type, whence, start, length, pid."""
+_ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class RunLock:
@@ -81,10 +90,22 @@ class RunLock:
                 if waited >= LOCK_WAIT_MS / 1000:
                     if self._try():  # courtesy ends where a decision would fail for it
                         return
-                    raise StateBusy(self._path, LOCK_WAIT_MS)
+                    if waited >= STARVED_WAIT_MS / 1000 or self._is_stuck():
+                        raise StateBusy(self._path, LOCK_WAIT_MS)
                 if courtesies >= _MAX_COURTESIES or (may_try and waited >= _PATIENCE_S):
                     words[W_WANTED] = own_pid
                 time.sleep(_PAUSE_S)
         finally:
             if words[W_WANTED] == own_pid:
                 words[W_WANTED] = 0
+
+    def _is_stuck(self) -> bool:
+        """Whether whoever holds the lock would keep it even with a CPU of its own."""
+        holder = self._holder()
+        # One that let go while we looked at it may well sleep by now.
+        return holder is not None and not is_starved(holder) and self._holder() == holder
+
+    def _holder(self) -> int | None:
+        """The pid of who holds the lock; 0 if that is out of sight; None if nobody does."""
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, _ASK))
+        return None if kind == fcntl.F_UNLCK else pid
