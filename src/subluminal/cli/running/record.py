@@ -25,8 +25,8 @@ from subluminal.state.run_state import RunState
 
 _MAX_JOURNAL_BYTES = 1 << 40
 """A run's first and last lines never rotate a journal."""
-_COMPILE_S = 5.0
-"""As long as a shim would hold a call for its policy (D16)."""
+_COMPILE_S = 60.0
+"""An agent can wait to be started, a hundred at once on two CPUs. A call cannot (D16)."""
 _LOOK_S = 0.005
 _PATIENCE_S = 5.0
 """For a lock that a stopped process holds."""
