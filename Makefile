@@ -63,10 +63,11 @@ matrix:
 bench: setup
 	$(BIN)/python -m bench $(NAME)
 
-## make torture  kill -9 at random points, at full length (minutes)
+## make torture  kill -9 at random points and a hundred runs at once, at full length (minutes)
 torture: setup
 	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture \
 	  tests/adapters/test_payloads.py
+	TORTURE=1 $(BIN)/pytest -s tests/load
 
 ## make schema   schema/*.json from the contracts
 schema: setup

@@ -1,0 +1,174 @@
+"""Starts every job at once, holds them at two barriers to measure them, and waits for their ends."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.load import jobs
+from tests.shim.household import SUB, Household, wait_until
+
+from subluminal.supervise import processes
+
+AGENT = str(Path(__file__).parent / "agent.py")
+POLICY = str(Path(__file__).parent / "policy.yaml")
+PATIENCE_S = 400
+
+
+class Measure(NamedTuple):
+    """What one process holds."""
+
+    role: str
+    pss: int
+    descriptors: int
+    maps: int
+    """mappings of files, shared memory included"""
+
+
+class Running(NamedTuple):
+    """One job under way."""
+
+    job: jobs.Job
+    place: Path
+    process: subprocess.Popen
+
+    def run_id(self):
+        return (self.place / "out").read_text().split("\n")[0]
+
+    def err(self):
+        return (self.place / "err").read_text()
+
+    def is_over(self):
+        return self.process.poll() is not None
+
+    def answers(self):
+        """(shim's number, tool, outcome) of each, in order."""
+        path = self.place / "answers"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split() for line in lines]
+
+
+class Crowd(Household):
+    """All jobs, in one home."""
+
+    def begin(self, planned, installed):
+        self.signs = self.tmp_path / "signs"
+        self.signs.mkdir()
+        self.running = [self._start(each, installed) for each in planned]
+
+    def _start(self, job, installed):
+        place = self.tmp_path / f"job-{job.number}"
+        place.mkdir()
+        task = {
+            "place": str(place),
+            "signs": str(self.signs),
+            "patience_s": PATIENCE_S,
+            "servers": jobs.commands(job, place, installed),
+            "calls": job.calls,
+            "blow": job.blow,
+            "blow_at": job.blow_at,
+            "victim": job.victim,
+        }
+        (place / "job.json").write_text(json.dumps(task))
+        with open(place / "out", "wb") as out, open(place / "err", "wb") as err:
+            process = subprocess.Popen(
+                [
+                    *self.sub_run(place),
+                    "--",
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    AGENT,
+                    f"{place}/job.json",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=self.env(MEMORY_FILE_PATH=str(place / "memory.jsonl")),
+                cwd=place,
+            )
+        return Running(job, place, process)
+
+    def sub_run(self, place):
+        return [*SUB, "run", "--print-run-id", "--env", "ci", "--policy", POLICY]
+
+    def say(self, sign):
+        (self.signs / sign).touch()
+
+    def wait_ready(self):
+        """Until every agent has its servers, all at the same time."""
+        self._wait_all("ready")
+        over = [each.err() for each in self.running if each.is_over()]
+        assert not over, over[:3]
+
+    def wait_done(self):
+        """Until every agent has made its calls, or was killed."""
+        self._wait_all("done")
+
+    def _wait_all(self, sign):
+        def look():
+            return all(each.is_over() or (each.place / sign).exists() for each in self.running)
+
+        wait_until(look, f"every agent to be {sign}: {self.missing(sign)}", PATIENCE_S)
+
+    def missing(self, sign):
+        return [each.job.number for each in self.running if not (each.place / sign).exists()]
+
+    def wait_over(self):
+        deadline = time.monotonic() + PATIENCE_S
+        for each in self.running:
+            each.process.wait(max(1.0, deadline - time.monotonic()))
+
+    def measure(self):
+        """Every process of the crowd, by pid."""
+        found = {}
+        for pid in self.alive():
+            if measure := measured(pid):
+                found[pid] = measure
+        return found
+
+    def clean(self):
+        super().clean()
+        for each in self.running:
+            each.process.kill()
+            each.process.wait(20)
+
+
+def measured(pid):
+    """What a process holds; None if it has gone."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        pss = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+        maps = sum("/" in line for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+    except (OSError, StopIteration):
+        return None
+    return Measure(role_of(pid), int(pss.split()[1]) * 1024, descriptors, maps)
+
+
+def role_of(pid):
+    entry = processes.process(pid)
+    words = processes.read(pid, "cmdline").split(b"\0")
+    if entry is not None and entry.name == "sub-guard":
+        return "guard"
+    if b"subluminal" in words or any(word.endswith(b"/sub") for word in words[:2]):
+        return "shim" if b"shim" in words else "sub run"
+    return "agent" if AGENT.encode() in words else "server"
+
+
+def table(measures):
+    """Memory by role, for people."""
+    lines = []
+    for role in sorted({each.role for each in measures.values()}):
+        sizes = [each.pss for each in measures.values() if each.role == role]
+        lines.append(
+            f"{role:8} {len(sizes):5} processes  PSS {sum(sizes) / 2**20:8.0f} MiB"
+            f"  median {statistics.median(sizes) / 2**20:5.1f}"
+        )
+    total = sum(each.pss for each in measures.values())
+    lines.append(f"{'sum':8} {len(measures):5} processes  PSS {total / 2**20:8.0f} MiB")
+    return "\n".join(lines)
