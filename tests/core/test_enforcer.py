@@ -9,9 +9,11 @@ from tests.adapters.records import calls_of, events_of, lines_of
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Outcome
 from subluminal.journal import JournalUnavailable
+from subluminal.policy.evaluation import Engine
 from subluminal.state.errors import StateBusy
 
 
@@ -120,3 +122,24 @@ def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
     assert failed[-1]["after_seq"] == 2
     assert failed[-1]["mono_ms"] >= failed[0]["call"]["mono_ms"]
     assert "after_seq" not in passed[-1]  # nobody counts what went well
+
+
+def test_what_one_layer_would_have_done_is_on_record_beside_anothers_allow(own_home):
+    """Layers share DEFAULT_ALLOW; its bytes are kept, and must not stand for more than it."""
+    observed = snapshot(deny("rm"), mode="observe")
+    enforcer = enforcer_in(own_home, snapshot(budget(9)), observed)
+    for name in ("read", "rm", "read"):
+        enforcer.begin(call(name), b"{}")
+    decisions = [each[1]["decision"] for each in calls_of(finished(enforcer, own_home))]
+    assert ["would_be" in each for each in decisions] == [False, True, False]
+
+
+def test_a_decision_names_the_layers_of_its_own_time(own_home):
+    """A reload may change a layer beside the one that decides."""
+    first, second = snapshot(budget(9)), snapshot(deny("rm"))
+    enforcer = enforcer_in(own_home, first)
+    enforcer.begin(call(), b"{}")
+    enforcer.engine = Engine([(Layer.USER, first), (Layer.REPOSITORY, second)], Identity())
+    enforcer.begin(call(), b"{}")
+    decisions = [each[1]["decision"] for each in calls_of(finished(enforcer, own_home))]
+    assert [len(each.get("policies", ())) for each in decisions] == [0, 2]

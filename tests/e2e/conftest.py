@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.e2e.clients import Programs, install
 from tests.e2e.desk import Desk
-from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.fake_model import FakeModel, Thought, ToolCall
 from tools.realservers import install as install_servers
 
 
@@ -36,7 +36,7 @@ def model() -> Iterator[Callable[..., FakeModel]]:
     """`model(script, hold_at=1)`: a fake model API, closed at the end."""
     made: list[FakeModel] = []
 
-    def make(script: list[ToolCall], **options: Any) -> FakeModel:
+    def make(script: list[ToolCall | Thought], **options: Any) -> FakeModel:
         made.append(FakeModel(script, **options))
         return made[-1]
 

@@ -6,6 +6,7 @@ carries, so any number of agents can talk to one of these at once. All requests 
 
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -20,10 +21,17 @@ class ToolCall(NamedTuple):
     args: dict[str, Any]
 
 
+class Thought(NamedTuple):
+    """A call that the model makes up from what it has read so far: every tool result, in order."""
+
+    server: str
+    think: Callable[[list[str]], ToolCall]
+
+
 class FakeModel:
     """Answers with the script's calls, one after another, then with a text."""
 
-    def __init__(self, script: list[ToolCall], *, hold_at: int | None = None) -> None:
+    def __init__(self, script: list[ToolCall | Thought], *, hold_at: int | None = None) -> None:
         self.script = script
         self.results: list[list[str]] = []
         """for each request: every tool result in it, as the model reads it"""
@@ -60,7 +68,10 @@ class FakeModel:
         if len(results) == self._hold_at:
             self.held.set()
             self._release.wait(MAX_HOLD_S)
-        return self.script[len(results)] if len(results) < len(self.script) else None
+        if len(results) >= len(self.script):
+            return None
+        step = self.script[len(results)]
+        return step if isinstance(step, ToolCall) else step.think(results)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self

@@ -8,7 +8,7 @@ import time
 from msgspec import UNSET
 
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Decision, LayeredPolicyRef
+from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
     BreakerTrip,
     CallRef,
@@ -39,7 +39,7 @@ class Records:
         self._previews = previewer
         self._timestamps = Timestamps()
         self._names: dict[tuple[str, str], bytes] = {}
-        self._decisions: dict[int, tuple[Evaluation, Decision, bytes]] = {}
+        self._decisions: dict[int, tuple[Decision, PolicyRef, list[LayeredPolicyRef], bytes]] = {}
 
     def decided(
         self,
@@ -141,14 +141,21 @@ class Records:
     def _decision_json(self, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
         """Encodes a decision. The same object again, as most ALLOWs are, costs a look-up."""
         decision = evaluation.decision
+        if decision.action is not _ALLOW or evaluation.would_be is not None:
+            return encode_json(_decision_made(evaluation, policies))
         cached = self._decisions.get(id(decision))
-        if cached is not None and cached[1] is decision and cached[0].policy is evaluation.policy:
-            return cached[2]
+        # Layers share decisions, and a reload may change a layer beside the one that decided.
+        if (
+            cached is not None
+            and cached[0] is decision
+            and cached[1] is evaluation.policy
+            and cached[2] is policies
+        ):
+            return cached[3]
         encoded = encode_json(_decision_made(evaluation, policies))
-        if decision.action is _ALLOW and evaluation.would_be is None:
-            if len(self._decisions) >= _MAX_CACHED:
-                self._decisions.clear()
-            self._decisions[id(decision)] = (evaluation, decision, encoded)
+        if len(self._decisions) >= _MAX_CACHED:
+            self._decisions.clear()
+        self._decisions[id(decision)] = (decision, evaluation.policy, policies, encoded)
         return encoded
 
     def _end_extra(self, outcome: Outcome) -> bytes:

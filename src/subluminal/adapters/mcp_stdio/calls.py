@@ -221,6 +221,7 @@ class Calls:
             tool_name=call.tool_name,
             args_hash=call.args_hash,
             policy=ruling.evaluation.policy,
+            args=call.args,
         )
         return self._renderer.error(request_id, ruling.decision, refused)
 

@@ -22,7 +22,9 @@ _CODES = {
     Action.TERMINATE_RUN: "RUN_TERMINATED",
 }
 _MAX_SHOWN_ARGS = 2_000
-"""Suggested arguments longer than this are left to `error.data`."""
+"""Of suggested arguments longer than this only what changes is told; `error.data` has them all."""
+_MASK = "[REDACTED:"
+"""Stands for a secret of the agent's own arguments, which it must not send in its place."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
@@ -34,6 +36,8 @@ class RefusedCall(msgspec.Struct, frozen=True):
     tool_name: str
     args_hash: str
     policy: PolicyRef
+    args: dict[str, Any] | None = None
+    """None where they were too large to inspect"""
 
 
 class Renderer:
@@ -67,7 +71,7 @@ class Renderer:
                 code=UNSET if self._uses_pack_codes else int(pack_code),
             )
         )
-        return error_line(request_id, int(code), message_of(decision), data)
+        return error_line(request_id, int(code), message_of(decision, call.args), data)
 
     def plain_error(self, request_id: Any, message: str) -> bytes:
         """Returns an error for a request that itself was not refused, but is not executed."""
@@ -93,14 +97,14 @@ def _id_text(request_id: Any) -> bytes:
     return encode(request_id)
 
 
-def message_of(decision: Decision) -> str:
+def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:
     """What the model reads: summary, hint, suggested arguments, advice; in that order, once."""
     said = _sentence(_opening(decision))
     hint = decision.hint
     if hint is not None:
         if hint.hint_text not in said:
             said += f" {_sentence(hint.hint_text)}"
-        said += _shown_args(hint)
+        said += _shown_args(hint, args or {})
         if hint.retry_advice:
             said += f" {_sentence(hint.retry_advice)}"
     elif decision.action is Action.THROTTLE:
@@ -121,11 +125,27 @@ def _opening(decision: Decision) -> str:
     return f"{word}{rule}: {decision.summary}"
 
 
-def _shown_args(hint: Hint) -> str:
+def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
     if hint.suggested_args is None:
         return ""
     text = encode_json(hint.suggested_args).decode()
-    return f" Suggested arguments: {text}." if len(text) <= _MAX_SHOWN_ARGS else ""
+    if len(text) > _MAX_SHOWN_ARGS or _MASK in text:
+        text = _shown_change(hint.suggested_args, args)
+    return f" Suggested arguments: {text}." if 0 < len(text) <= _MAX_SHOWN_ARGS else ""
+
+
+def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
+    """What differs from the agent's own arguments. A masked value is one of its own."""
+    texts = {key: encode_json(value).decode() for key, value in suggested.items()}
+    new = [
+        f"{encode_json(key).decode()}:{text}"
+        for key, text in texts.items()
+        if key not in args or (args[key] != suggested[key] and _MASK not in text)
+    ]
+    gone = [encode_json(key).decode() for key in args if key not in suggested]
+    parts = ["with {" + ",".join(new) + "}"] if new else []
+    parts += ["without " + ", ".join(gone)] if gone else []
+    return f"your own {' and '.join(parts)}" if parts else ""
 
 
 def _sentence(text: str) -> str:

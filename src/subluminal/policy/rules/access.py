@@ -96,7 +96,9 @@ class AccessEntry(Entry):
             summary=f"{_WANTED[requirement]}{who}: {effect['message']}",
             hint=Hint(
                 hint_text=effect["hint_text"] or f"{_WANTED[requirement]}{who}",
-                retry_advice="retry the same call after a person has approved it",
+                # Not how to approve: that is for a person, and agents have shells (D13).
+                retry_advice="a person has been asked: tell your user, go on with other work, and"
+                " retry the same call with the same arguments once it is approved",
                 hint_kind=HintKind.SAFETY,
             ),
         )

@@ -3,7 +3,6 @@
 Says what is wrong with the text as text. What the values mean is for `loading` and `casefile`.
 """
 
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,21 +11,17 @@ from subluminal.contracts.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_DEPTH
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.text.places import Node, Place
 from subluminal.policy.text.scalars import not_a_double
+from subluminal.policy.text.writing import UNPRINTABLE
 from subluminal.policy.text.yaml_nodes import Document, read_yaml
 
-_BOM = b"\xef\xbb\xbf"
-# What YAML 1.2 does not print, a byte order mark in the middle, and line breaks that YAML 1.1 had
-# and 1.2 has not: two parsers would split the text at different places.
-_UNPRINTABLE = re.compile(
-    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+BOM = b"\xef\xbb\xbf"
 
 
 def read_documents(data: bytes, file: str) -> tuple[list[Document], list[Problem]]:
     """Returns a file's documents and what is wrong in them; raises InvalidInput if unreadable."""
     if len(data) > MAX_BUNDLE_BYTES:
         raise InvalidInput([Problem(f"larger than {MAX_BUNDLE_BYTES} bytes", file)])
-    data = data.removeprefix(_BOM)
+    data = data.removeprefix(BOM)
     text = _decode(data, file)
     if data.lstrip(b" \t\r\n").startswith(b"{"):
         return _read_json(data, text, file)
@@ -59,7 +54,7 @@ def _decode(data: bytes, file: str) -> str:
 
 
 def _refuse_unprintable(text: str, file: str) -> None:
-    found = _UNPRINTABLE.search(text)
+    found = UNPRINTABLE.search(text)
     if found:
         before = text[: found.start()]
         place = Place(before.count("\n") + 1, found.start() - before.rfind("\n"))

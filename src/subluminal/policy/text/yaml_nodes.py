@@ -2,7 +2,7 @@
 
 libyaml's events are read one by one, so depth, size and aliases are bounded before anything is
 built, and nothing recurses. Refused: duplicate keys, keys that are not strings, tags, merge keys,
-aliases that grow without bound. The only module that imports PyYAML: the shim never does (D16).
+aliases that grow without bound. Only this package imports PyYAML: the shim never does (D16).
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ MAX_VALUES = 750_000
 MAX_PROBLEMS = 100
 """A file with more problems is not read on: it is something else."""
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
 
 
@@ -74,7 +74,7 @@ def read_yaml(text: str, file: str) -> tuple[list[Document], list[Problem]]:
     """Returns every document, and what is wrong in them; raises InvalidInput if it is not YAML."""
     reader = _Reader(file)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=LOADER):
             reader.feed(event)
     except yaml.YAMLError as error:
         raise InvalidInput([*reader.problems, syntax_problem(error, text, file)]) from None

@@ -1,0 +1,155 @@
+"""From a refused call to the narrowest rule that lets it pass (spec 001, section 10). Pure.
+
+A hint is promoted into an `allow` in front of the rule that refused. It names one server and one
+tool, and as many of the arguments as a person wishes. Everything else stays refused.
+"""
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from subluminal.canonical import args_hash
+from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, Bundle, DenyRule, Match
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Action, Layer, RuleKind
+from subluminal.errors import SubluminalError
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.covering import among, disjoint, in_range, possible_values
+from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.snapshot import Snapshot
+
+REASON_CODE = "PROMOTED"
+_INSTEAD = {
+    RuleKind.BUDGET: "raise `limit_calls` or `limit_cost_units` of the rule, or start a new run",
+    RuleKind.RATE_LIMIT: "raise `capacity` or the refill of the rule, or let the agent wait",
+    RuleKind.BREAKER: "raise the thresholds of the rule, or mend what the agent repeats",
+    RuleKind.DEDUPE: "shorten `window_ms` of the rule, or let the agent use the first result",
+    RuleKind.TAG: "a tag refuses nothing",
+    RuleKind.PIN: "review the tool's new definition, and pin that",
+}
+_WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
+
+
+class RefusedCall(NamedTuple):
+    """The call that a hint is about. `args` is None where they are not on record as they were."""
+
+    server_name: str
+    tool_name: str
+    args: dict[str, Any] | None
+    identity: Identity
+    wall_ms: int
+
+
+def refusing_rule(bundle: Bundle, rule_id: str | None) -> tuple[int, AllowRule | DenyRule]:
+    """The rule that an exception is to stand before, and its place. Raises SubluminalError."""
+    found = [pair for pair in enumerate(bundle.rules) if pair[1].rule_id == rule_id]
+    if not found:
+        known = "no rule made this hint" if rule_id is None else f"there is no rule `{rule_id}`"
+        raise SubluminalError(
+            f"{known} in policy `{bundle.policy_id}`", hint="name the file of the policy that did"
+        )
+    index, rule = found[0]
+    if not rule.enabled:
+        raise SubluminalError(f"rule `{rule_id}` is disabled: it refuses nothing any more")
+    if not isinstance(rule, AllowRule | DenyRule):
+        kind = RuleKind(str(rule.__struct_config__.tag))
+        raise SubluminalError(
+            f"rule `{rule_id}` is a {kind.value}, and no allow passes one", hint=_INSTEAD[kind]
+        )
+    return index, rule
+
+
+def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
+    """The arguments that a rule looks at, or wants changed: what told this call from others."""
+    args = rule.match.args
+    named = [] if args is None else [*args.has_keys, *args.key_equals, *args.key_in]
+    named += [] if args is None else args.numeric_range
+    return list(dict.fromkeys([*named, *rule.effect.suggest]))
+
+
+def exception_rule(
+    call: RefusedCall, keys: list[str], *, rule_id: str, description: str, message: str
+) -> dict[str, Any]:
+    """An `allow` for this tool where the named arguments are what they were."""
+    match: dict[str, Any] = {
+        "server_name": {"glob": [call.server_name.translate(_WILD)]},
+        "tool_name": {"glob": [call.tool_name.translate(_WILD)]},
+    }
+    if keys:
+        match["args"] = _same_args(call.args or {}, keys)
+    return {
+        "rule_id": rule_id,
+        "description": description,
+        "kind": RuleKind.ALLOW.value,
+        "enabled": True,
+        "severity": "info",
+        "match": match,
+        "effect": {"action": "ALLOW", "reason_code": REASON_CODE, "message": message},
+    }
+
+
+def _same_args(args: dict[str, Any], keys: list[str]) -> dict[str, Any]:
+    equal = {key: _as_read(args[key]) for key in keys if _is_scalar(args[key])}
+    others = {key: [_as_read(args[key])] for key in keys if not _is_scalar(args[key])}
+    made = {"key_equals": equal, "key_in": others}
+    return {name: values for name, values in made.items() if values}
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | Decimal)
+
+
+def _as_read(value: Any) -> Any:
+    """A value as rules compare it: a number with more digits than a double holds is that double."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _as_read(item) for key, item in value.items()}
+    return [_as_read(item) for item in value] if isinstance(value, list) else value
+
+
+def free_rule_id(bundle: Bundle, rule_id: str) -> str:
+    """A name for the exception to a rule that no other rule has."""
+    taken = {rule.rule_id for rule in bundle.rules}
+    name, number = f"{rule_id}-exception", 1
+    while name in taken:
+        number += 1
+        name = f"{rule_id}-exception-{number}"
+    return name
+
+
+def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
+    """What a policy alone says of the call, as the first of its run."""
+    engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
+    args = call.args or {}
+    asked = Call(call.server_name, call.tool_name, args, args_hash(args))
+    evaluation = engine.evaluate(asked, MemoryCounters(), wall_ms=call.wall_ms, mono_ms=0)
+    return evaluation.decision
+
+
+def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
+    """Later rules that no longer see what an allow before rule `index` lets pass (D10).
+
+    All that may be among them: True is no proof that there is such a call.
+    """
+    return [
+        rule.rule_id
+        for rule in rules[index + 1 :]
+        if rule.enabled
+        and isinstance(rule, AllowRule | DenyRule)
+        and (rule.effect.action != Action.ALLOW or rule.effect.require is not None)
+        and not disjoint(rule.match, match)
+        and not _exclude(rule.match.args or ArgsMatch(), match.args or ArgsMatch())
+    ]
+
+
+def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:
+    """Whether no arguments that `given` fixes are what `asked` wants of them."""
+    for key in [*given.key_equals, *given.key_in]:
+        (value,) = possible_values(given, key) or [None]
+        listed = possible_values(asked, key)
+        if listed is not None and not among(value, listed):
+            return True
+        if key in asked.numeric_range and not in_range(value, asked.numeric_range[key]):
+            return True
+    return False

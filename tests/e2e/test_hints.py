@@ -1,0 +1,103 @@
+"""What a real client's model is shown of a refusal, and that a model which reads it gets on (D8).
+
+`tests/cases/hints` holds the very texts; `SHOWN=write` writes them anew.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.e2e.clients import Programs
+from tests.e2e.desk import Desk, of_type
+from tests.e2e.fake_model import FakeModel, Thought, ToolCall
+from tests.e2e.kinds import KINDS, Kind
+
+Model = Callable[..., FakeModel]
+CASES = Path(__file__).parents[1] / "cases" / "hints"
+SUGGESTED = re.compile(r"Suggested arguments: (?=\{)")
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def fs(desk: Desk, servers: Path) -> list[str]:
+    """The command line of the real filesystem server."""
+    (desk.project / "a.txt").write_text("hello from the file\n")
+    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
+
+
+@pytest.fixture
+def ready(kind: Kind, desk: Desk, fs: list[str]) -> Callable[[FakeModel], None]:
+    """`ready(model)`: a client whose servers are behind the policy of the cases."""
+
+    def prepare(fake: FakeModel) -> None:
+        kind.write_config(desk, fake, {"fs": fs})
+        desk.policy((CASES / "policy.yaml").read_text())
+        desk.sub("import", kind.name, "--yes")
+
+    return prepare
+
+
+def take_the_suggestion(results: list[str]) -> ToolCall:
+    """What a model does that reads: calls again with the arguments that the text names."""
+    found = SUGGESTED.search(results[-1])
+    assert found, results[-1]
+    args, _ = json.JSONDecoder().raw_decode(results[-1], found.end())
+    return ToolCall("fs", "read_text_file", args)
+
+
+def without_names(text: str, desk: Desk) -> str:
+    """The text without what differs from run to run."""
+    text = text.replace(str(desk.project), "/project")
+    text = re.sub(r'"run_id":"[^"]+"', '"run_id":"RUN"', text)
+    text = re.sub(r'"call_id":"[^"]+"', '"call_id":"CALL"', text)
+    text = re.sub(r"Wall time: [0-9.]+ seconds", "Wall time: N seconds", text)
+    return re.sub(r"[0-9a-f]{64}", "HASH", text)
+
+
+def test_the_model_is_shown_every_kind_of_hint(
+    kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
+) -> None:
+    project = json.dumps(str(desk.project))[1:-1]
+    calls = json.loads((CASES / "calls.json").read_text().replace("/project", project))
+    fake = model([ToolCall("fs", call["tool"], call["args"]) for call in calls])
+    ready(fake)
+    agent = kind.start(desk, programs, fake)
+    assert agent.wait() == 0, agent.said
+    results = fake.last_results()
+    assert len(results) == len(calls), agent.said
+    shown = "".join(
+        f"== {call['shows']}\n{without_names(text, desk)}\n"
+        for call, text in zip(calls, results, strict=True)
+        if call["shows"]
+    )
+    file = CASES / f"{kind.name}.txt"
+    if os.environ.get("SHOWN") == "write":
+        file.write_text(shown, "utf-8")
+    assert shown == file.read_text("utf-8")
+    ((_, events),) = desk.runs().items()
+    hints = [event["hint"]["hint_kind"] for event in of_type(events, "hint_issued")]
+    assert hints == ["ARG_FIX", "OTHER", "BUDGET", "RATE", "SAFETY", "SAFETY"]
+
+
+def test_a_model_that_reads_the_hint_follows_it_and_succeeds(
+    kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
+) -> None:
+    path = str(desk.project / "a.txt")
+    refused = ToolCall("fs", "read_text_file", {"path": path, "head": 500})
+    fake = model([refused, Thought("fs", take_the_suggestion)])
+    ready(fake)
+    agent = kind.start(desk, programs, fake)
+    assert agent.wait() == 0, agent.said
+    hinted, answered = fake.last_results()
+    assert "Ask for fewer lines." in hinted
+    assert "hello from the file" in answered
+    (hint,) = desk.rows("hints")
+    assert (hint["rule_id"], hint["outcome"]) == ("short-reads", "followed")
+    assert hint["suggested_args"] == {"path": path, "head": 10}
