@@ -15,7 +15,9 @@ from pathlib import Path
 from bench import proxies
 from bench.harness import Result
 from bench.stdio_peers import WORK, Peer, build, shim
+from tools import realservers
 
+_EVERYTHING = "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 _ROUNDS = 12
 _CALLS = 250
 
@@ -32,6 +34,7 @@ def measure() -> Iterator[Result]:
         yield from _pipelined(echo, c_pass)
         yield from _large_results(echo, c_pass)
         yield from _start(echo)
+        yield from _start_of_real_server()
         yield from _memory(echo)
     finally:
         os.sched_setaffinity(0, before)
@@ -133,6 +136,26 @@ def _start(echo: str) -> Iterator[Result]:
     bare, ours = (statistics.median(times[name]) for name in ("bare", "sub"))
     detail = f"bare {bare:.0f} ms, sub {ours:.0f} ms"
     yield Result("start, to a bare pass-through in Python", ours / bare, 8.0, False, detail)
+
+
+def _start_of_real_server() -> Iterator[Result]:
+    """What a person waits for: a Node server, with and without the shim, unpinned."""
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    server = ["node", str(realservers.install() / _EVERYTHING), "stdio"]
+    home = WORK / "home" / "real"
+    shim(home, server).close()
+    times: dict[str, list[float]] = {"direct": [], "sub": []}
+    for _ in range(9):
+        for name, start in (
+            ("direct", lambda: Peer("direct", server)),
+            ("sub", lambda: shim(home, server)),
+        ):
+            peer = start()
+            times[name].append(peer.first_reply_s * 1000)
+            peer.close()
+    direct, ours = (statistics.median(times[name]) for name in ("direct", "sub"))
+    detail = f"direct {direct:.0f} ms, sub {ours:.0f} ms"
+    yield Result("start of server-everything, to direct", ours / direct, 1.15, False, detail)
 
 
 def _memory(echo: str) -> Iterator[Result]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from subluminal.adapters.mcp_stdio.greeting import Greeting, greet
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 from subluminal.supervise import Guard
@@ -27,12 +28,14 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
         if prepared.problem:
             return _not_started(guard, prepared, where, options)
         guard.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
+        greeting = greet(0, 1, guard.stdin_fd, guard.stdout_fd)
     else:
         # No settings, so no secrets: the server boots while we load.
         env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
         guard.spawn(command, env, after_death=after_death)
+        greeting = greet(0, 1, guard.stdin_fd, guard.stdout_fd)
         prepared = _Prepared(server, where)
-    return _run(guard, prepared, where, options)
+    return _run(guard, greeting, prepared, where, options)
 
 
 class _Prepared:
@@ -222,7 +225,13 @@ def _remember_use(where: Places, prepared: _Prepared) -> None:
     record_use(where, prepared.injections, rfc3339(now().wall_ms))
 
 
-def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
+def _run(
+    guard: Guard,
+    greeting: Greeting,
+    prepared: _Prepared,
+    where: Places,
+    options: dict[str, str],
+) -> int:
     from subluminal.adapters.mcp_stdio.calls import Calls
     from subluminal.adapters.mcp_stdio.intake import Intake
     from subluminal.adapters.mcp_stdio.render import Renderer
@@ -263,4 +272,4 @@ def _run(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, st
         max_inspect_bytes=limits.max_inspect_bytes,
         grace_ms=prepared.grace_ms,
     )
-    return shim.run()
+    return shim.run(greeting)

@@ -22,6 +22,7 @@ from subluminal.adapters.mcp_stdio.descriptors import (
     wake_on_signals,
 )
 from subluminal.adapters.mcp_stdio.ending import Ending
+from subluminal.adapters.mcp_stdio.greeting import Greeting
 from subluminal.adapters.mcp_stdio.held import Held
 from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
 from subluminal.adapters.mcp_stdio.messages import (
@@ -58,7 +59,8 @@ _SETTLE_MS = 1
 _MAX_UNRECORDED = 64
 """…or in slices, when this many wait: never all at once (performance.md 1f)."""
 _LOOK_EVERY_MS = 50
-_COMPILING_MS = 20
+_SOON_MS = 20
+"""While a policy is compiled, or something is left to load when nobody waits for us."""
 _GIVE_UP_MS = 5_000
 _LAST_WORDS_MS = 500
 """How long a client that does not read keeps us, after the server's tree is gone."""
@@ -100,6 +102,8 @@ class Shim:
         """whether anything was sent to the server"""
         self._spoke = False
         """whether the server has said anything"""
+        self._is_warm = False
+        """whether what the first call needs is loaded: done when nobody waits for us"""
         self._server_speaks = True
         self._stderr_open = True
         self._signal = 0
@@ -109,11 +113,11 @@ class Shim:
         self._changed = True
         """whether the set of descriptors to poll may have to change"""
         self._settled = False
-        """whether nothing but data is expected: the run is open, the client is there"""
+        """whether nothing but data is expected: loaded, the run open, the client there"""
         self._next_look_ms = 0
         self.ending = Ending(guard, grace_ms)
 
-    def run(self) -> int:
+    def run(self, greeting: Greeting) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
         guard = self._guard
         borrowed = Borrowed((0, 1, 2, guard.stdin_fd, guard.stdout_fd, guard.stderr_fd))
@@ -121,6 +125,7 @@ class Shim:
         self._handlers = self._all_handlers(wakeup)
         try:
             self._housekeep(_now_ms())
+            self._go_on_from(greeting)
             while not self.ending.is_over(self._output_left):
                 self._turn(wakeup)
             self._leave(None)
@@ -131,6 +136,15 @@ class Shim:
         self._drain_client()
         borrowed.give_back()
         return code
+
+    def _go_on_from(self, greeting: Greeting) -> None:
+        """Takes what was read before the loop was there."""
+        self._asked, self._spoke = greeting.asked, greeting.answered
+        self._read_reports()  # that the server was started comes first on record
+        if greeting.from_server:
+            self._take_answer(greeting.from_server)
+        if greeting.from_client:
+            self._take_lines(greeting.from_client)
 
     # One turn of the loop
 
@@ -149,6 +163,9 @@ class Shim:
             self._calls.record(_MAX_UNRECORDED // 8 if ready else None)
         if not ready and self._tool_lists.waiting:
             self._record_tool_lists()
+        if not ready and self._spoke and not self._is_warm:
+            self._is_warm = True
+            self._runs.warm()
         if not self._settled:
             self._housekeep(_now_ms())
 
@@ -206,8 +223,8 @@ class Shim:
     def _timeout_ms(self) -> int:
         if self._settled:
             return _IDLE_MS
-        if self._runs.is_loading:
-            return _COMPILING_MS
+        if self._runs.is_loading or (self._spoke and not self._is_warm):
+            return _SOON_MS
         return self.ending.timeout_ms(_now_ms(), _IDLE_MS)
 
     def _housekeep(self, now_ms: int) -> None:
@@ -220,7 +237,8 @@ class Shim:
         self.ending.hurry(now_ms)
         if self.ending.waits_for_answers:
             self._wait_for_answers(now_ms)
-        self._settled = self._run_is_open and not self._held and self._reading_client
+        is_open = self._run_is_open and not self._held and self._reading_client
+        self._settled = is_open and self._is_warm
         self._changed = True
 
     def _begin_if_ready(self, now_ms: int) -> None:
@@ -256,6 +274,9 @@ class Shim:
                 self._take(line)
             self._client_left()
             return
+        self._take_lines(data)
+
+    def _take_lines(self, data: bytes) -> None:
         forward: list[bytes] = []
         for line in self._intake.feed(data):
             if isinstance(line, LargeLine):
@@ -346,11 +367,12 @@ class Shim:
             self._changed = True
             self._client.server_ended()
             return
+        self._take_answer(data)
+
+    def _take_answer(self, data: bytes) -> None:
         # The client comes first: accounting must not delay an answer.
         self._client.forward(data)
-        if not self._spoke:
-            self._spoke = True
-            self._runs.warm()
+        self._spoke = True
         try:
             self._account(data)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
