@@ -1,36 +1,122 @@
 """The summary counts a run from its events alone."""
 
-from subluminal.export.summary import MAX_REFUSED, as_text, summarise
+from tests.export.policies import loaded
+from tests.export.shims import Shim, ref
+
+from subluminal.export.ordering import ordered
+from subluminal.export.summary import MAX_VIOLATIONS, summarise
 
 
-def decision(number, action="BLOCK", summary="no"):
-    call = {"call_id": f"c{number}", "server_name": "s", "tool_name": "t|x"}
-    explain = {"summary": summary, "reason_code": "R"}
-    return {
-        "type": "tool_call_decision",
-        "ts": "2026-01-01T00:00:00.000Z",
-        "run_id": "r",
-        "call": call,
-        "decision": {"action": action, "rule_id": None, "explain": explain},
-    }
+def summary_of(*shims):
+    return summarise(ordered(shims))
 
 
 def test_nothing():
-    found = summarise([])
+    found = summarise([]).as_dict()
     assert (found["events"], found["decisions"], found["status"]) == (0, {}, None)
-    assert as_text(found)[2] == "- status: RUNNING"
+    assert found["verdict"] == {"holds": True, "because": []}
+    assert found["latency_ms"] == {"count": 0}
 
 
-def test_refusals_are_all_counted_and_some_listed():
-    found = summarise(decision(number) for number in range(MAX_REFUSED + 5))
-    assert found["decisions"] == {"BLOCK": MAX_REFUSED + 5}
-    assert len(found["refused"]) == MAX_REFUSED
+def test_totals_by_decision_rule_server_and_tool():
+    shim, other = Shim("a", "files"), Shim("b", "git")
+    shim.start_run()
+    shim.call(1, "read", latency_ms=4)
+    shim.call(2, "read", status="ERROR", latency_ms=10)
+    shim.begin(3, "write", action="BLOCK", rule_id="no", severity="critical", reason_code="NO")
+    other.begin(4, "push", action="THROTTLE", rule_id="slow", reason_code="SLOW")
+    other.begin(5, "push")
+    shim.end_run()
+    found = summary_of(shim, other).as_dict()
+    assert found["decisions"] == {"ALLOW": 3, "THROTTLE": 1, "BLOCK": 1}
+    assert found["statuses"] == {"OK": 1, "ERROR": 1, "UNKNOWN": 1}
+    assert found["reasons"] == {"DEFAULT_ALLOW": 3, "NO": 1, "SLOW": 1}
+    assert found["servers"] == {
+        "files": {"calls": 3, "refused": 1, "throttled": 0, "errors": 1},
+        "git": {"calls": 2, "refused": 0, "throttled": 1, "errors": 0},
+    }
+    assert list(found["tools"]) == ["files/read", "files/write", "git/push"]
+    assert found["tools"]["files/read"]["latency_ms"] == {
+        "count": 2,
+        "p50": 4,
+        "p95": 10,
+        "p99": 10,
+        "max": 10,
+    }
+    assert [(row["rule_id"], row["calls"], row["violations"]) for row in found["rules"]] == [
+        ("no", 1, 1),
+        ("slow", 1, 1),
+    ]
+    assert [(row["seq"], row["kind"]) for row in found["violations"]] == [
+        (3, "refused"),
+        (4, "throttled"),
+    ]
 
 
-def test_text_from_outside_stays_in_its_cell():
-    found = summarise([decision(1, summary="a|b\nc")])
-    assert as_text(found)[-1] == "| s/t\\|x BLOCK | R | a\\|b c |"
+def test_violations_are_all_counted_and_many_listed():
+    shim = Shim("a")
+    for seq in range(1, MAX_VIOLATIONS + 6):
+        shim.begin(seq, action="BLOCK", rule_id="no", reason_code="NO")
+    found = summary_of(shim).as_dict()
+    assert found["violations_total"] == MAX_VIOLATIONS + 5
+    assert len(found["violations"]) == MAX_VIOLATIONS
+    assert found["violations"][0]["seq"] == 1
 
 
-def test_a_forwarded_call_without_an_end_is_unknown():
-    assert summarise([decision(1, "ALLOW")])["statuses"] == {"UNKNOWN": 1}
+def test_the_verdict_says_why():
+    shim = Shim("a")
+    shim.start_run(strict="refused")
+    shim.begin(1, action="BLOCK", rule_id="no", reason_code="NO")
+    load = {"layer": "repository", "ok": False, "file": "p.yaml", "problem": "no rules"}
+    shim.emit("policy_loaded", load=load)
+    shim.emit("shim_health", health={"state": "degraded", "events_lost": 2})
+    shim.end_run("TERMINATED")
+    assert summary_of(shim).verdict() == {
+        "strict": "refused",
+        "holds": False,
+        "because": [
+            "1 violation",
+            "the run was terminated",
+            "the policy `p.yaml` was not taken: no rules",
+            "2 events could not be recorded",
+        ],
+    }
+
+
+def test_the_same_run_without_demands_holds():
+    shim = Shim("a")
+    shim.start_run()
+    shim.begin(1, action="BLOCK", rule_id="no", reason_code="NO")
+    shim.end_run("TERMINATED")
+    assert summary_of(shim).verdict() == {"holds": True, "because": []}
+
+
+def test_rules_that_did_nothing_are_told_too():
+    shim = Shim("a")
+    snapshot = loaded(shim, "quiet", "loud")
+    shim.begin(
+        1,
+        action="BLOCK",
+        rule_id="loud",
+        reason_code="NO",
+        policy=ref(snapshot.policy_id, snapshot.policy_hash),
+    )
+    rows = summary_of(shim).rules()
+    assert [(row.rule_id, row.kind, row.calls, row.violations) for row in rows] == [
+        ("quiet", "deny", 0, 0),
+        ("loud", "deny", 1, 1),
+    ]
+
+
+def test_an_observing_layers_rule_is_found_in_its_own_policy():
+    """The decision names the layer that decided, not the one that would have."""
+    shim = Shim("a")
+    loaded(shim, "watch", policy_id="observer", layer="user")
+    strict = loaded(shim, "keep")
+    observed = {"action": "BLOCK", "rule_id": "watch", "severity": "warn", "reason_code": "NO"}
+    shim.begin(1, would_be=observed, policy=ref(strict.policy_id, strict.policy_hash))
+    rows = summary_of(shim).rules()
+    assert [(row.policy_id, row.rule_id, row.calls) for row in rows] == [
+        ("observer", "watch", 1),
+        ("p", "keep", 0),
+    ]

@@ -48,6 +48,7 @@ class TestLayers:
         assert found.policy.policy_id == "p"
         assert found.forwarded
         assert (it.mode, it.policy.policy_id) == (Mode.OBSERVE, "p")
+        assert it.applying == []
 
     def test_the_deciding_layer_is_named_and_all_are_listed(self):
         it = engine(
@@ -63,6 +64,7 @@ class TestLayers:
             ("user", "u"),
             ("repository", "r"),
         ]
+        assert it.applying == [Layer.MANAGED, Layer.USER]
         assert it.mode is Mode.CONTROL
         assert it.policy.policy_id == "m"
 

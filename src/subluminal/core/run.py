@@ -68,7 +68,7 @@ class Run:
         """This process' name within the run."""
         return self._source.shim_id
 
-    def enter(self, mode: Mode, policy: PolicyRef) -> bool:
+    def enter(self, mode: Mode, policy: PolicyRef, meta: dict[str, Any] | None = None) -> bool:
         """Attaches to the run, and opens it if nobody has; False if its state is out of reach."""
         at = now()
         try:
@@ -79,7 +79,9 @@ class Run:
             return False
         self.is_entered = True
         if first:
-            started = RunStarted(started_at=rfc3339(at.wall_ms), mode=mode, policy=policy)
+            started = RunStarted(
+                started_at=rfc3339(at.wall_ms), mode=mode, policy=policy, meta=meta or msgspec.UNSET
+            )
             self.record(lambda: self.emit(RunStart, run=started))
         return True
 

@@ -122,7 +122,7 @@ class Runs:
         if loads:
             self._loads = [*self._loads, *loads][-16:]
             for enforcer in self._open.values():
-                _record_loads(enforcer.run, loads)
+                record_loads(enforcer.run, loads)
 
     @property
     def is_loading(self) -> bool:
@@ -166,7 +166,7 @@ class Runs:
         note_attendance(self._places, os.getpid(), attendance)
         for news in self._news:
             news(run)
-        _record_loads(run, self._loads)
+        record_loads(run, self._loads)
         self._listings.record_all(run)
         return enforcer
 
@@ -252,7 +252,9 @@ def _is_whole(run: Run) -> bool:
     return run.is_entered and not isinstance(run.journal, AbsentJournal)
 
 
-def _record_loads(run: Run, loads: list[Load]) -> None:
+def record_loads(run: Run, loads: list[Load]) -> None:
+    """Says in a run which policies came into force, and which were refused."""
+
     def write() -> None:
         for load in loads:
             found = load.snapshot

@@ -1,143 +1,181 @@
-"""A run's summary from its events: what it did, what it was refused, how that went."""
+"""A run's summary from its events alone: what it did, what it was refused, how that went."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from subluminal.contracts.vocabulary import Action, EventType, Status
+import msgspec
+
+from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
+from subluminal.export.latencies import Latencies
+from subluminal.export.policies import UsedPolicies
+from subluminal.export.rules import RuleCounts, RuleRow
+from subluminal.export.violations import Demands, Violation, violation_in
 
 Event = dict[str, Any]
 
-MAX_REFUSED = 200
-"""Refusals that are listed one by one; all are counted."""
+MAX_VIOLATIONS = 5_000
+"""Violations that are listed one by one; all are counted."""
 UNKNOWN = "UNKNOWN"
+"""How a call ended that was forwarded and of whose end nobody heard."""
+
+_HEAD = ("run_id", "agent_id", "client", "env", "principal", "workload")
+_ACTIONS = [action.value for action in Action]
+_STATUSES = [*(status.value for status in Status), UNKNOWN]
 
 
-def summarise(events: Iterable[Event]) -> dict[str, Any]:
-    """Counts one run. Calls that were forwarded and never ended are `UNKNOWN`."""
-    tally = _Tally()
-    for event in events:
-        tally.add(event)
-    return tally.summary()
+class Summary:
+    """Counts one run, event by event, in the order of `ordering`."""
 
-
-class _Tally:
     def __init__(self) -> None:
+        self.policies = UsedPolicies()
+        self.violations: list[Violation] = []
+        self.demands = Demands()
+        self._rules = RuleCounts()
         self._head: dict[str, Any] = {}
         self._start: dict[str, Any] = {}
         self._end: dict[str, Any] = {}
-        self._decisions: dict[str, int] = {}
-        self._statuses: dict[str, int] = {}
-        self._tools: dict[str, dict[str, int]] = {}
-        self._refused: list[dict[str, Any]] = []
-        self._open: set[str] = set()
         self._events = 0
+        self._lost = 0
+        self._violations = 0
+        self._failing = 0
+        self._decisions: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._servers: dict[str, Counter[str]] = {}
+        self._tools: dict[str, Counter[str]] = {}
+        self._latencies = Latencies()
+        self._tool_latencies: dict[str, Latencies] = {}
+        self._seqs: dict[str, int] = {}
+        self._open: dict[str, str] = {}
 
-    def add(self, event: Event) -> None:
+    def add(self, line: bytes) -> None:
+        """Takes in one event."""
+        event: Event = msgspec.json.decode(line)
         self._events += 1
         if not self._head:
-            names = ("run_id", "agent_id", "client", "env", "principal", "workload")
-            self._head = {name: event[name] for name in names if name in event}
+            self._head = {name: event[name] for name in _HEAD if name in event}
         match event["type"]:
             case EventType.RUN_START:
                 self._start = event["run"]
+                self.demands = Demands.recorded(self._start.get("meta") or {})
             case EventType.RUN_END:
                 self._end = event["run"]
+            case EventType.TOOL_CALL_START:
+                self._seqs[event["call"]["call_id"]] = event["call"]["seq"]
             case EventType.TOOL_CALL_DECISION:
                 self._decide(event)
             case EventType.TOOL_CALL_END:
                 self._finish(event)
+            case EventType.POLICY_LOADED:
+                self.policies.add(line)
+            case EventType.SHIM_HEALTH:
+                self._lost += event["health"].get("events_lost", 0)
 
     def _decide(self, event: Event) -> None:
         call, decision = event["call"], event["decision"]
+        seq = self._seqs.pop(call["call_id"], 0)
         action = decision["action"]
-        self._decisions[action] = self._decisions.get(action, 0) + 1
-        tool = self._tool(call)
-        tool["calls"] += 1
+        self._decisions[action] += 1
+        self._reasons[decision["explain"]["reason_code"]] += 1
+        for counts in self._counts_of(call):
+            counts["calls"] += 1
+            counts["throttled"] += action == Action.THROTTLE
+            counts["refused"] += action not in (Action.ALLOW, Action.THROTTLE)
         if action == Action.ALLOW:
-            self._open.add(call["call_id"])
-            return
-        tool["refused"] += 1
-        if len(self._refused) < MAX_REFUSED:
-            self._refused.append(
-                {
-                    "ts": event["ts"],
-                    "call_id": call["call_id"],
-                    "server_name": call["server_name"],
-                    "tool_name": call["tool_name"],
-                    "action": action,
-                    "rule_id": decision["rule_id"],
-                    "reason_code": decision["explain"]["reason_code"],
-                    "summary": decision["explain"]["summary"],
-                }
-            )
+            self._open[call["call_id"]] = _tool(call)
+        violation = violation_in(event, seq, self.demands)
+        self._rules.add(decision, violation)
+        if violation is not None:
+            self._violations += 1
+            self._failing += violation.fails
+            if len(self.violations) < MAX_VIOLATIONS:
+                self.violations.append(violation)
 
     def _finish(self, event: Event) -> None:
         call = event["call"]
-        if call["call_id"] not in self._open:
+        tool = self._open.pop(call["call_id"], None)
+        if tool is None:
             return
-        self._open.remove(call["call_id"])
         status = event["status"]
-        self._statuses[status] = self._statuses.get(status, 0) + 1
-        self._tool(call)["errors"] += status != Status.OK
+        self._statuses[status] += 1
+        for counts in self._counts_of(call):
+            counts["errors"] += status != Status.OK
+        self._latencies.add(event["latency_ms"])
+        self._tool_latencies.setdefault(tool, Latencies()).add(event["latency_ms"])
 
-    def _tool(self, call: dict[str, Any]) -> dict[str, int]:
-        name = f"{call['server_name']}/{call['tool_name']}"
-        return self._tools.setdefault(name, {"calls": 0, "refused": 0, "errors": 0})
+    def _counts_of(self, call: Event) -> tuple[Counter[str], Counter[str]]:
+        nothing = {"calls": 0, "refused": 0, "throttled": 0, "errors": 0}
+        return (
+            self._servers.setdefault(call["server_name"], Counter(nothing)),
+            self._tools.setdefault(_tool(call), Counter(nothing)),
+        )
 
-    def summary(self) -> dict[str, Any]:
-        statuses = self._statuses | ({UNKNOWN: len(self._open)} if self._open else {})
+    def as_dict(self) -> dict[str, Any]:
+        """The whole summary; every list and every object has an order that time does not change."""
+        end, start, totals = self._end, self._start, self._end.get("summary")
+        open_calls = Counter({UNKNOWN: len(self._open)}) if self._open else Counter[str]()
         return {
             **self._head,
-            "status": self._end.get("status"),
-            "reason": self._end.get("reason"),
-            "started_at": self._start.get("started_at"),
-            "ended_at": self._end.get("ended_at"),
-            "mode": self._start.get("mode"),
-            "policy": self._start.get("policy"),
+            "status": end.get("status"),
+            "reason": end.get("reason"),
+            "verdict": self.verdict(),
+            "started_at": start.get("started_at"),
+            "ended_at": end.get("ended_at"),
+            "mode": start.get("mode"),
+            "policy": start.get("policy"),
+            "policies": [policy.as_dict() for policy in self.policies.all()],
             "events": self._events,
-            "totals": self._end.get("summary"),
-            "decisions": self._decisions,
-            "statuses": statuses,
-            "tools": self._tools,
-            "refused": self._refused,
+            "events_lost": self._lost,
+            "totals": totals,
+            "decisions": _in_order(self._decisions, _ACTIONS),
+            "statuses": _in_order(self._statuses + open_calls, _STATUSES),
+            "reasons": dict(sorted(self._reasons.items())),
+            "rules": [msgspec.to_builtins(row) for row in self.rules()],
+            "servers": {name: dict(found) for name, found in sorted(self._servers.items())},
+            "tools": {
+                name: {**found, "latency_ms": self._tool_latencies.get(name, Latencies()).summary()}
+                for name, found in sorted(self._tools.items())
+            },
+            "latency_ms": self._latencies.summary(),
+            "violations_total": self._violations,
+            "violations": [msgspec.to_builtins(each) for each in self.violations],
         }
 
+    def rules(self) -> list[RuleRow]:
+        """What each rule did, in the order of the policies."""
+        return self._rules.rows(self.policies)
 
-def as_text(summary: dict[str, Any]) -> list[str]:
-    """The summary for people, in Markdown, a line each."""
-    policy = summary["policy"] or {}
-    lines = [
-        f"# Run {summary.get('run_id')}",
-        "",
-        f"- status: {summary['status'] or 'RUNNING'}"
-        + (f" ({summary['reason']})" if summary["reason"] else ""),
-        f"- agent: {summary.get('agent_id')} ({summary.get('client')}, {summary.get('env')})",
-        f"- time: {summary['started_at'] or '?'} to {summary['ended_at'] or 'now'}",
-        f"- policy: {policy.get('policy_id', 'none')} {policy.get('policy_version', '')}, "
-        f"{summary['mode'] or 'observe'}",
-        f"- decisions: {_counts(summary['decisions'])}",
-        f"- ends of forwarded calls: {_counts(summary['statuses'])}",
-        "",
-        "| tool | calls | refused | errors |",
-        "|---|---:|---:|---:|",
-    ]
-    for name, counts in sorted(summary["tools"].items()):
-        lines.append(
-            f"| {_cell(name)} | {counts['calls']} | {counts['refused']} | {counts['errors']} |"
-        )
-    if summary["refused"]:
-        lines += ["", "| refused | by | because |", "|---|---|---|"]
-    for row in summary["refused"]:
-        tool = _cell(f"{row['server_name']}/{row['tool_name']}")
-        by = _cell(str(row["rule_id"] or row["reason_code"]))
-        lines.append(f"| {tool} {row['action']} | {by} | {_cell(row['summary'])} |")
-    return lines
+    def verdict(self) -> dict[str, Any]:
+        """Whether the run held to what was demanded of it, and if not, why."""
+        because = list(self._broken())
+        return {**self.demands.meta(), "holds": not because, "because": because}
+
+    def _broken(self) -> Iterable[str]:
+        if self._failing:
+            yield f"{self._failing} violation{'s'[: self._failing != 1]}"
+        if self.demands.strict is None:
+            return
+        if self._end.get("status") == RunStatus.TERMINATED:
+            yield "the run was terminated"
+        for file, problem in sorted(self.policies.problems):
+            yield f"the policy `{file}` was not taken: {problem}"
+        if self._lost:
+            yield f"{self._lost} events could not be recorded"
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+def summarise(lines: Iterable[bytes]) -> Summary:
+    """Counts one run."""
+    summary = Summary()
+    for line in lines:
+        summary.add(line)
+    return summary
 
 
-def _cell(text: str) -> str:
-    """What a tool wrote, as one cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+def _tool(call: Event) -> str:
+    return f"{call['server_name']}/{call['tool_name']}"
+
+
+def _in_order(counts: Counter[str], names: list[str]) -> dict[str, int]:
+    known = {name: counts[name] for name in names if counts[name]}
+    return known | dict(sorted((name, n) for name, n in counts.items() if name not in names))

@@ -150,6 +150,11 @@ class Engine:
         return max(modes, key=list(Mode).index, default=Mode.OBSERVE)
 
     @property
+    def applying(self) -> list[Layer]:
+        """The layers whose policy applies to this run."""
+        return [program.layer for program in self._programs]
+
+    @property
     def policy(self) -> PolicyRef:
         """The first layer that applies, else the first one, else none."""
         programs = self._programs or self._all

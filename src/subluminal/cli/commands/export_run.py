@@ -1,81 +1,86 @@
-"""`sub export run`: one run, out of the ledger."""
+"""`sub export run`: one run out of the ledger or its journals, as an artifact or a part of it."""
 
-import json
 import os
 import sys
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
 
-from subluminal.cli.commands.ledger_extra import need_daemon_extra
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.reading.ledger import open_ledger
-from subluminal.cli.reading.naming import find_run
+from subluminal.cli.reading.one_run import run_lines
 from subluminal.config.places import places
-from subluminal.errors import ExitCode, SubluminalError
-from subluminal.export.summary import as_text, summarise
+from subluminal.errors import ExitCode, SubluminalError, UsageError
+from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
+from subluminal.export.junit import as_junit
+from subluminal.export.sarif import as_sarif
+from subluminal.export.summary import Summary, summarise
 
 EXAMPLE = """sub export run 12a8877c4af5 -o events.jsonl
-sub export run 12a8877c4af5 --format summary"""
+sub export run 12a8877c4af5 --format bundle -o artifact
+sub export run 12a8877c4af5 --format junit > junit.xml"""
+
+_REPORTS: dict[str, Callable[[Summary], bytes]] = {
+    "summary": lambda summary: markdown(summary.as_dict(), shown),
+    "junit": as_junit,
+    "sarif": lambda summary: as_json(as_sarif(summary)),
+}
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("run", metavar="RUN_ID", help="as `sub query runs` prints it")
     parser.add_argument(
         "--format",
-        choices=["jsonl", "summary"],
+        choices=["bundle", "jsonl", "junit", "sarif", "summary"],
         default="jsonl",
-        help="jsonl: the events as they were written; summary: Markdown. Default jsonl",
+        help="bundle: a directory with all of them; jsonl: the events as they were written; "
+        "summary: Markdown. Default jsonl",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to; else stdout")
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", help="where to: a file, or bundle's directory"
+    )
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
-    need_daemon_extra()
-    where = places(os.environ)
-    run_id = find_run(open_ledger(where, out), args.run)
-    from subluminal.ledger.database import open_reader
-    from subluminal.ledger.query.run_events import run_events
-
-    connection = open_reader(where.ledger)
-    try:
-        lines = run_events(connection, run_id)
-        if args.format == "summary" or args.json:
-            lines = _summary(lines, as_json=args.json)
-        _write(lines, args.output)
-    finally:
-        connection.close()
+    if args.format == "bundle" and not args.output:
+        raise UsageError("a bundle is a directory", hint="say where to with `-o DIR`")
+    with run_lines(places(os.environ), args.run, out) as lines:
+        if args.json:
+            out.json(summarise(lines).as_dict())
+        elif args.format == "bundle":
+            _bundle(args.output, lines)
+        elif args.format == "jsonl":
+            _write((line + b"\n" for line in lines), args.output)
+        else:
+            _write(iter([_REPORTS[args.format](summarise(lines))]), args.output)
     return ExitCode.OK
 
 
-def _summary(lines: Iterator[bytes], *, as_json: bool) -> Iterator[bytes]:
-    found = summarise(json.loads(line) for line in lines)
-    if as_json:
-        yield json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
-        return
-    for line in as_text(found):
-        yield shown(line).encode()
+def _bundle(directory: str, lines: Iterator[bytes]) -> None:
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        clear_artifact(directory)
+    except OSError as error:
+        raise _cannot_write(directory, error) from None
+    make_artifact(directory, lines, shown)
 
 
-def _write(lines: Iterator[bytes], path: str | None) -> None:
+def _write(pieces: Iterator[bytes], path: str | None) -> None:
     if path is None:
-        _write_to(sys.stdout.buffer, lines)
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
         return
     aside = f"{path}.{os.getpid()}.part"
     try:
         # Events hold what the agent did: for its owner's eyes.
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            _write_to(file, lines)
+            file.writelines(pieces)
         os.replace(aside, path)
     except OSError as error:
         if os.path.exists(aside):
             os.unlink(aside)
-        reason = (error.strerror or str(error)).lower()
-        raise SubluminalError(f"cannot write `{path}`: {reason}") from None
+        raise _cannot_write(path, error) from None
 
 
-def _write_to(file: BinaryIO, lines: Iterator[bytes]) -> None:
-    for line in lines:
-        file.write(line + b"\n")
-    file.flush()
+def _cannot_write(path: str, error: OSError) -> SubluminalError:
+    return SubluminalError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}")

@@ -4,23 +4,30 @@ import argparse
 import os
 import signal
 import sys
+from typing import NamedTuple
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
+from subluminal.cli.reading.roll_call import close_what_died
 from subluminal.cli.running.agent import Agent, CannotStart, Ended
 from subluminal.cli.running.clients import adjusted
+from subluminal.cli.running.evidence import Evidence
+from subluminal.cli.running.home import Home, find_home
 from subluminal.cli.running.record import RunRecord
-from subluminal.cli.running.stamping import Wishes, stamp
+from subluminal.cli.running.stamping import Stamp, Wishes, stamp
 from subluminal.cli.running.sweeping import sweep
 from subluminal.config import env
-from subluminal.config.places import Places, places
-from subluminal.contracts.vocabulary import Client, Env, RunStatus
+from subluminal.contracts.vocabulary import Client, Env, RunStatus, Severity
+from subluminal.core.runs import journal_dir
 from subluminal.errors import UsageError
+from subluminal.export.violations import Demands, Strict
 from subluminal.ledger.daemon.instance import read_note
 from subluminal.supervise import become_subreaper
 
 EXAMPLE = """sub run -- claude
-sub run --agent-id repo-fixer --env ci --policy ci.yaml -- codex exec "fix the build\""""
+sub run --agent-id repo-fixer --env ci --policy ci.yaml -- codex exec "fix the build"
+sub run --strict --policy ci.yaml --artifact out -- claude -p "fix the build"
+sub run --events - -- claude -p "fix the build" | jq .type"""
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -39,6 +46,28 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--print-run-id", action="store_true", help="print the run's id before the agent starts"
     )
+    parser.add_argument(
+        "--strict",
+        nargs="?",
+        const=Strict.REFUSED,
+        type=Strict,
+        choices=[Strict.REFUSED, Strict.THROTTLE],
+        metavar="throttle",
+        help="exit 3 if a call was refused (=throttle: or throttled), or no policy applied",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=[severity.value for severity in Severity],
+        help="exit 3 on any decision at least this serious, also if it was only observed",
+    )
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        help="stream the run's events as JSONL; `-`: to stdout, the agent's own goes to stderr",
+    )
+    parser.add_argument(
+        "--artifact", metavar="DIR", help="leave events, summary, JUnit, SARIF, policies, proof"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the agent")
 
 
@@ -46,34 +75,62 @@ def run(args: Args, out: Output) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command or not command[0]:
         raise UsageError("the agent's command is missing", hint="sub run -- COMMAND [ARG…]")
+    demands = Demands(args.strict, None if args.fail_on is None else Severity(args.fail_on))
+    evidence = Evidence(args.events, args.artifact, demands)
+    home = find_home(os.environ, evidence.artifact, is_streamed=evidence.is_streamed)
+    try:
+        return _run(command, args, _Held(demands, evidence, home), out)
+    finally:
+        home.remove()
+        evidence.close()
+
+
+class _Held(NamedTuple):
+    """What a run is held to, what it leaves, and where it is recorded."""
+
+    demands: Demands
+    evidence: Evidence
+    home: Home
+
+
+def _run(command: list[str], args: Args, held: _Held, out: Output) -> int:
+    if held.home.is_passing:
+        out.talk("sub: the home cannot be written, so only this run's own evidence will stay")
     wishes = Wishes(args.agent_id, args.env, args.client, args.principal, args.policy)
     cwd = os.getcwd()
-    stamped = stamp(wishes, command, os.environ, cwd)
-    where = places(os.environ)
-    record = RunRecord.open(where, stamped, stamped.environ.get(env.SUB_POLICY.name), cwd)
+    stamped = stamp(wishes, command, {**os.environ, **held.home.environ}, cwd)
+    policy = stamped.environ.get(env.SUB_POLICY.name)
+    record = RunRecord.open(held.home.places, stamped, policy, cwd, held.demands)
     command, told = adjusted(command)
     if told:
         out.talk(f"sub: {told}")
     if args.print_run_id:
-        out.line(stamped.run_id)
+        (out.talk if held.evidence.takes_stdout else out.line)(stamped.run_id)
     # What the agent prints must come after it.
     sys.stdout.flush()
-    return _run(command, stamped.environ, record, where, out)
+    code = _attended(command, stamped, record, held, out)
+    return held.evidence.end(code, out)
 
 
-def _run(
-    command: list[str], environ: dict[str, str], record: RunRecord, where: Places, out: Output
+def _attended(
+    command: list[str], stamped: Stamp, record: RunRecord, held: _Held, out: Output
 ) -> int:
+    """The agent's whole life; returns its exit code."""
     become_subreaper()
+    journals = journal_dir(held.home.places, stamped.run_id)
     try:
-        agent = Agent(command, environ)
+        agent = Agent(command, stamped.environ, talks_to_stderr=held.evidence.takes_stdout)
     except CannotStart as problem:
         record.close(RunStatus.FAILED, f"cannot start the agent: {problem}")
+        held.evidence.begin(journals)
         out.error(f"cannot start `{command[0]}`: {problem}", "give a program that is on the PATH")
         return problem.exit_code
+    held.evidence.begin(journals)
     ended = agent.wait()
-    for left in sweep(record.shim_pids, _spared(where)):
+    for left in sweep(record.shim_pids, _spared(held.home)):
         record.note("killed", left.pid, f"`{left.name}`: left behind by the agent")
+    # A shim that was killed with its guard has nobody else to end its part.
+    close_what_died(held.home.places)
     if record.close(*_verdict(ended)) is RunStatus.TERMINATED:
         out.talk("sub: this run was terminated by policy; `sub query runs` tells more")
     return ended.exit_code
@@ -92,7 +149,7 @@ def _verdict(ended: Ended) -> tuple[RunStatus, str | None]:
     return RunStatus.FAILED, f"the agent ended with exit code {ended.exit_code}"
 
 
-def _spared(where: Places) -> frozenset[int]:
-    """ledgerd, should the agent have been the first to need it."""
-    note = read_note(where)
+def _spared(home: Home) -> frozenset[int]:
+    """ledgerd, should the agent have been the first to need it, in a home that stays."""
+    note = None if home.is_passing else read_note(home.places)
     return frozenset() if note is None else frozenset([note.pid])

@@ -45,14 +45,18 @@ class CannotStart(Exception):
 class Agent:
     """One child process. Signals are held back for `wait` from the moment it is made."""
 
-    def __init__(self, command: list[str], environ: dict[str, str]) -> None:
-        """Starts it. Raises CannotStart."""
+    def __init__(
+        self, command: list[str], environ: dict[str, str], *, talks_to_stderr: bool = False
+    ) -> None:
+        """Starts it, its stdout joined to stderr if stdout is taken. Raises CannotStart."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         ours = os.getpid()
         # Closed by a successful exec, so that end of file says: it runs.
         problem, tell_problem = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
+            if talks_to_stderr:
+                os.dup2(2, 1)
             _become(command, environ, mask, ours, tell_problem)
         os.close(tell_problem)
         told = os.read(problem, 16)

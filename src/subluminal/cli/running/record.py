@@ -8,16 +8,18 @@ import time
 
 from subluminal.cli.running.stamping import Stamp
 from subluminal.clock import now
-from subluminal.config.places import Places, make_private_dir
+from subluminal.config.places import Places
 from subluminal.contracts.identity import Source
-from subluminal.contracts.vocabulary import RunStatus
+from subluminal.contracts.vocabulary import Layer, RunStatus
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.ids import uuid7
 from subluminal.core.policies import Policies
+from subluminal.core.policy_layer import Load
 from subluminal.core.run import Run, end_run
 from subluminal.core.run_names import host_id
-from subluminal.core.runs import journal_dir
+from subluminal.core.runs import journal_dir, record_loads
 from subluminal.errors import SubluminalError
+from subluminal.export.violations import Demands
 from subluminal.journal import Journal
 from subluminal.policy.evaluation import Engine
 from subluminal.state.errors import StateBusy, StateUnusable
@@ -40,22 +42,23 @@ class RunRecord:
         self._places = places
 
     @classmethod
-    def open(cls, places: Places, stamp: Stamp, policy: str | None, cwd: str) -> "RunRecord":
-        """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started."""
-        try:
-            make_private_dir(places.state)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SubluminalError(
-                f"cannot use `{places.home}`: {reason}", hint="choose another with SUB_HOME"
-            ) from None
-        engine = _engine(places, stamp, policy, cwd)
+    def open(
+        cls, places: Places, stamp: Stamp, policy: str | None, cwd: str, demands: Demands
+    ) -> "RunRecord":
+        """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started.
+
+        Nor is a strict one that no policy would hold.
+        """
+        engine, loads = _engine(places, stamp, policy, cwd, strict=demands.strict is not None)
+        if demands.strict is not None:
+            _need_policy(engine, stamp, policy)
         shim_id = uuid7()
         source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
         state = RunState.open(places.state, stamp.run_id)
         journal = Journal(journal_dir(places, stamp.run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES)
         run = Run(stamp.run_id, stamp.identity, source, state, journal)
-        run.enter(engine.mode, engine.policy)
+        run.enter(engine.mode, engine.policy, demands.meta())
+        record_loads(run, loads)
         note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
         return cls(run, places)
 
@@ -88,20 +91,42 @@ class RunRecord:
         return RunStatus.TERMINATED if terminated else status
 
 
-def _engine(places: Places, stamp: Stamp, policy: str | None, cwd: str) -> Engine:
-    """The policies that hold as the run begins."""
+def _engine(
+    places: Places, stamp: Stamp, policy: str | None, cwd: str, *, strict: bool
+) -> tuple[Engine, list[Load]]:
+    """The policies that hold as the run begins, and what was loaded for it."""
     policies = Policies(places, stamp.identity, cwd, policy)
     deadline = time.monotonic() + _COMPILE_S
     try:
-        policies.poll(now().mono_ms, force=True)
+        loads = policies.poll(now().mono_ms, force=True)
         while policies.loading and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
-            policies.poll(now().mono_ms)
+            loads += policies.poll(now().mono_ms)
+        if strict:
+            policies.give_up_waiting()
         refusal = policies.refusal
         if refusal is not None:
             raise SubluminalError(
                 refusal.summary, hint="every call would be refused; mend the policy first"
             )
-        return policies.engine_for(stamp.run_id)
+        return policies.engine_for(stamp.run_id), loads
     finally:
         policies.close()
+
+
+def _need_policy(engine: Engine, stamp: Stamp, policy: str | None) -> None:
+    """Raises SubluminalError if calls of the run would pass for want of a policy."""
+    if not engine.policies:
+        raise SubluminalError(
+            "--strict needs a policy, and there is none",
+            hint="give one with --policy, or put it into `.subluminal/policy.yaml`",
+        )
+    if engine.applying and (policy is None or Layer.REPOSITORY in engine.applying):
+        return
+    who = stamp.identity
+    name = policy or ", ".join(f"`{each.policy_id}`" for each in engine.policies)
+    raise SubluminalError(
+        f"--strict needs a policy that applies, and the selectors of {name} do not match this run",
+        hint=f"it has env {who.env.value}, agent_id `{who.agent_id}`, client {who.client.value}; "
+        "`sub policy explain` tells more",
+    )

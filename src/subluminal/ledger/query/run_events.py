@@ -1,7 +1,7 @@
-"""Every event of one run, as its shims wrote them: each shim's in order, all of them by time."""
+"""Every event of one run, as its shims wrote them: a road for each shim, in order."""
 
-import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import apsw
 import msgspec
@@ -17,7 +17,6 @@ class _Call(msgspec.Struct, frozen=True):
 
 class _Peek(msgspec.Struct, frozen=True):
     type: str = ""
-    ts: str = ""
     call: _Call = _Call()
 
 
@@ -28,19 +27,20 @@ _COLUMNS: dict[str, str] = {
 }
 
 
-def run_events(connection: apsw.Connection, run_id: str) -> Iterator[bytes]:
+Road = Callable[[], Iterator[bytes]]
+"""One shim's lines from the first on, as often as it is asked."""
+
+
+def run_roads(connection: apsw.Connection, run_id: str) -> list[Road]:
     """Lines without their newline; what retention dropped is left out."""
     rows = connection.execute("SELECT id FROM shims WHERE run_id = ? ORDER BY id", (run_id,))
-    roads = [_of_shim(connection, shim) for (shim,) in list(rows)]
-    for _, line in heapq.merge(*roads, key=lambda timed: timed[0]):
-        yield line
+    return [partial(_of_shim, connection, shim) for (shim,) in list(rows)]
 
 
-def _of_shim(connection: apsw.Connection, shim: int) -> Iterator[tuple[str, bytes]]:
+def _of_shim(connection: apsw.Connection, shim: int) -> Iterator[bytes]:
     for segment in of_shim(connection, shim):
         for line in segment.lines():
-            event = _peek(line)
-            yield event.ts, _whole(connection, shim, event, line)
+            yield _whole(connection, shim, _peek(line), line)
 
 
 def _whole(connection: apsw.Connection, shim: int, event: _Peek, line: bytes) -> bytes:

@@ -1,0 +1,114 @@
+"""A run as a directory that CI systems show and keep. Files appear whole or not at all.
+
+`chain.json` comes last: an artifact without it was not finished.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from subluminal.errors import SubluminalError
+from subluminal.export.chain import CHAIN, ChainRecord
+from subluminal.export.junit import as_junit
+from subluminal.export.markdown import as_markdown
+from subluminal.export.sarif import as_sarif
+from subluminal.export.summary import Summary
+
+EVENTS = "events.jsonl"
+SUMMARY = "summary.json"
+JUNIT = "junit.xml"
+SARIF = "results.sarif"
+MARKDOWN = "summary.md"
+POLICIES = "policies"
+FILES = (EVENTS, SUMMARY, JUNIT, SARIF, MARKDOWN, CHAIN)
+
+_SNAPSHOT = re.compile(r"[0-9a-f]{64}\.json")
+
+Shown = Callable[[str], str]
+"""Makes control characters visible."""
+
+
+def make_artifact(directory: str, lines: Iterable[bytes], shown: Shown) -> Summary:
+    """Writes every file, from a run's events in the order of `ordering`. Raises SubluminalError."""
+    summary, chain = Summary(), ChainRecord()
+    try:
+        written = {EVENTS: _write_events(directory, lines, summary, chain)}
+        for name, data in _reports(summary, shown).items():
+            written[name] = _write(directory, name, data)
+        _write(directory, CHAIN, as_json(chain.chain(written)))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(f"cannot write the artifact `{directory}`: {reason}") from None
+    return summary
+
+
+def clear_artifact(directory: str) -> None:
+    """Removes an earlier run's files: none of its verdicts may be taken for the next run's."""
+    policies = os.path.join(directory, POLICIES)
+    names = [name for name in _listed(policies) if _SNAPSHOT.fullmatch(name)]
+    paths = [os.path.join(policies, name) for name in names]
+    for path in [*(os.path.join(directory, name) for name in FILES), *paths]:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+
+
+def markdown(found: dict[str, Any], shown: Shown) -> bytes:
+    """`summary.md`."""
+    return "".join(f"{shown(line)}\n" for line in as_markdown(found)).encode()
+
+
+def as_json(value: Any) -> bytes:
+    """JSON that people read too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _reports(summary: Summary, shown: Shown) -> dict[str, bytes]:
+    found = summary.as_dict()
+    snapshots = {
+        f"{POLICIES}/{policy.policy_hash}.json": policy.snapshot.to_json() + b"\n"
+        for policy in summary.policies.all()
+        if policy.snapshot is not None
+    }
+    return snapshots | {
+        SUMMARY: as_json(found),
+        JUNIT: as_junit(summary),
+        SARIF: as_json(as_sarif(summary)),
+        MARKDOWN: markdown(found, shown),
+    }
+
+
+def _write_events(
+    directory: str, lines: Iterable[bytes], summary: Summary, chain: ChainRecord
+) -> str:
+    path = os.path.join(directory, EVENTS)
+    digest = hashlib.sha256()
+    with open(f"{path}.part", "wb") as file:
+        for line in lines:
+            summary.add(line)
+            chain.add(line)
+            digest.update(line + b"\n")
+            file.write(line + b"\n")
+    os.replace(f"{path}.part", path)
+    return digest.hexdigest()
+
+
+def _write(directory: str, name: str, data: bytes) -> str:
+    path = os.path.join(directory, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.part", "wb") as file:
+        file.write(data)
+    os.replace(f"{path}.part", path)
+    return hashlib.sha256(data).hexdigest()
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []

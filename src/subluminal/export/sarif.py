@@ -1,0 +1,166 @@
+"""`results.sarif`: SARIF 2.1.0. Rules are the policy's rules, results are the violations."""
+
+import hashlib
+from typing import Any
+
+from subluminal import __version__
+from subluminal.contracts.vocabulary import RunStatus, Severity
+from subluminal.export.locations import NOWHERE, Located, locate
+from subluminal.export.rules import RuleRow
+from subluminal.export.summary import Summary
+from subluminal.export.violations import Kind, Violation
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.CRITICAL: "error", Severity.WARN: "warning", Severity.INFO: "note"}
+_ROOT = "%SRCROOT%"
+_BRACKETS = str.maketrans({"[": "\\[", "]": "\\]", "\\": "\\\\"})
+
+
+def as_sarif(summary: Summary) -> dict[str, Any]:
+    """The whole file, as plain data."""
+    found = summary.as_dict()
+    root = (found.get("workload") or {}).get("repo_path")
+    located = {each.policy_hash: locate(each, root) for each in summary.policies.all()}
+    catalogue = _Catalogue(summary, located)
+    results = [catalogue.result(each) for each in summary.violations]
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "Subluminal",
+                        "semanticVersion": __version__,
+                        "rules": catalogue.rules,
+                    }
+                },
+                "automationDetails": {"id": f"subluminal/{found.get('agent_id')}/"},
+                "invocations": [_invocation(found)],
+                "columnKind": "unicodeCodePoints",
+                "results": results,
+                "properties": {
+                    "run_id": found.get("run_id"),
+                    "violations_total": found["violations_total"],
+                },
+            }
+        ],
+    }
+
+
+def _invocation(found: dict[str, Any]) -> dict[str, Any]:
+    times = {"startTimeUtc": found["started_at"], "endTimeUtc": found["ended_at"]}
+    return {
+        "executionSuccessful": found["status"] == RunStatus.SUCCEEDED,
+        **{name: at for name, at in times.items() if at},
+        "properties": {"status": found["status"], "verdict": found["verdict"]},
+    }
+
+
+def plain(text: str) -> str:
+    """Text from outside: brackets would be read as links."""
+    return text.translate(_BRACKETS)
+
+
+class _Catalogue:
+    """The rules of a report, and where each stands."""
+
+    def __init__(self, summary: Summary, located: dict[str, Located]) -> None:
+        self.rules: list[dict[str, Any]] = []
+        self._located = located
+        self._policies = summary.policies
+        self._index: dict[tuple[str, str], int] = {}
+        for row in summary.rules():
+            self._add((row.policy_hash, row.rule_id), _descriptor(row))
+
+    def result(self, violation: Violation) -> dict[str, Any]:
+        """One violation."""
+        index = self._index_of(violation)
+        tool = f"{violation.server_name}/{violation.tool_name}"
+        told = f"{_TOLD[violation.kind].format(violation.action)} {tool}: {violation.summary}"
+        return {
+            "ruleId": self.rules[index]["id"],
+            "ruleIndex": index,
+            "level": _level(violation.severity),
+            "message": {"text": plain(told)},
+            "locations": [self._location(violation)],
+            "partialFingerprints": {"subluminalCall/v1": _fingerprint(violation)},
+            "properties": {
+                "kind": violation.kind,
+                "fails": violation.fails,
+                "action": violation.action,
+                "reason_code": violation.reason_code,
+                "server_name": violation.server_name,
+                "tool_name": violation.tool_name,
+                "seq": violation.seq,
+                "call_id": violation.call_id,
+                "policy_hash": violation.policy_hash,
+            },
+        }
+
+    def _index_of(self, violation: Violation) -> int:
+        """A refusal that no rule made is a rule of its own, named by its reason."""
+        if violation.rule_id is None:
+            key = ("", violation.reason_code)
+            if key not in self._index:
+                self._add(key, {"id": violation.reason_code})
+            return self._index[key]
+        owner = self._policies.owner(violation.policy_hash, violation.rule_id)
+        return self._index[owner, violation.rule_id]
+
+    def _add(self, key: tuple[str, str], rule: dict[str, Any]) -> None:
+        taken = {each["id"] for each in self.rules}
+        if rule["id"] in taken:
+            # Two layers may use the same name.
+            rule = {**rule, "id": f"{key[0][:12]}/{rule['id']}"}
+        self._index[key] = len(self.rules)
+        self.rules.append(rule)
+
+    def _location(self, violation: Violation) -> dict[str, Any]:
+        owner = self._policies.owner(violation.policy_hash, violation.rule_id or "")
+        located = self._located.get(owner, NOWHERE)
+        place: dict[str, Any] = {"uri": located.uri}
+        if located.in_repository:
+            place["uriBaseId"] = _ROOT
+        region = {"startLine": located.line(violation.rule_id)}
+        return {"physicalLocation": {"artifactLocation": place, "region": region}}
+
+
+_TOLD = {
+    Kind.REFUSED: "{}",
+    Kind.THROTTLED: "{}",
+    Kind.OBSERVED: "would be {}",
+    Kind.FLAGGED: "flagged {}",
+    Kind.UNGOVERNED: "no policy applied, {}",
+}
+
+
+def _descriptor(row: RuleRow) -> dict[str, Any]:
+    told = row.message or f"{row.kind or 'rule'} {row.rule_id}"
+    return {
+        "id": row.rule_id,
+        "shortDescription": {"text": plain(told)},
+        "defaultConfiguration": {"level": _level(row.severity)},
+        "properties": {
+            "kind": row.kind,
+            "policy_id": row.policy_id,
+            "policy_hash": row.policy_hash,
+            "severity": row.severity,
+        },
+    }
+
+
+def _level(severity: str) -> str:
+    return _LEVELS[Severity(severity)] if severity in list(Severity) else "warning"
+
+
+def _fingerprint(violation: Violation) -> str:
+    """The same for the same call against the same rule, in whichever run."""
+    parts = [
+        violation.policy_id,
+        violation.rule_id or violation.reason_code,
+        violation.server_name,
+        violation.tool_name,
+        violation.args_hash,
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,152 @@
+"""What a run may not do without being told of it: one record for every call that broke a rule.
+
+Whether a violation fails the run depends on what `sub run` was asked for; that is recorded in
+run_start, so the same events give the same answer wherever they are read.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, ReasonCode, Severity
+
+NO_POLICY = "none"
+"""policy_id of a call that no policy was asked about (D17)"""
+
+_NOBODY_SPOKE = (ReasonCode.DEFAULT_ALLOW, ReasonCode.POLICY_NOT_APPLICABLE)
+"""Calls that pass because no rule says anything have no severity of their own."""
+
+
+class Strict(StrEnum):
+    """What `sub run --strict` fails on."""
+
+    REFUSED = "refused"
+    """BLOCK, REJECT_WITH_HINT and TERMINATE_RUN"""
+    THROTTLE = "throttle"
+    """and THROTTLE"""
+
+
+class Kind(StrEnum):
+    """In which way a call was a violation."""
+
+    REFUSED = "refused"
+    THROTTLED = "throttled"
+    OBSERVED = "observed"
+    """it passed, because the policy only observes"""
+    FLAGGED = "flagged"
+    """it passed by a rule as serious as the run was not to meet"""
+    UNGOVERNED = "ungoverned"
+    """it passed, because no policy applied to it"""
+
+
+class Demands(NamedTuple):
+    """What a run is held to."""
+
+    strict: Strict | None = None
+    fail_on: Severity | None = None
+
+    @classmethod
+    def recorded(cls, meta: Mapping[str, Any]) -> "Demands":
+        """Those that a run_start carries."""
+        strict, fail_on = meta.get("strict"), meta.get("fail_on")
+        return cls(
+            Strict(strict) if strict in list(Strict) else None,
+            Severity(fail_on) if fail_on in list(Severity) else None,
+        )
+
+    def meta(self) -> dict[str, str]:
+        """What run_start carries of them."""
+        named = {"strict": self.strict, "fail_on": self.fail_on}
+        return {name: value.value for name, value in named.items() if value is not None}
+
+    def reaches(self, severity: str) -> bool:
+        """Whether a decision of this severity fails the run."""
+        return self.fail_on is not None and _rank(severity) >= SEVERITY_RANK[self.fail_on]
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    """One call that broke a rule."""
+
+    kind: Kind
+    fails: bool
+    """whether the run fails because of it"""
+    seq: int
+    """the call's number within the run; 0 where its start is not on record"""
+    call_id: str
+    ts: str
+    server_name: str
+    tool_name: str
+    args_hash: str
+    action: str
+    """what was done, or would have been"""
+    rule_id: str | None
+    severity: str
+    reason_code: str
+    summary: str
+    policy_id: str
+    policy_hash: str
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether reports show it in red: it fails the run, or it was refused in any case."""
+        return self.fails or self.kind is Kind.REFUSED
+
+
+def violation_in(event: Mapping[str, Any], seq: int, demands: Demands) -> Violation | None:
+    """The violation that a tool_call_decision event tells of; None where all was well."""
+    call, decision = event["call"], event["decision"]
+    policy = decision["policy"]
+    made = decision.get("would_be") or decision
+    explain = decision["explain"]
+    kind = _kind(decision, demands)
+    if kind is None:
+        return None
+    severity = max(decision["severity"], made["severity"], key=_rank)
+    return Violation(
+        kind=kind,
+        fails=_fails(kind, severity, demands),
+        seq=seq,
+        call_id=call["call_id"],
+        ts=event["ts"],
+        server_name=call["server_name"],
+        tool_name=call["tool_name"],
+        args_hash=call["args_hash"],
+        action=made["action"],
+        rule_id=made["rule_id"],
+        severity=severity,
+        reason_code=made.get("reason_code") or explain["reason_code"],
+        summary=explain["summary"],
+        policy_id=policy["policy_id"],
+        policy_hash=policy["policy_hash"],
+    )
+
+
+def _kind(decision: Mapping[str, Any], demands: Demands) -> Kind | None:
+    action = decision["action"]
+    if action == Action.THROTTLE:
+        return Kind.THROTTLED
+    if action != Action.ALLOW:
+        return Kind.REFUSED
+    if "would_be" in decision and decision["would_be"]["action"] != Action.ALLOW:
+        return Kind.OBSERVED
+    reason_code = decision["explain"]["reason_code"]
+    if reason_code not in _NOBODY_SPOKE and demands.reaches(decision["severity"]):
+        return Kind.FLAGGED
+    is_asked = decision["policy"]["policy_id"] != NO_POLICY
+    if is_asked and reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
+        return None
+    return Kind.UNGOVERNED if demands.strict else None
+
+
+def _fails(kind: Kind, severity: str, demands: Demands) -> bool:
+    if kind is Kind.UNGOVERNED or demands.reaches(severity):
+        return True
+    if kind is Kind.THROTTLED:
+        return demands.strict is Strict.THROTTLE
+    return kind is Kind.REFUSED and demands.strict is not None
+
+
+def _rank(severity: str) -> int:
+    return SEVERITY_RANK[Severity(severity)] if severity in list(Severity) else 0

@@ -1,0 +1,70 @@
+"""Events in an artifact: by call, each shim's in its own order, whenever they were written."""
+
+import itertools
+import json
+
+from tests.export.shims import Shim
+
+from subluminal.export.ordering import ordered
+
+
+def brief(line):
+    event = json.loads(line)
+    seq = event.get("call", {}).get("seq", "")
+    return f"{event['source']['shim_id']}:{event['type']}{seq}"
+
+
+def run():
+    runner, a, b = Shim("runner", server=""), Shim("x-a", "alpha"), Shim("a-b", "beta")
+    runner.start_run()
+    a.health("spawned")
+    b.health("spawned")
+    b.call(1)
+    a.call(2)
+    b.call(3)
+    a.health("exited")
+    runner.emit("shim_health", health={"state": "killed", "pid": 1})
+    runner.end_run()
+    return [runner, a, b]
+
+
+def test_calls_are_in_their_order_across_shims():
+    names = [brief(line) for line in ordered(run())]
+    assert names == [
+        "runner:run_start",
+        "x-a:shim_health",
+        "a-b:shim_health",
+        "a-b:tool_call_start1",
+        "a-b:tool_call_decision",
+        "a-b:tool_call_end",
+        "x-a:tool_call_start2",
+        "x-a:tool_call_decision",
+        "x-a:tool_call_end",
+        "x-a:shim_health",
+        "a-b:tool_call_start3",
+        "a-b:tool_call_decision",
+        "a-b:tool_call_end",
+        "runner:shim_health",
+        "runner:run_end",
+    ]
+
+
+def test_the_order_in_which_shims_are_found_does_not_matter():
+    roads = run()
+    orders = {tuple(ordered(order)) for order in itertools.permutations(roads)}
+    assert len(orders) == 1
+
+
+def test_each_shims_own_order_is_kept():
+    lines = list(ordered(run()))
+    for road in run():
+        assert [
+            line for line in lines if road.shim_id == json.loads(line)["source"]["shim_id"]
+        ] == (road.lines)
+
+
+def test_what_is_no_event_is_left_out():
+    def road():
+        return iter([b"torn {", b"{}", b'{"type":"run_start"}', b"[]"])
+
+    assert list(ordered([road])) == []
