@@ -62,6 +62,12 @@ class Previewer:
             return Preview(True, b',"hash":"%b"%b' % (_DIGEST_OF_TRUNCATED, text_json), text_json)
         if self._off:
             return Preview(False, b"")
+        if len(text) <= self._max_bytes and text.isascii():
+            _, names = self._redactor.redact_bytes(text)
+            if not names:  # as nearly all are: nothing to decode, to mask or to cut
+                text_hash = text_hash or sha256(text).hexdigest().encode()
+                text_json = b',"%b":%b' % (member, encode_json(text.decode("ascii")))
+                return Preview(False, b',"hash":"%b"%b' % (text_hash, text_json), text_json)
         # No more than the redactor looks at; half a character at the cut does not matter.
         bound = self._max_bytes + self._redactor.hold_back_bytes
         readable = text[:bound].decode("utf-8", "replace")
