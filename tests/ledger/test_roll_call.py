@@ -1,4 +1,4 @@
-"""Runs whose processes were killed, guard and all, are closed by ledgerd itself."""
+"""What ledgerd looks after by itself: runs whose processes were killed, and what is long over."""
 
 import os
 import signal
@@ -83,3 +83,13 @@ def test_a_home_that_cannot_be_written_is_tried_again(
         roll_call.look()
     roll_call.look()
     assert household.status("run") == "FAILED"
+
+
+def test_a_running_ledgerd_clears_away_what_is_long_over(home: Home, ledgerd: Start) -> None:
+    old = Path(home.places.state) / "pins" / "over"
+    old.parent.mkdir(parents=True)
+    old.write_text("x")
+    os.utime(old, (0, 0))
+    daemon = ledgerd().ready()
+    wait_until(lambda: not old.exists(), "the pin of a run that is over")
+    assert daemon.stop() == 0

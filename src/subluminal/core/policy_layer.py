@@ -41,8 +41,13 @@ class SnapshotCache:
     def get(self, content_hash: str) -> Snapshot | None:
         """Returns a snapshot; None if there is none, or this home did not write it."""
         try:
-            text = read_sealed(self._path(content_hash), seal_key(self._state_dir), _PURPOSE)
-            return Snapshot.from_json(text) if text is not None else None
+            path = self._path(content_hash)
+            text = read_sealed(path, seal_key(self._state_dir), _PURPOSE)
+            if text is None:
+                return None
+            if os.access(path, os.W_OK):
+                os.utime(path)  # what is used is not old (core.tidying)
+            return Snapshot.from_json(text)
         except (OSError, SubluminalError):
             return None  # a cache that cannot be used is only slower
 

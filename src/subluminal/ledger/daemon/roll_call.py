@@ -1,14 +1,18 @@
 """Closes the runs of processes that were killed with their guards: nobody else may ever look (D4).
 
-What it writes goes to the journals of the dead, and comes into the ledger as all else does.
+What it writes goes to the journals of the dead, and comes into the ledger as all else does. Once an
+hour it also clears away what is left of runs that are long over.
 """
 
 import threading
+import time
 
 from subluminal.config.places import Places
 from subluminal.core.abandoned import close_one, missing
+from subluminal.core.tidying import tidy
 
 LOOK_S = 2.0
+TIDY_S = 3_600.0
 
 
 class RollCall(threading.Thread):
@@ -24,8 +28,12 @@ class RollCall(threading.Thread):
         self._stopping = threading.Event()
 
     def run(self) -> None:
+        tidy_at = time.monotonic()
         while not self._stopping.is_set():
             self.look()
+            if time.monotonic() >= tidy_at:
+                tidy_at += TIDY_S
+                self.tidy()
             self._stopping.wait(LOOK_S)
 
     def stop(self) -> None:
@@ -42,3 +50,10 @@ class RollCall(threading.Thread):
             # A home that cannot be written now: the next look may find it otherwise.
             return
         self._missed = gone
+
+    def tidy(self) -> None:
+        """Removes old state; what cannot be removed now is still there in an hour."""
+        try:
+            tidy(self._places)
+        except OSError:
+            return

@@ -1,0 +1,51 @@
+"""Removes what nobody will come back to: the state of old runs, what was kept for them, old caches.
+
+Done by ledgerd now and then. Records are not its business: the ledger has its own retention.
+"""
+
+import os
+import shutil
+import time
+
+from subluminal.config.places import Places
+from subluminal.state.pruning import prune
+from subluminal.state.storage import runs_dir
+
+KEEP_MS = 30 * 86_400_000
+"""Longer than any grant lives, and than anyone leaves an agent alone."""
+
+_OF_RUNS = ("pins", "approvals")
+"""Directories below the state with an entry for each run, named as its state is."""
+
+
+def tidy(places: Places, keep_ms: int = KEEP_MS) -> None:
+    """Removes what was not used for this long."""
+    prune(places.state, keep_ms)
+    living = frozenset(_names(runs_dir(places.state)))
+    for kind in _OF_RUNS:
+        directory = os.path.join(places.state, kind)
+        for name in _names(directory):
+            if name not in living:
+                _remove_if_old(os.path.join(directory, name), keep_ms)
+    policies = os.path.join(places.cache, "policies")
+    for name in _names(policies):
+        _remove_if_old(os.path.join(policies, name), keep_ms)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def _remove_if_old(path: str, keep_ms: int) -> None:
+    try:
+        if time.time() * 1000 - os.lstat(path).st_mtime_ns / 1_000_000 <= keep_ms:
+            return
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        return  # another one was quicker
