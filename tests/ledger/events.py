@@ -7,9 +7,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import rfc3339
 from subluminal.contracts.codec import encode_event
-from subluminal.contracts.decision import PolicyRef
+from subluminal.contracts.decision import Hint, PolicyRef
 from subluminal.contracts.events import (
     Event,
+    HintedCall,
+    HintIssued,
     ListedTool,
     PolicyLoad,
     PolicyLoaded,
@@ -23,7 +25,7 @@ from subluminal.contracts.events import (
 )
 from subluminal.contracts.identity import Source
 from subluminal.contracts.templates import EventTemplates, encode_json, names_json
-from subluminal.contracts.vocabulary import Client, Env, Layer, Mode, RunStatus
+from subluminal.contracts.vocabulary import Client, Env, HintKind, Layer, Mode, RunStatus
 from subluminal.journal import Journal
 
 START_MS = 1_790_000_000_000
@@ -74,19 +76,34 @@ class Producer:
         self.finish(call_id)
         return call_id
 
-    def begin(self, number: int | None = None, decision: bytes | None = None) -> str:
+    def begin(
+        self,
+        number: int | None = None,
+        decision: bytes | None = None,
+        *,
+        text: str | None = None,
+        seq: int | None = None,
+    ) -> str:
+        """A call's start and decision; `number` chooses the tool, and the arguments without text."""
+        call_id = self.start(number, text=text, seq=seq)
+        self.decide(decision or _decision(self.calls if number is None else number))
+        return call_id
+
+    def start(
+        self, number: int | None = None, *, text: str | None = None, seq: int | None = None
+    ) -> str:
+        """A call that is not decided yet; the caller flushes."""
         self.calls += 1
         number = self.calls if number is None else number
         self.clock_ms += 7
         call_id = f"{self.shim_id}-{self.calls:08}"
-        text = f'{{"path":"/src/file{number}.py","limit":{number}}}'
+        text = text or f'{{"path":"/src/file{number}.py","limit":{number}}}'
         journal, names = self.journal, names_json(*TOOLS[number % 4])
         args_hash = sha256(text.encode()).hexdigest().encode()
         self._call = (call_id, names, args_hash)
-        ts = rfc3339(self.clock_ms).encode()
         journal.add(
             self.templates.tool_call_start(
-                ts,
+                rfc3339(self.clock_ms).encode(),
                 journal.n,
                 journal.prev,
                 call_id=call_id.encode(),
@@ -94,25 +111,29 @@ class Producer:
                 args_hash=args_hash,
                 transport=b"mcp_stdio",
                 bytes_in=len(text) + 80,
-                seq=self.calls,
+                seq=seq or self.calls,
                 extra_json=b"",
                 truncated=False,
                 preview_json=preview("args_preview", text),
             )
         )
-        journal.add(
+        return call_id
+
+    def decide(self, decision: bytes) -> None:
+        """Decides the last call, perhaps once more."""
+        call_id, names, args_hash = self._call
+        self.journal.add(
             self.templates.tool_call_decision(
-                ts,
-                journal.n,
-                journal.prev,
+                rfc3339(self.clock_ms).encode(),
+                self.journal.n,
+                self.journal.prev,
                 call_id=call_id.encode(),
                 names_json=names,
                 args_hash=args_hash,
-                decision_json=decision or _decision(number),
+                decision_json=decision,
             )
         )
-        journal.flush()
-        return call_id
+        self.journal.flush()
 
     def finish(self, call_id: str, status: str = "OK") -> None:
         journal = self.journal
@@ -163,6 +184,15 @@ class Producer:
         text: Raw | UnsetType = UNSET if snapshot is None else Raw(snapshot)
         at = rfc3339(self.clock_ms)
         self._write(PolicyLoaded(policy=policy, load=load, snapshot=text, **self._envelope(at)))
+
+    def issue_hint(self, call_id: str, hint_id: str) -> None:
+        """Says that a call was given a hint without arguments."""
+        hint = Hint(
+            hint_text="less", suggested_args=None, retry_advice=None, hint_kind=HintKind.ARG_FIX
+        )
+        at = rfc3339(self.clock_ms)
+        call = HintedCall(call_id=call_id)
+        self._write(HintIssued(call=call, hint=hint, hint_id=hint_id, **self._envelope(at)))
 
     def list_tools(self, **definitions: str | None) -> None:
         """Says which tools the server `git` has; a definition's hash is that of its text."""

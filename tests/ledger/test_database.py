@@ -111,6 +111,7 @@ def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
 
 def test_every_migration_runs_from_the_one_before(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
+    database.add_functions(connection)
     for number, sql in database.migrations():
         connection.execute(sql)
         connection.pragma("user_version", number)

@@ -6,11 +6,13 @@ in one process drop each other's locks.
 
 import os
 from importlib import resources
+from typing import Any
 
 import apsw
 
 from subluminal.config.places import make_private_dir
 from subluminal.errors import SubluminalError
+from subluminal.ledger.hint_outcomes import judge
 
 _WRITER_CACHE_KIB = 65_536
 _READER_CACHE_KIB = 8_192
@@ -39,6 +41,7 @@ def open_writer(path: str) -> apsw.Connection:
         connection.pragma("cache_size", -_WRITER_CACHE_KIB)
         connection.pragma("wal_autocheckpoint", 4_000)
         connection.pragma("journal_size_limit", 67_108_864)
+        add_functions(connection)
         migrate(connection, path)
     except apsw.Error as error:
         raise unavailable(path, error) from error
@@ -77,6 +80,11 @@ def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
     return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
 
 
+def add_functions(connection: apsw.Connection) -> None:
+    """Adds what our SQL needs beyond SQLite's own functions."""
+    connection.create_scalar_function("hint_outcome", _judge, 6, deterministic=True)
+
+
 def migrations() -> list[tuple[int, str]]:
     """Every migration in order: its number, and its SQL."""
     found = []
@@ -109,6 +117,10 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
             f"ledger `{path}` has schema {version}, which is older than {known}",
             hint="start `sub ledgerd` once: it migrates the ledger",
         )
+
+
+def _judge(*values: Any) -> str:
+    return judge(*values)
 
 
 def _create_private(path: str) -> None:

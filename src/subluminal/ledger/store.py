@@ -11,6 +11,7 @@ from subluminal.ledger import policy_rows, rollups, run_rows, tool_rows
 from subluminal.ledger.batch import Batch
 from subluminal.ledger.database import unavailable
 from subluminal.ledger.deriving import merged_flags
+from subluminal.ledger.hint_links import HintLinks
 from subluminal.ledger.intake import Intake
 from subluminal.ledger.packing import RAW
 from subluminal.ledger.rows import (
@@ -64,6 +65,7 @@ class Store:
         self.connection = connection
         self.path = path
         self.intake = Intake(connection)
+        self._hint_links = HintLinks(connection)
         self.events_total = read_counter(connection, EVENTS_TOTAL)
 
     def commit(self) -> list[tuple[int, Segment]]:
@@ -85,6 +87,7 @@ class Store:
         """Drops the current batch, and reads from the ledger again what it holds."""
         try:
             self.intake = Intake(self.connection)
+            self._hint_links = HintLinks(self.connection)
             self.events_total = read_counter(self.connection, EVENTS_TOTAL)
         except apsw.Error as error:
             raise unavailable(self.path, error) from error
@@ -136,6 +139,7 @@ class Store:
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
         run_rows.write(self.connection, batch)
         policy_rows.write(self.connection, batch)
+        self._hint_links.write(batch)
         tool_rows.write(self.connection, batch)
         rollups.write(self.connection, batch)
         executemany(

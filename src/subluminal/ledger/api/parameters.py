@@ -11,8 +11,10 @@ from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
 from subluminal.ledger.filtering import Filter, parse_filter
+from subluminal.ledger.hint_outcomes import Outcome
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
+from subluminal.ledger.query.hints import By
 from subluminal.ledger.query.runs import RunFilter
 from subluminal.ledger.timestamps import to_ms
 
@@ -113,11 +115,23 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
     """A page of hints."""
 
     run: str | None = None
+    outcome: Outcome | None = None
     where: str | None = None
     """the filter language, about the calls that got the hints"""
 
     def terms(self) -> Filter:
         return _terms(self.where, CALL_FIELDS)
+
+
+class RecoveryParameters(Struct, frozen=True, kw_only=True):
+    """How often hints helped: of which time, counted by what."""
+
+    by: By = By.RULE
+    since: str | None = None
+    until: str | None = None
+
+    def span(self) -> tuple[int | None, int | None]:
+        return _time(self.since), _time(self.until)
 
 
 class HistogramParameters(CallParameters, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from subluminal.ledger.api.parameters import (
     HintPageParameters,
     HistogramParameters,
     NoParameters,
+    RecoveryParameters,
     RunPageParameters,
     read_parameters,
 )
@@ -54,7 +55,12 @@ async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
 
 
 async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(hints.find_hints, given.run, given.paging(), given.terms())
+    wanted = (given.run, given.paging(), given.terms(), given.outcome)
+    return await readers.run(hints.find_hints, *wanted)
+
+
+async def _recovery(readers: Readers, given: RecoveryParameters, _: dict[str, str]) -> Any:
+    return await readers.run(hints.count_recovery, given.by, *given.span())
 
 
 async def _facets(readers: Readers, given: CallParameters, _: dict[str, str]) -> Any:
@@ -90,6 +96,13 @@ RESOURCES = (
     ),
     Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
     Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
+    Resource(
+        "/v1/recovery",
+        "how often hints helped",
+        RecoveryParameters,
+        list[records.RecoveryRecord],
+        _recovery,
+    ),
     Resource("/v1/facets", "counts beside a list", CallParameters, facets.Facets, _facets),
     Resource(
         "/v1/histogram", "counts over time", HistogramParameters, facets.Histogram, _histogram

@@ -16,6 +16,7 @@ from subluminal.ledger.proof.chains import (
 )
 from subluminal.ledger.proof.checkpoints import check_checkpoints
 from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.proof.hints import check_outcomes
 from subluminal.ledger.proof.policies import PolicyProof
 from subluminal.ledger.proof.runs import RunProof
 from subluminal.ledger.proof.tools import ToolProof
@@ -72,6 +73,7 @@ def _verify(
         for each in shared:
             each.compare(connection, report)
         _check_counts(connection, hints, report)
+    check_outcomes(connection, run_id, report)
     _fill(connection, report)
 
 

@@ -1,38 +1,49 @@
 """Finds hints, and tells what came of them."""
 
+from enum import StrEnum
 from typing import Any
 
 import apsw
 import msgspec
 
 from subluminal.clock import rfc3339
-from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filtering import Filter
+from subluminal.ledger.hint_outcomes import Outcome
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
-from subluminal.ledger.query.records import HintPage, HintRecord
+from subluminal.ledger.query.records import HintPage, HintRecord, RecoveryRecord
 from subluminal.ledger.query.terms import term_conditions
 
-# The next call of the same tool in the same run shows whether the agent took the hint.
 _ROWS = (
     "SELECT h.id, h.hint_id, h.call_id, h.run_id, h.rule_id, h.hint_kind, h.hint_text, "
-    "h.suggested_args_json, h.retry_advice, h.created_at, "
-    "(SELECT n.decision FROM tool_calls n INDEXED BY calls_by_run WHERE n.run_id = h.run_id "
-    "AND n.created_at >= c.created_at AND n.id > h.id AND n.server_name = c.server_name "
-    "AND n.tool_name = c.tool_name ORDER BY n.created_at LIMIT 1), r.ended_at "
-    "FROM hints h JOIN tool_calls c USING (id) LEFT JOIN runs r ON r.run_id = h.run_id "
+    "h.suggested_args_json, h.retry_advice, h.created_at, h.outcome, c.server_name, c.tool_name, "
+    "c.args_hash, (SELECT n.call_id FROM tool_calls n WHERE n.id = h.next_id) "
+    "FROM hints h JOIN tool_calls c ON c.id = h.id "
 )
 
 
+class By(StrEnum):
+    """What recovery is counted by."""
+
+    RULE = "rule"
+    CLIENT = "client"
+    BOTH = "both"
+
+
 def find_hints(
-    connection: apsw.Connection, run: str | None, paging: Paging, said: Filter = ()
+    connection: apsw.Connection,
+    run: str | None,
+    paging: Paging,
+    said: Filter = (),
+    outcome: Outcome | None = None,
 ) -> HintPage:
     """One page of hints, in the order of ingest; a filter is about the calls that got them."""
     checked(paging)
     terms: list[str] = []
     values: list[object] = []
-    if run is not None:
-        terms.append("h.run_id = ?")
-        values.append(run)
+    for column, value in (("run_id", run), ("outcome", outcome)):
+        if value is not None:
+            terms.append(f"h.{column} = ?")
+            values.append(value)
     if paging.cursor is not None:
         terms.append("h.id < ?" if paging.newest_first else "h.id > ?")
         values += numbers_of(paging.cursor, 1)
@@ -53,14 +64,53 @@ def hint_of_call(connection: apsw.Connection, number: int) -> HintRecord | None:
     return None if row is None else _record(row)
 
 
+def find_hint(connection: apsw.Connection, name: str) -> HintRecord | None:
+    """The hint of this id, or the one that the call of this id was given."""
+    sql = f"{_ROWS} WHERE h.hint_id = ?1 OR h.call_id = ?1 ORDER BY h.id DESC LIMIT 1"
+    row = connection.execute(sql, (name,)).fetchone()
+    return None if row is None else _record(row)
+
+
+def count_recovery(
+    connection: apsw.Connection,
+    by: By = By.RULE,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+) -> list[RecoveryRecord]:
+    """How many hints came to what, per rule, per client or per both; most hints first."""
+    counts: dict[tuple[str | None, str | None], dict[str, int]] = {}
+    for rule_id, client, outcome, hints in connection.execute(*_counting(since_ms, until_ms)):
+        key = (None if by is By.CLIENT else rule_id, None if by is By.RULE else client)
+        of_key = counts.setdefault(key, {})
+        of_key[outcome] = of_key.get(outcome, 0) + hints
+    records = [_recovery(*key, of_key) for key, of_key in counts.items()]
+    return sorted(records, key=lambda one: (-one.issued, one.rule_id or "", one.client or ""))
+
+
+def _counting(since_ms: int | None, until_ms: int | None) -> tuple[str, list[int]]:
+    terms = [("created_at >= ?", since_ms), ("created_at < ?", until_ms)]
+    where = " AND ".join(term for term, value in terms if value is not None)
+    # Per run first: that is the order of an index which holds all there is to count.
+    sql = (
+        "SELECT h.rule_id, r.client, h.outcome, sum(h.hints) FROM ("
+        "SELECT run_id, rule_id, outcome, count(*) AS hints FROM hints "
+        f"{f'WHERE {where} ' if where else ''}GROUP BY 1, 2, 3"
+        ") h LEFT JOIN runs r ON r.run_id = h.run_id GROUP BY 1, 2, 3"
+    )
+    return sql, [value for _, value in terms if value is not None]
+
+
+def _recovery(rule_id: str | None, client: str | None, counts: dict[str, int]) -> RecoveryRecord:
+    return RecoveryRecord(
+        rule_id,
+        client,
+        sum(counts.values()),
+        *(counts.get(outcome, 0) for outcome in Outcome),
+    )
+
+
 def _record(row: tuple[Any, ...]) -> HintRecord:
-    *head, suggested, advice, at, next_decision, ended_at = row
+    *head, suggested, advice, at, outcome, server_name, tool_name, args_hash, next_call_id = row
     suggested_args = None if suggested is None else msgspec.json.decode(suggested)
-    outcome = _outcome(next_decision, ended_at)
-    return HintRecord(*[*head, suggested_args, advice, rfc3339(at), outcome])
-
-
-def _outcome(next_decision: object, ended_at: object) -> str:
-    if next_decision is None:
-        return "pending" if ended_at is None else "gave_up"
-    return "followed" if next_decision == Action.ALLOW else "retried"
+    told = [advice, rfc3339(at), outcome, server_name, tool_name, args_hash, next_call_id]
+    return HintRecord(*[*head, suggested_args, *told])

@@ -103,6 +103,12 @@ class HintRecord(Struct, frozen=True):
     created_at: str
     outcome: str
     """followed, retried, gave_up or pending"""
+    server_name: str
+    tool_name: str
+    args_hash: str
+    """of the call that was refused"""
+    next_call_id: str | None
+    """the next call of that tool in the run, by which the outcome was judged"""
 
 
 class HintPage(Struct, frozen=True):
@@ -110,6 +116,18 @@ class HintPage(Struct, frozen=True):
 
     hints: list[HintRecord]
     next: str | None
+
+
+class RecoveryRecord(Struct, frozen=True):
+    """How often hints helped."""
+
+    rule_id: str | None
+    client: str | None
+    issued: int
+    followed: int
+    retried: int
+    gave_up: int
+    pending: int
 
 
 class ToolRecord(Struct, frozen=True):
