@@ -144,9 +144,15 @@ def test_a_tool_has_the_hash_of_its_definition(sub, home):
     producer.call(4)
     producer.list_tools(push="text", pull="other")
     home.ingest()
-    (tool,) = map(json.loads, sub("query", "tools", "--json").out.splitlines())
+    listed, tool = map(json.loads, sub("query", "tools", "--json").out.splitlines())
+    assert (listed["tool_name"], listed["calls"]) == ("pull", 0)
     assert tool["tool_name"] == "push"
     assert tool["definition_hash"] == hashlib.sha256(b"text").hexdigest()
+    assert tool["changed_at"] is None
+    producer.list_tools(push="new text")
+    home.ingest()
+    (tool,) = map(json.loads, sub("query", "tools", "tool:push", "--json").out.splitlines())
+    assert tool["changed_at"] == tool["listed_at"]
 
 
 def test_more_rows_than_the_ledger_gives_at_once(sub, home):

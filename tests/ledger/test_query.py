@@ -10,7 +10,7 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
 from subluminal.ledger import searching
-from subluminal.ledger.query import calls, facets, hints, policies, runs, stream
+from subluminal.ledger.query import calls, facets, hints, policies, runs, stream, tools
 from subluminal.ledger.query.filters import CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.records import CallRecord
 from subluminal.ledger.rows import BUCKET_MS
@@ -255,9 +255,9 @@ def test_runs_tools_and_policies(full: Home) -> None:
     shown = runs.show_run(reader, "run9")
     assert shown == done.runs[0]
     assert runs.show_run(reader, "absent") is None
-    tools = runs.list_tools(reader)
-    assert sum(tool.calls for tool in tools) == 241
-    assert {tool.server_name for tool in tools} == {"fs", "git"}
+    listed = tools.list_tools(reader)
+    assert sum(tool.calls for tool in listed) == 241
+    assert {tool.server_name for tool in listed} == {"fs", "git"}
     assert [policy.policy_id for policy in policies.list_policies(reader)] == ["p"]
 
 

@@ -9,8 +9,9 @@ import pytest
 from tests.ledger.events import START_MS
 from tests.ledger.home import Home
 
+from subluminal.clock import rfc3339
 from subluminal.ledger import database
-from subluminal.ledger.query import runs
+from subluminal.ledger.query import tools
 
 ROWS = "SELECT tool_name, definition_hash, definition_json, first_seen, last_seen, run_id "
 STORED = ROWS + "FROM tool_definitions ORDER BY first_seen, tool_name"
@@ -79,15 +80,26 @@ def test_verify_finds_every_change(full: Home, sql: str, expected: str) -> None:
 
 
 def test_a_query_tells_the_definition_that_was_given_last(full: Home) -> None:
-    (tool,) = runs.list_tools(full.reader())
-    assert (tool.tool_name, tool.definition_hash) == ("push", digest("two"))
+    def told() -> dict[str, tuple[int, str | None, int, str | None]]:
+        return {
+            tool.tool_name: (tool.calls, tool.definition_hash, tool.definitions, tool.changed_at)
+            for tool in tools.list_tools(full.reader())
+        }
+
+    never_called = {"huge": (0, digest("huge"), 1, None), "pull": (0, digest("same"), 1, None)}
+    then = rfc3339(START_MS + 2)
+    assert told() == {**never_called, "push": (1, digest("two"), 2, then)}
     producer = full.producer("again", "again")
     producer.clock_ms += 10
     producer.list_tools(push="one")
     producer.call(5)
     full.ingest()
-    tools = {tool.tool_name: tool.definition_hash for tool in runs.list_tools(full.reader())}
-    assert tools == {"push": digest("one"), "status": None}
+    # The first one is back: not before the second was last seen.
+    back = {"push": (1, digest("one"), 2, then), "status": (1, None, 0, None)}
+    assert told() == {**never_called, **back}
+    producer.list_tools(push="three")
+    full.ingest()
+    assert told()["push"] == (1, digest("three"), 3, rfc3339(producer.clock_ms))
 
 
 def test_a_ledger_of_the_first_version_is_migrated(tmp_path: Path) -> None:

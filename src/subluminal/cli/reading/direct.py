@@ -13,7 +13,7 @@ from subluminal.journal.reading import JournalFile
 from subluminal.ledger.database import open_reader
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filtering import Filter, parse_filter
-from subluminal.ledger.query import calls, hints, runs, scores
+from subluminal.ledger.query import calls, hints, runs, scores, tools
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import Paging
 from subluminal.ledger.query.runs import RunFilter
@@ -42,7 +42,7 @@ class DirectLedger:
         return Found(_plain(found.hints), found.next)
 
     def tools(self) -> list[Row]:
-        return _plain(runs.list_tools(self._connection))
+        return _plain(tools.list_tools(self._connection))
 
     def call(self, call_id: str) -> Row | None:
         found = calls.show_call(self._connection, call_id)

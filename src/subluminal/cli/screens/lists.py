@@ -130,13 +130,14 @@ def print_hints(screen: Screen, rows: list[Row]) -> None:
 
 
 def print_tools(screen: Screen, rows: list[Row]) -> None:
-    """Every tool, and how often it was called."""
+    """Every tool, how often it was called, and when its definition last changed."""
     columns = [
         Column("SERVER", shrinks_to=12),
         Column("TOOL", shrinks_to=12),
         Column("CALLS", right=True),
         Column("REFUSED", right=True),
         Column("ERRORS", right=True),
+        Column("CHANGED"),
     ]
     screen.table(
         columns,
@@ -147,6 +148,7 @@ def print_tools(screen: Screen, rows: list[Row]) -> None:
                 Cell(row["calls"]),
                 Cell(row["refused"], "yellow" if row["refused"] else ""),
                 Cell(row["errors"], "red" if row["errors"] else ""),
+                screen.time(row["changed_at"]) if row["changed_at"] else Cell(cells.NOTHING),
             ]
             for row in rows
         ],

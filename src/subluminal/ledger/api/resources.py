@@ -19,7 +19,7 @@ from subluminal.ledger.api.parameters import (
     read_parameters,
 )
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.query import calls, facets, hints, policies, records, runs, scores
+from subluminal.ledger.query import calls, facets, hints, policies, records, runs, scores, tools
 
 
 class Resource(NamedTuple):
@@ -72,7 +72,7 @@ async def _histogram(readers: Readers, given: HistogramParameters, _: dict[str, 
 
 
 async def _tools(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
-    return await readers.run(runs.list_tools)
+    return await readers.run(tools.list_tools)
 
 
 async def _policies(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
@@ -107,7 +107,13 @@ RESOURCES = (
     Resource(
         "/v1/histogram", "counts over time", HistogramParameters, facets.Histogram, _histogram
     ),
-    Resource("/v1/tools", "every tool", NoParameters, list[records.ToolRecord], _tools),
+    Resource(
+        "/v1/tools",
+        "every tool that was listed or called",
+        NoParameters,
+        list[records.ToolRecord],
+        _tools,
+    ),
     Resource("/v1/policies", "every policy", NoParameters, list[records.PolicyRecord], _policies),
     Resource(
         "/v1/policies/{policy_hash}",

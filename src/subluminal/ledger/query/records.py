@@ -131,7 +131,7 @@ class RecoveryRecord(Struct, frozen=True):
 
 
 class ToolRecord(Struct, frozen=True):
-    """A tool, and how often it was called."""
+    """A tool that was listed or called, and how often it was called."""
 
     server_name: str
     tool_name: str
@@ -139,7 +139,13 @@ class ToolRecord(Struct, frozen=True):
     refused: int
     errors: int
     definition_hash: str | None
-    """of the definition that its server gave last; None if it was never seen"""
+    """of the definition that its server gave last; None if it was never listed"""
+    definitions: int
+    """how many different ones its server ever gave"""
+    changed_at: str | None
+    """when the last one took the place of another; None if it never did"""
+    listed_at: str | None
+    """when it was last told"""
 
 
 class PolicyRecord(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Finds runs and tools."""
+"""Finds runs."""
 
 from typing import Any
 
@@ -7,10 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.clock import rfc3339
-from subluminal.contracts.vocabulary import Action, Status
 from subluminal.ledger.filtering import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
-from subluminal.ledger.query.records import RunPage, RunRecord, ToolRecord
+from subluminal.ledger.query.records import RunPage, RunRecord
 from subluminal.ledger.query.terms import run_conditions
 
 _RUNS = (
@@ -77,16 +76,3 @@ def _record(row: tuple[Any, ...]) -> RunRecord:
         text = values[index]
         values[index] = msgspec.json.decode(text) if isinstance(text, str) else None
     return RunRecord(*values)
-
-
-def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
-    """Every tool that was ever called."""
-    sql = (
-        "SELECT server_name, tool_name, sum(calls), "
-        f"sum(iif(decision NOT IN ('', '{Action.ALLOW}'), calls, 0)), "
-        f"sum(iif(status NOT IN ('', '{Status.OK}'), calls, 0)), "
-        "(SELECT definition_hash FROM tool_definitions d WHERE d.server_name = t.server_name "
-        "AND d.tool_name = t.tool_name ORDER BY last_seen DESC, first_seen DESC LIMIT 1) "
-        "FROM totals t GROUP BY 1, 2 ORDER BY 1, 2"
-    )
-    return [ToolRecord(*row) for row in connection.execute(sql)]

@@ -1,0 +1,53 @@
+"""Every tool: those that servers listed, and those that were called."""
+
+from typing import NamedTuple
+
+import apsw
+
+from subluminal.clock import rfc3339
+from subluminal.contracts.vocabulary import Action, Status
+from subluminal.ledger.query.records import ToolRecord
+
+_CALLED = (
+    "SELECT server_name, tool_name, sum(calls), "
+    f"sum(iif(decision NOT IN ('', '{Action.ALLOW}'), calls, 0)), "
+    f"sum(iif(status NOT IN ('', '{Status.OK}'), calls, 0)) FROM totals GROUP BY 1, 2"
+)
+_LISTED = (
+    "SELECT server_name, tool_name, definition_hash, first_seen, last_seen FROM tool_definitions "
+    "ORDER BY last_seen, first_seen"
+)
+
+Tool = tuple[str, str]
+
+
+class _Definition(NamedTuple):
+    hash: str
+    first_seen: int
+    last_seen: int
+
+
+def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
+    """Every tool that was ever listed or called, by name."""
+    called: dict[Tool, tuple[int, int, int]] = {}
+    for server_name, tool_name, *counts in connection.execute(_CALLED):
+        called[server_name, tool_name] = (counts[0], counts[1], counts[2])
+    listed: dict[Tool, list[_Definition]] = {}
+    for server_name, tool_name, *definition in connection.execute(_LISTED):
+        listed.setdefault((server_name, tool_name), []).append(_Definition(*definition))
+    return [
+        _record(tool, called.get(tool, (0, 0, 0)), listed.get(tool, []))
+        for tool in sorted(called.keys() | listed.keys())
+    ]
+
+
+def _record(tool: Tool, counts: tuple[int, int, int], definitions: list[_Definition]) -> ToolRecord:
+    if not definitions:
+        return ToolRecord(*tool, *counts, None, 0, None, None)
+    *earlier, current = definitions
+    changed = None
+    if earlier:
+        # One that came back was first seen long before it did.
+        changed = rfc3339(max(current.first_seen, *(each.last_seen for each in earlier)))
+    seen = rfc3339(current.last_seen)
+    return ToolRecord(*tool, *counts, current.hash, len(definitions), changed, seen)
