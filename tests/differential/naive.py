@@ -158,6 +158,8 @@ class Naive:
         answers = [self.ask(layer, bundle, call) for layer, bundle in asked]
         best = max(answers, key=strictness)
         if best["action"] == "ALLOW":
+            if call.granted:  # the layer that a grant satisfied says why
+                best = next((a for a in answers if a["reason_code"] == "APPROVAL_GRANTED"), best)
             for act in call.if_forwarded:
                 act()
         return best | {"would_be": max((a["would_be"] for a in answers), key=strictness)}

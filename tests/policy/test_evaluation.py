@@ -143,6 +143,45 @@ class TestWhatACallLeavesBehind:
 
         assert not found.forwarded
 
+    def test_a_grant_for_one_call_does_not_pass_a_rule_that_asks_nobody(self):
+        granted = frozenset({("user", "deny")})
+        assert not evaluate(alone(rule("deny")), Call("g", "p", {}, "00" * 32, granted)).forwarded
+
+    @pytest.mark.parametrize("asks", [None, "approval"])
+    def test_a_lifted_rule_lets_every_call_pass_and_other_rules_stand(self, asks):
+        """`sub promote --session`: no exemption from dedupe, unlike a grant for one call."""
+        it, counters = alone(rule("deny", require=asks), rule("dedupe")), MemoryCounters()
+        lifted = Call("git", "push", {}, "00" * 32, lifted=frozenset({("user", "deny")}))
+        first = evaluate(it, lifted, counters=counters)
+        counters.write(first.updates)
+
+        assert first.decision.reason_code == ReasonCode.APPROVAL_GRANTED
+        assert first.grants_used == [("user", "deny")]
+        assert not evaluate(it, lifted, counters=counters).forwarded
+
+    def test_the_layer_that_a_grant_satisfied_says_why_a_call_passes(self):
+        it = engine(("managed", bundle()), ("user", bundle(rule("deny", "ask", require="human"))))
+        granted = frozenset({("user", "ask")})
+        found = evaluate(it, Call("git", "push", {}, "00" * 32, granted))
+
+        assert found.decision.reason_code == ReasonCode.APPROVAL_GRANTED
+
+    def test_the_rule_that_refuses_is_told_with_what_it_asks(self):
+        it = alone(rule("allow", "ask", require="ticket", approver_role="sre", expires_ms=5))
+        (asking,) = evaluate(it).refused_by
+
+        assert asking.grant_key == ("user", "ask")
+        assert (asking.requirement, asking.approver_role, asking.grant_ms) == ("ticket", "sre", 5)
+        (denying,) = evaluate(alone(rule("deny"))).refused_by
+        assert denying.requirement is None
+        assert not evaluate(alone(rule("allow"))).refused_by
+
+    def test_a_layer_that_observes_asks_nobody(self):
+        asks = rule("deny", "ask", require="approval")
+        it = engine(("managed", bundle(asks)), ("user", bundle(asks, mode="observe")))
+
+        assert [each.grant_key for each in evaluate(it).refused_by] == [("managed", "ask")]
+
     def test_a_reload_keeps_counters_and_another_rule_never_shares_them(self):
         """D4: keyed by layer, policy, rule and scope."""
         counters = MemoryCounters()

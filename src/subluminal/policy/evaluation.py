@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal.contracts.counters import Counters, Update
-from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
+from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import (
@@ -18,6 +18,7 @@ from subluminal.contracts.vocabulary import (
     Status,
 )
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
+from subluminal.policy.rules.access import AccessEntry
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.tracing import Step, trace
 from subluminal.policy.visit import Call, Visit
@@ -25,6 +26,7 @@ from subluminal.policy.visit import Call, Visit
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 
 _ALLOW = Action.ALLOW
+_GRANTED = ReasonCode.APPROVAL_GRANTED
 
 NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
 """With no layer at all everything is observed and allowed (D17)."""
@@ -39,6 +41,8 @@ class Evaluation(Struct):
     visits: list[Visit]
     would_be: WouldBe | None = None
     risk_classes: frozenset[str] = frozenset()
+    grants: tuple[GrantRef, ...] = ()
+    """the grants that let it pass; whoever looked them up says so"""
 
     @property
     def updates(self) -> list[Update]:
@@ -59,6 +63,11 @@ class Evaluation(Struct):
     def grants_used(self) -> list[tuple[str, str]]:
         """(layer, rule_id) of the grants that let this call pass."""
         return [key for visit in self.visits for key in visit.grants_used]
+
+    @property
+    def refused_by(self) -> list[AccessEntry]:
+        """The access rules that refuse this call: what a grant would have to be for."""
+        return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
 
     def learn(
         self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
@@ -105,9 +114,11 @@ class Engine:
             return self._without_policy()
         if len(programs) == 1:
             return _run(programs[0], call, counters, wall_ms, mono_ms, steps)
-        return _combine(
-            [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
-        )
+        answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
+        if (call.granted or call.lifted) and all(answer.forwarded for answer in answers):
+            # All let it pass: then the layer that a grant satisfied says why.
+            answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
+        return _combine(answers)
 
     def outcome(
         self,
@@ -188,6 +199,8 @@ def _run(
         classes = plan.classes | visit.classes if visit.classes else plan.classes
     decision, would_be = program.enforced(written)
     forwarded = decision.action is _ALLOW
+    if would_be is not None:
+        visit.refused_by = None  # who only observes asks nobody
     return Evaluation(decision, program.ref, forwarded, [visit], would_be, classes)
 
 

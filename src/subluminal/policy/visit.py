@@ -17,7 +17,9 @@ class Call(Struct, frozen=True, gc=False):
     args: dict[str, Any] | None
     args_hash: str
     granted: frozenset[tuple[str, str]] = frozenset()
-    """(layer, rule_id) of the rules that a person has let this call pass (D3)"""
+    """(layer, rule_id) of the asking rules that a person has let this very call pass (D3)"""
+    lifted: frozenset[tuple[str, str]] = frozenset()
+    """(layer, rule_id) of access rules, asking or not, that a person has lifted for the run"""
 
 
 class NotInspected(Exception):
@@ -43,6 +45,8 @@ class Visit(Struct):
     """breaker entries that want to know how the call ends"""
     trips: list[Trip] = []
     grants_used: list[tuple[str, str]] = []
+    refused_by: Any = None
+    """the access entry that refuses the call, where that is enforced: a grant may help"""
 
     def recent_key(self, prefix: bytes) -> bytes:
         """Names what a rule remembers about exactly these arguments."""

@@ -32,7 +32,16 @@ _WANTED = {
 class AccessEntry(Entry):
     """An `allow` or `deny` rule."""
 
-    __slots__ = ("_effect", "_grant_key", "_granted", "_passes", "_refusal", "allows")
+    __slots__ = (
+        "_effect",
+        "_granted",
+        "_passes",
+        "_refusal",
+        "_refuses",
+        "allows",
+        "grant_key",
+        "requirement",
+    )
 
     is_access = True
 
@@ -48,8 +57,12 @@ class AccessEntry(Entry):
         effect = rule["effect"]
         self._effect = effect
         self._passes = passes
-        self._grant_key = (subject.layer, self.rule_id)
+        self.grant_key = (subject.layer, self.rule_id)
+        """what a grant is bound to, besides the call"""
+        self.requirement = None if effect["require"] is None else Requirement(effect["require"])
+        """what the rule asks of a person, if it does"""
         self.allows = effect["action"] == Action.ALLOW
+        self._refuses = not self.allows or self.requirement is not None
         self._refusal = self._decide(effect)
         self._granted = Decision(
             action=Action.ALLOW,
@@ -62,20 +75,40 @@ class AccessEntry(Entry):
     def visit(self, visit: Visit) -> Decision | None:
         """Settles access, once."""
         visit.access_settled = True
-        if self._effect["require"] is not None and self._grant_key in visit.call.granted:
-            visit.grants_used.append(self._grant_key)
-            return self._granted
+        if self._refuses:
+            if self._is_granted(visit):
+                visit.grants_used.append(self.grant_key)
+                return self._granted
+            visit.refused_by = self
         if not self._effect["suggest"] or visit.args is None:
             return self._refusal
         return self._with_suggestion(visit.args, visit.wall_ms)
 
     def needs_grant(self) -> bool:
         """Whether only a person can let a call pass this rule."""
-        return self._effect["require"] is not None
+        return self.requirement is not None
+
+    @property
+    def approver_role(self) -> str | None:
+        """Who should decide, in the author's words."""
+        role: str | None = self._effect["approver_role"]
+        return role
+
+    @property
+    def grant_ms(self) -> int | None:
+        """The longest that a grant may last, if the author says."""
+        longest: int | None = self._effect["expires_ms"]
+        return longest
+
+    def _is_granted(self, visit: Visit) -> bool:
+        call = visit.call
+        if self.requirement is not None and self.grant_key in call.granted:
+            return True
+        return self.grant_key in call.lifted
 
     def _decide(self, effect: dict[str, Any]) -> Decision:
-        if effect["require"] is not None:
-            return self._require(Requirement(effect["require"]), effect)
+        if self.requirement is not None:
+            return self._require(self.requirement, effect)
         action = Action(effect["action"])
         return Decision(
             action=action,
