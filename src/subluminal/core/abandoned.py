@@ -15,6 +15,7 @@ from subluminal.core.attendance import (
     forget_attendance,
     noted_at,
 )
+from subluminal.core.kill_switch import is_run_stopped
 from subluminal.core.run import Run, end_run
 from subluminal.core.runs import journal_dir
 from subluminal.journal import Journal, JournalUnavailable
@@ -109,7 +110,10 @@ def _reopened(places: Places, left: Attendance) -> Run | None:
     except JournalUnavailable:
         state.close()
         return None
-    return Run(left.run_id, left.identity, left.source, state, journal)
+    run = Run(left.run_id, left.identity, left.source, state, journal)
+    agent_id = left.identity.agent_id
+    run.is_stopped = lambda: is_run_stopped(places.state, left.run_id, agent_id)
+    return run
 
 
 def _was_closed(path: str) -> bool:

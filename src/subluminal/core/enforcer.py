@@ -14,6 +14,8 @@ from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
+from subluminal.core.approvals import Try
+from subluminal.core.controls import NO_CONTROLS, Controls, refusal_of
 from subluminal.core.previews import Previewer
 from subluminal.core.records import Records
 from subluminal.core.ruling import Outcome, Ruling
@@ -37,13 +39,18 @@ _TOTALS = {
 class Enforcer:
     """Decides and records the calls of one run. `engine` may be replaced between two calls."""
 
-    def __init__(self, run: Run, engine: Engine, previewer: Previewer) -> None:
+    def __init__(
+        self, run: Run, engine: Engine, previewer: Previewer, controls: Controls = NO_CONTROLS
+    ) -> None:
         self.run = run
         self.engine = engine
         self._previews = previewer
         self._journal = run.journal
         self._state = run.state
         self._records = Records(run, previewer)
+        self.controls = controls
+        self._stops = controls.stops
+        self._approvals = controls.approvals
         self._calls = 0
         self.refusal: Decision | None = None
         """set while a policy that should be in force is not: nothing passes"""
@@ -59,7 +66,9 @@ class Enforcer:
         try:
             with self._state.locked():
                 seq = self._state.take_seq()
-                evaluation = self._decide(asked, wall_ns // 1_000_000, mono_ns // 1_000_000)
+                evaluation = self._decide(
+                    asked, wall_ns // 1_000_000, mono_ns // 1_000_000, args_text
+                )
         except (StateBusy, StateUnusable, CountersFull) as error:
             evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
             if isinstance(error, CountersFull):  # else it would wait for the same lock again
@@ -71,7 +80,10 @@ class Enforcer:
         if not evaluation.forwarded:
             evaluation.decision = self._masked(evaluation.decision)
         wall_ms = wall_ns // 1_000_000
-        return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, args_text)
+        ruling = self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, args_text)
+        if self._approvals is not None and self._approvals.news:
+            self._approvals.tell()
+        return ruling
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error` (D6)."""
@@ -103,11 +115,7 @@ class Enforcer:
         """Counts and records what no rule decided; a run that is over, or locked, stays so."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         seq = 0
-        ended = self._state.terminated()
-        if ended is not None:
-            evaluation = self.engine.refusal(_terminated(ended.code, ended.message))
-        elif self.refusal is not None:
-            evaluation = self.engine.refusal(self.refusal)
+        evaluation = self._over(asked) or evaluation
         try:
             with self._state.locked():
                 seq = self._state.take_seq()
@@ -138,16 +146,27 @@ class Enforcer:
             return False
         return True
 
-    def _decide(self, call: Call, wall_ms: int, mono_ms: int) -> Evaluation:
+    def _decide(
+        self, call: Call, wall_ms: int, mono_ms: int, args_text: bytes | None
+    ) -> Evaluation:
         """Under the run's lock: one decision, its counters, the run's totals."""
+        stops, stop = self._stops, None
+        if stops.words[0] != stops.calm:
+            stop = stops.find(call.server_name, call.tool_name)
         ended = self._state.terminated()
-        if ended is not None:
+        if stop is not None:
+            evaluation = self.engine.refusal(refusal_of(stop))
+        elif ended is not None:
             evaluation = self.engine.refusal(_terminated(ended.code, ended.message))
         elif self.refusal is not None:
             evaluation = self.engine.refusal(self.refusal)
         else:
             counters = self._state.counters
             evaluation = self.engine.evaluate(call, counters, wall_ms=wall_ms, mono_ms=mono_ms)
+            if not evaluation.forwarded and self._approvals is not None and evaluation.refused_by:
+                call_id = f"{self.run.shim_id}.{self._calls + 1}"
+                tried = Try(call, call_id, args_text, wall_ms, mono_ms)
+                evaluation = self._approvals.settle(self.engine, tried, evaluation)
             updates = evaluation.updates
             if updates:
                 counters.write(updates)
@@ -178,7 +197,25 @@ class Enforcer:
             ruling.evaluation = self._unrecorded(ruling, asked, str(error))
         return ruling
 
+    def _over(self, call: Call) -> Evaluation | None:
+        """The refusal of a call that no policy is asked about, if it is one. Needs no lock."""
+        stop = self._stops.find(call.server_name, call.tool_name)
+        if stop is not None:
+            return self.engine.refusal(refusal_of(stop))
+        ended = self._state.terminated()
+        if ended is not None:
+            return self.engine.refusal(_terminated(ended.code, ended.message))
+        return None if self.refusal is None else self.engine.refusal(self.refusal)
+
+    def is_over(self, call: ToolCall) -> bool:
+        """Whether a call that began may not go on: the run was ended, or someone stopped it."""
+        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        return self._over(asked) is not None
+
     def _failure(self, call: Call, summary: str) -> Evaluation:
+        over = self._over(call)
+        if over is not None:
+            return over
         return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
 
     def _masked(self, decision: Decision) -> Decision:

@@ -141,7 +141,7 @@ class Records:
     def _decision_json(self, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
         """Encodes a decision. The same object again, as most ALLOWs are, costs a look-up."""
         decision = evaluation.decision
-        if decision.action is not _ALLOW or evaluation.would_be is not None:
+        if decision.action is not _ALLOW or evaluation.would_be is not None or evaluation.grants:
             return encode_json(_decision_made(evaluation, policies))
         cached = self._decisions.get(id(decision))
         # Layers share decisions, and a reload may change a layer beside the one that decided.
@@ -175,6 +175,7 @@ class Records:
 def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> DecisionMade:
     decision = evaluation.decision
     would_be = evaluation.would_be
+    grants = evaluation.grants
     return DecisionMade(
         action=decision.action,
         rule_id=decision.rule_id,
@@ -185,6 +186,8 @@ def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> 
         hint=UNSET if decision.hint is None else decision.hint,
         terminate=UNSET if decision.terminate is None else decision.terminate,
         would_be=UNSET if would_be is None else would_be,
+        grant=grants[0] if grants else UNSET,
+        grants=list(grants) if len(grants) > 1 else UNSET,
         policies=policies if len(policies) > 1 else UNSET,
     )
 

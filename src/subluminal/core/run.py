@@ -57,6 +57,8 @@ class Run:
         self.is_entered = False
         """whether the run's other shims know of this one"""
         self.has_left = False
+        self.is_stopped: Callable[[], bool] = _not_stopped
+        """whether a person has stopped the run"""
 
     @property
     def source(self) -> Source:
@@ -146,12 +148,16 @@ class Run:
         self.state.close()
 
 
+def _not_stopped() -> bool:
+    return False
+
+
 def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None) -> None:
     """Emits run_end with the totals of all shims. Status follows D4 where it is not given."""
     at = now()
     totals = run.state.totals()
     started = run.state.started_at()
-    if run.state.terminated() is not None:
+    if run.state.terminated() is not None or run.is_stopped():
         status = RunStatus.TERMINATED
     summary = RunSummary(
         calls_total=totals.calls_total,

@@ -16,10 +16,13 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.absent import AbsentJournal, AbsentState
+from subluminal.core.approvals import Approvals
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.bugs import BugReports
+from subluminal.core.controls import Controls
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.ids import uuid7
+from subluminal.core.kill_switch import KillSwitch, is_run_stopped
 from subluminal.core.listings import Definition, Listings, record_listing
 from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
@@ -66,6 +69,7 @@ class Runs:
         self._generation = policies.generation
         self._listings = Listings(previewer)
         self._bugs = BugReports(places)
+        self.kill_switch = KillSwitch(places.state)
         self.is_busy = is_busy
         """whether calls are pending in a run, which then must not be left to make room"""
 
@@ -152,6 +156,7 @@ class Runs:
         for enforcer in self._left:
             enforcer.run.close()
         self._left.clear()
+        self.kill_switch.close()
 
     def _enter(self, run_id: str) -> Enforcer:
         return self._entered(run_id, self._opened(run_id, self._state(run_id)))
@@ -174,7 +179,14 @@ class Runs:
         shim_id = uuid7()
         source = Source(host_id=self._host_id, proc_id=self._proc_id, shim_id=shim_id)
         run = Run(run_id, self._identity, source, state, self._journal(run_id, shim_id))
-        enforcer = Enforcer(run, self._policies.engine_for(run_id), self._previewer)
+        agent_id = self._identity.agent_id
+        run.is_stopped = lambda: is_run_stopped(self._places.state, run_id, agent_id)
+        controls = Controls(
+            self.kill_switch.view(run_id, agent_id),
+            Approvals(self._places.state, run, self._previewer),
+        )
+        engine = self._policies.engine_for(run_id)
+        enforcer = Enforcer(run, engine, self._previewer, controls)
         enforcer.refusal = self._policies.refusal
         enforcer.on_bug = self.report_bug
         return enforcer
@@ -224,7 +236,9 @@ class Runs:
         idle = next((name for name, each in self._open.items() if not self.is_busy(each)), None)
         if idle is not None:
             self._leave(idle, None)
-            self._left.pop().run.close()
+            left = self._left.pop()
+            left.run.close()
+            self.kill_switch.forget(left.controls.stops)
             self._policies.forget(idle)
 
     def _take_over(self) -> None:

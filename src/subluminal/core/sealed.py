@@ -13,6 +13,10 @@ from subluminal.config.places import make_private_dir
 _KEY_BYTES = 32
 
 
+class SealBroken(Exception):
+    """A file is not as this home wrote it, or this home did not write it."""
+
+
 def seal_key(state_dir: str) -> bytes:
     """Returns this home's key, made on first use."""
     path = os.path.join(make_private_dir(state_dir), "seal.key")
@@ -72,11 +76,18 @@ def _written_aside(path: str, key: bytes, purpose: str, data: bytes) -> str:
 def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
     """Reads data back; None if it is not there or was not sealed by this home."""
     try:
-        with open(path, "rb") as file:
-            mac, _, data = file.read().partition(b"\n")
-    except OSError:
+        return unseal(path, key, purpose)
+    except (OSError, SealBroken):
         return None
-    return data if hmac.compare_digest(mac, _mac(key, purpose, data)) else None
+
+
+def unseal(path: str, key: bytes, purpose: str) -> bytes:
+    """Reads data back, for who must know why it cannot: raises OSError or SealBroken."""
+    with open(path, "rb") as file:
+        mac, _, data = file.read().partition(b"\n")
+    if not hmac.compare_digest(mac, _mac(key, purpose, data)):
+        raise SealBroken
+    return data
 
 
 def _mac(key: bytes, purpose: str, data: bytes) -> bytes:

@@ -23,8 +23,7 @@ PAGE_WORDS = 512
 MAX_WINDOWS = 1_024
 """Error and latency windows per run: a window per (rule, tool), 16 rules on 64 tools."""
 
-# Words of the header. Those that are not named are zero, and kept for grants, the kill flag and a
-# word that changes when they do.
+# Words of the header. Those that are not named are zero.
 W_MAGIC = 0
 W_VERSION = 1
 W_LAST_USED_MS = 2
@@ -35,6 +34,7 @@ W_STARTED_WALL_MS = 10
 W_ENDED = 11
 W_FAILURE = 12
 W_TERMINATED = 13
+W_INCARNATION = 14
 W_TOTALS = 16
 W_TABLES = 32
 TABLE_WORDS = 4

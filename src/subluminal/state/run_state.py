@@ -80,6 +80,11 @@ class RunState:
         """Returns the lock, to be used with `with`; entering it raises StateBusy after 50 ms."""
         return self._lock
 
+    @property
+    def incarnation(self) -> int:
+        """A number of this file alone: one that is made after it is removed has another."""
+        return int(self._words[layout.W_INCARNATION])
+
     def take_seq(self) -> int:
         """Returns the next sequence number of the run, from 1."""
         self._lock.require()

@@ -87,6 +87,22 @@ class StateFile:
                 raise damaged(self.path, "its header contradicts itself")
 
 
+def incarnation_of(state_dir: str, run_id: str) -> int | None:
+    """What tells a run's state from one that is made after it is removed; None if there is none.
+
+    Raises:
+        StateUnusable: there is a file, and it is not a sound one.
+    """
+    try:
+        file = StateFile(state_path(state_dir, run_id))
+    except FileNotFoundError:
+        return None
+    try:
+        return int(file.words[layout.W_INCARNATION])
+    finally:
+        file.close()
+
+
 def open_or_create(state_dir: str, run_id: str) -> StateFile:
     """Opens the state of a run; the first to come makes it. Every racer ends up with one file."""
     path = state_path(state_dir, run_id)
@@ -110,6 +126,8 @@ def _create(directory: str, path: str) -> None:
         os.ftruncate(fd, _FILE_BYTES)
         _fallocate(fd, 0, layout.ALWAYS_BACKED_WORDS)
         os.pwrite(fd, struct.pack("=2q", layout.MAGIC, layout.VERSION), 0)
+        # Grants name it: what was spent cannot be had again by removing the file.
+        os.pwrite(fd, os.urandom(layout.WORD_BYTES), layout.W_INCARNATION * layout.WORD_BYTES)
         os.link(unfinished, path)
     except FileExistsError:
         pass  # another shim was first

@@ -240,8 +240,8 @@ class Calls:
         pending = self._pending.next_round(call, request_state)
         if pending is None:
             return False
-        if pending.enforcer.run.state.terminated() is not None:
-            # A run that is over has no further rounds: what comes now is refused as a call.
+        if pending.enforcer.is_over(call):
+            # What is over has no further rounds: what comes now is refused as a call.
             self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
             return False
         self._pending.ask(request_id, pending)

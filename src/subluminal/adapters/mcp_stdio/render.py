@@ -13,7 +13,8 @@ from subluminal.canonical import encode
 from subluminal.contracts import PACK_VERSION
 from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
 from subluminal.contracts.templates import encode_json
-from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode
+from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode, ReasonCode
+from subluminal.core.controls import KILLED
 
 _CODES = {
     Action.BLOCK: "POLICY_BLOCKED",
@@ -21,6 +22,7 @@ _CODES = {
     Action.REJECT_WITH_HINT: "REJECT_WITH_HINT",
     Action.TERMINATE_RUN: "RUN_TERMINATED",
 }
+_A_PERSONS = (ReasonCode.KILL_SWITCH, ReasonCode.APPROVAL_DENIED)
 _MAX_SHOWN_ARGS = 2_000
 """Of suggested arguments longer than this only what changes is told; `error.data` has them all."""
 _MASK = "[REDACTED:"
@@ -121,8 +123,18 @@ def _opening(decision: Decision) -> str:
         Action.REJECT_WITH_HINT: "Rejected by policy",
         Action.TERMINATE_RUN: "Run ended by policy",
     }[decision.action]
+    if _is_a_persons(decision):
+        word = word.removesuffix(" by policy")
     rule = f" (rule {decision.rule_id})" if decision.rule_id else ""
     return f"{word}{rule}: {decision.summary}"
+
+
+def _is_a_persons(decision: Decision) -> bool:
+    """Whether the summary names the person who refused it."""
+    ended = decision.terminate
+    return decision.reason_code in _A_PERSONS or (
+        ended is not None and ended.terminate_code == KILLED
+    )
 
 
 def _shown_args(hint: Hint, args: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from subluminal.contracts.identity import Source
 from subluminal.contracts.vocabulary import Layer, RunStatus
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.ids import uuid7
+from subluminal.core.kill_switch import is_run_stopped
 from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
 from subluminal.core.run import Run, end_run
@@ -57,6 +58,8 @@ class RunRecord:
         state = RunState.open(places.state, stamp.run_id)
         journal = Journal(journal_dir(places, stamp.run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES)
         run = Run(stamp.run_id, stamp.identity, source, state, journal)
+        agent_id = stamp.identity.agent_id
+        run.is_stopped = lambda: is_run_stopped(places.state, stamp.run_id, agent_id)
         run.enter(engine.mode, engine.policy, demands.meta())
         record_loads(run, loads)
         note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
@@ -84,7 +87,7 @@ class RunRecord:
                 # The run is over all the same, and its journal says so.
                 if time.monotonic() > deadline:
                     break
-        terminated = run.state.terminated() is not None
+        terminated = run.state.terminated() is not None or run.is_stopped()
         run.record(lambda: end_run(run, status, reason))
         run.close()
         forget_attendance(self._places, os.getpid())

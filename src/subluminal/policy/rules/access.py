@@ -36,10 +36,10 @@ class AccessEntry(Entry):
         "_effect",
         "_granted",
         "_passes",
-        "_refusal",
         "_refuses",
         "allows",
         "grant_key",
+        "refusal",
         "requirement",
     )
 
@@ -63,7 +63,7 @@ class AccessEntry(Entry):
         """what the rule asks of a person, if it does"""
         self.allows = effect["action"] == Action.ALLOW
         self._refuses = not self.allows or self.requirement is not None
-        self._refusal = self._decide(effect)
+        self.refusal = self._decide(effect)
         self._granted = Decision(
             action=Action.ALLOW,
             rule_id=self.rule_id,
@@ -81,7 +81,7 @@ class AccessEntry(Entry):
                 return self._granted
             visit.refused_by = self
         if not self._effect["suggest"] or visit.args is None:
-            return self._refusal
+            return self.refusal
         return self._with_suggestion(visit.args, visit.wall_ms)
 
     def needs_grant(self) -> bool:
@@ -152,8 +152,8 @@ class AccessEntry(Entry):
     def _with_suggestion(self, args: dict[str, Any], wall_ms: int) -> Decision:
         mended = suggested_args(self._effect["suggest"], args)
         if mended is None or not self._passes(mended, wall_ms):
-            return self._refusal
-        refusal = self._refusal
+            return self.refusal
+        refusal = self.refusal
         return Decision(
             action=refusal.action,
             rule_id=refusal.rule_id,

@@ -1,0 +1,53 @@
+"""What a person may do to a run while it runs, as one of its shims meets it: stops, approvals."""
+
+from typing import Any, NamedTuple
+
+from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
+from subluminal.core.approvals import Approvals
+from subluminal.core.kill_switch import Stop
+
+KILLED = "KILLED"
+"""`terminate_code` of a run that a person stopped."""
+
+
+class Controls(NamedTuple):
+    """The kill switch and the approvals of one run."""
+
+    stops: Any
+    """a kill_switch.StopView, or what stands in for one"""
+    approvals: Approvals | None
+
+
+class _NothingStopped:
+    """Where there is no home to stop anything in."""
+
+    words = (0,)
+    calm = 0
+
+    def find(self, _server_name: str, _tool_name: str) -> Stop | None:
+        return None
+
+
+NO_CONTROLS = Controls(_NothingStopped(), None)
+
+
+def refusal_of(stop: Stop) -> Decision:
+    """What a call is told that a person has stopped: a run is over, a tool is blocked."""
+    if stop.scope == "tool" and not stop.problem:
+        return Decision(
+            action=Action.BLOCK,
+            rule_id=None,
+            severity=Severity.CRITICAL,
+            reason_code=ReasonCode.KILL_SWITCH,
+            summary=stop.sentence,
+        )
+    is_run = stop.scope == "run" and not stop.problem
+    return Decision(
+        action=Action.TERMINATE_RUN,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=ReasonCode.RUN_TERMINATED if is_run else ReasonCode.KILL_SWITCH,
+        summary=stop.sentence,
+        terminate=Terminate(terminate_code=KILLED, terminate_message=stop.sentence),
+    )

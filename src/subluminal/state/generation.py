@@ -1,0 +1,78 @@
+"""One number that all processes of a home share: it changes when something changed elsewhere.
+
+Whoever depends on that something compares two integers, and looks closer only when they differ.
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+
+from subluminal.config.places import make_private_dir
+
+_WORD = struct.Struct("=q")
+
+
+class Generation:
+    """The number as one process sees it: `words[0]`, a single load, without a lock."""
+
+    def __init__(self, path: str) -> None:
+        """Opens the file, and makes it if there is none. Raises OSError."""
+        self.path = path
+        make_private_dir(os.path.dirname(path))
+        # A link in our directory is not of our making.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(path, flags, 0o600)
+        try:
+            _fill(fd)
+            self._data = mmap.mmap(fd, _WORD.size)
+            self._identity = _identity(os.fstat(fd))
+        finally:
+            os.close(fd)
+        self.words = memoryview(self._data).cast("q")
+
+    def is_current(self) -> bool:
+        """Whether the path still leads to this file. One that was removed tells nothing more."""
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            return False
+        return _identity(there) == self._identity
+
+    def close(self) -> None:
+        """Lets go of the mapping."""
+        self.words.release()
+        self._data.close()
+
+
+def move(path: str) -> int:
+    """Gives the file a number that it never had, and returns it. Raises OSError."""
+    make_private_dir(os.path.dirname(path))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        _fill(fd)
+        number = max(_read(fd) + 1, time.time_ns())
+        with mmap.mmap(fd, _WORD.size) as data:
+            words = memoryview(data).cast("q")
+            words[0] = number
+            words.release()
+        return number
+    finally:
+        os.close(fd)
+
+
+def _fill(fd: int) -> None:
+    """Gives a new file its size. Two that do so at once write the same."""
+    if os.fstat(fd).st_size < _WORD.size:
+        os.pwrite(fd, _WORD.pack(0), 0)
+
+
+def _read(fd: int) -> int:
+    number: int = _WORD.unpack(os.pread(fd, _WORD.size, 0))[0]
+    return number
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
