@@ -1,7 +1,9 @@
 """A household for every test: its home, its shims, and nothing left of them afterwards."""
 
+import subprocess
+
 import pytest
-from tests.shim.household import Household
+from tests.shim.household import SUB, Household
 
 from subluminal.supervise import prctl
 
@@ -14,3 +16,17 @@ def household(tmp_path, own_home):
     yield home
     home.clean()
     prctl.resign_as_subreaper()
+
+
+@pytest.fixture
+def person(household):
+    """Runs `sub` as a person does, in a shell of their own."""
+
+    def run(*words, code=0, **env):
+        ran = subprocess.run(
+            [*SUB, *words], capture_output=True, env=household.env(**env), cwd=household.cwd
+        )
+        assert ran.returncode == code, ran.stderr.decode()
+        return ran.stdout.decode() if code == 0 else ran.stderr.decode()
+
+    return run

@@ -153,13 +153,11 @@ class Approvals:
             lifted=frozenset(by_key.keys() - set(granted)),
         )
         counters = self._run.state.counters
-        evaluation = engine.evaluate(
-            call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms
-        )
+        evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
         if not evaluation.forwarded:
             return evaluation  # something stands against it that no grant is for
         used = [by_key[key].answer for key in evaluation.grants_used]
-        if not all([self._use(answer, tried) for answer in used]):
+        if not all(self._use(answer, tried) for answer in used):
             return None
         evaluation.grants = tuple(
             GrantRef(grant_id=str(answer.given.grant_id), approver=answer.given.by)

@@ -15,8 +15,9 @@ from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.events import ApprovalDecided
 from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
 from subluminal.core.approval_files import Answer, ApprovalFiles, Request, Slot, approvals_dir
-from subluminal.core.operator import identity_in, operator_name, record_act
+from subluminal.core.operator import identity_in, record_act
 from subluminal.core.sealed import SealBroken, seal_key
+from subluminal.core.users import local_user
 from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of
 
@@ -67,7 +68,7 @@ def issue_grant(
     expires_ms = at_ms + min(ttl_ms, MAX_TTL_MS)
     given = ApprovalGiven(
         answer=ApprovalAnswer.APPROVED,
-        by=operator_name(),
+        by=local_user(),
         layer=Layer(slot.layer),
         rule_id=slot.rule_id,
         server_name=slot.server_name,
@@ -91,7 +92,7 @@ def deny(places: Places, waiting: Waiting, *, reason: str | None = None) -> Answ
     request, slot = waiting.request, waiting.slot
     given = ApprovalGiven(
         answer=ApprovalAnswer.DENIED,
-        by=operator_name(),
+        by=local_user(),
         layer=Layer(slot.layer),
         rule_id=slot.rule_id,
         server_name=slot.server_name,

@@ -4,7 +4,6 @@ The commands write it themselves, so no daemon is needed; ledgerd takes it like 
 """
 
 import os
-import pwd
 from typing import Any
 
 import msgspec
@@ -37,14 +36,6 @@ class _Who(Struct, frozen=True):
     env: Env
     principal: str | UnsetType = UNSET
     workload: Workload | UnsetType = UNSET
-
-
-def operator_name() -> str:
-    """The local user, as the system knows it: an environment can be set by anyone."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
 
 
 def record_act(

@@ -38,6 +38,8 @@ MAX_RUNS = 64
 """Sessions that one server process serves at once; past it, the oldest idle one is left."""
 
 _MEND_EVERY_MS = 1_000
+_CHECK_EVERY_MS = 250
+"""How often a removed file of the kill switch is noticed, at most."""
 
 
 class Runs:
@@ -70,6 +72,7 @@ class Runs:
         self._listings = Listings(previewer)
         self._bugs = BugReports(places)
         self.kill_switch = KillSwitch(places.state)
+        self._check_at_ms = 0
         self.is_busy = is_busy
         """whether calls are pending in a run, which then must not be left to make room"""
 
@@ -120,6 +123,9 @@ class Runs:
 
     def poll_policies(self, mono_ms: int, *, force: bool = False) -> None:
         """Takes over what changed in the policies, and records it in every open run."""
+        if mono_ms >= self._check_at_ms:
+            self._check_at_ms = mono_ms + _CHECK_EVERY_MS
+            self.kill_switch.check()
         loads = self._policies.poll(mono_ms, force=force)
         if self._policies.generation != self._generation:
             self._take_over()

@@ -1,0 +1,85 @@
+"""`sub kill`: stops a run, an agent, a tool or everything, from the next call on.
+
+Anyone may: an agent that stops itself does no harm. Lifting it is for a person (`sub revive`).
+"""
+
+import os
+
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output, shown
+from subluminal.cli.stopping import add_target, cannot, concerned, record_switch, target_of
+from subluminal.config.places import places
+from subluminal.core.kill_switch import Stop, set_stop, stops
+from subluminal.core.users import local_user
+from subluminal.errors import ExitCode
+
+EXAMPLE = """sub kill 0198c0de --reason "it deletes branches"
+sub kill --agent fixer --hard
+sub kill --tool github/delete_repo
+sub kill --all
+sub kill --list"""
+
+
+def add_arguments(parser: Parser) -> None:
+    add_target(parser)
+    parser.add_argument(
+        "--hard", action="store_true", help="stop the servers' processes too, not only their calls"
+    )
+    parser.add_argument("--list", action="store_true", help="print what is stopped")
+
+
+def run(args: Args, out: Output) -> int:
+    where = places(os.environ)
+    if args.list:
+        return _list(args, out, where.state)
+    target = target_of(args, where, must_be_known=True)
+    try:
+        stop = set_stop(
+            where.state,
+            target.scope,
+            target.name,
+            by=local_user(),
+            reason=args.reason,
+            hard=args.hard,
+        )
+    except OSError as error:
+        raise cannot(f"stop {target}", error, where) from None
+    runs = concerned(where, target)
+    if not record_switch(where, stop, "killed", runs):
+        out.warning("it is stopped, but that could not be recorded", f"see `{where.journal}`")
+    if args.json:
+        out.json({**stop._asdict(), "state": "killed", "runs": [run.run_id for run in runs]})
+        return ExitCode.OK
+    servers = sum(run.servers for run in runs)
+    told = f"{servers} living processes refuse" if servers != 1 else "1 living process refuses"
+    out.line(f"stopped {target}: {told} its next call" if servers else f"stopped {target}")
+    if args.hard and servers:
+        out.talk("their servers end within a second, and are not started again")
+    out.talk(f"`sub revive {shown(target.words)}` lifts it")
+    return ExitCode.OK
+
+
+def _list(args: Args, out: Output, state_dir: str) -> int:
+    try:
+        found = sorted(stops(state_dir), key=lambda stop: stop.at)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        out.warning(f"what is stopped cannot be read, so everything is: {reason}")
+        return ExitCode.NO
+    for stop in found:
+        if args.json:
+            out.json(stop._asdict())
+        else:
+            out.line(_line(stop))
+    if not found and not args.json:
+        out.talk("nothing is stopped")
+    return ExitCode.OK
+
+
+def _line(stop: Stop) -> str:
+    if stop.problem:
+        return shown(stop.sentence)
+    what = "everything" if stop.scope == "all" else f"{stop.scope} {stop.target}"
+    hard = ", hard" if stop.hard else ""
+    reason = f": {stop.reason}" if stop.reason else ""
+    return shown(f"{stop.at}  {what}, by {stop.by}{hard}{reason}")

@@ -1,0 +1,118 @@
+"""What waits for a person: as rows for scripts, as a list, and one of them with all there is."""
+
+from typing import Any
+
+from msgspec import UNSET, to_builtins
+
+from subluminal.cli.output import shown
+from subluminal.cli.screens import cells
+from subluminal.cli.screens.cells import Cell
+from subluminal.cli.screens.lists import Screen
+from subluminal.cli.screens.tables import Column
+from subluminal.core.grants import Waiting
+
+_COLOURS = {"pending": "yellow", "approved": "green", "denied": "red"}
+_LABEL = 11
+
+
+def approval_row(waiting: Waiting) -> dict[str, Any]:
+    """The JSON that scripts rely on, and what else a person needs to judge."""
+    request, asked, answer = waiting.request, waiting.request.approval, waiting.answer
+    row: dict[str, Any] = {
+        "approval_id": asked.approval_id,
+        "run_id": request.run_id,
+        "server_name": request.call.server_name,
+        "tool_name": request.call.tool_name,
+        "args_hash": request.call.args_hash,
+        "args_preview": request.args_preview,
+        "rule_id": asked.rule_id,
+        "reason_code": asked.reason_code,
+        "requested_at": asked.requested_at,
+        "expires_at": asked.expires_at,
+        "state": waiting.state,
+        "args_truncated": request.is_cut,
+        "layer": asked.layer,
+        "requirement": asked.requirement,
+        "severity": asked.severity,
+        "message": asked.message,
+        "approver_role": None if asked.approver_role is UNSET else asked.approver_role,
+        "call_id": request.call.call_id,
+        "asked": request.asked,
+        **to_builtins(request.identity),
+        "answer": None,
+    }
+    if answer is not None:
+        row["answer"] = {**to_builtins(answer.given), "used": waiting.used}
+    return row
+
+
+def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
+    """One line each."""
+    columns = [
+        Column("WHEN", right=True),
+        Column("ID"),
+        Column("STATE"),
+        Column("AGENT", shrinks_to=8),
+        Column("TOOL", shrinks_to=12),
+        Column("RULE", shrinks_to=8),
+        Column("ARGUMENTS", shrinks_to=12),
+    ]
+    screen.table(
+        columns,
+        [
+            [
+                screen.time(each.request.approval.requested_at),
+                Cell(each.approval_id),
+                Cell(each.state, _COLOURS.get(each.state, "dim")),
+                Cell(f"{each.request.identity.agent_id} ({each.request.identity.env})"),
+                Cell(f"{each.request.call.server_name}/{each.request.call.tool_name}"),
+                Cell(each.request.approval.rule_id),
+                Cell(each.request.args_preview or cells.NOTHING),
+            ]
+            for each in everything
+        ],
+    )
+
+
+def print_approval(screen: Screen, waiting: Waiting) -> None:
+    """One approval, whole: who wants to do what, and why it is not theirs to decide."""
+    request, asked = waiting.request, waiting.request.approval
+    who, call = request.identity, request.call
+    name = f"{call.server_name}/{call.tool_name}"
+    screen.out.line(screen.out.paint(shown(f"{name}  {asked.approval_id}"), "bold"))
+    state = Cell(waiting.state, _COLOURS.get(waiting.state, "dim"))
+    _field(screen, "state", state, _answer(waiting))
+    _field(screen, "why", cells.severity(asked.severity), f"rule {asked.rule_id}: {asked.message}")
+    _field(screen, "agent", Cell(who.agent_id), f"{who.client}, {who.env}")
+    if who.principal:
+        _field(screen, "principal", Cell(who.principal), "")
+    workload = to_builtins(who.workload)
+    if workload:
+        told = ", ".join(f"{key} {value}" for key, value in workload.items())
+        _field(screen, "workload", Cell(told), "")
+    _field(screen, "run", Cell(request.run_id), "")
+    tries = "once" if request.asked == 1 else f"{request.asked} times"
+    _field(screen, "asked", Cell(asked.requested_at), f"tried {tries}, waits until")
+    _field(screen, "", Cell(asked.expires_at), "")
+    _field(screen, "args_hash", Cell(call.args_hash), "")
+    cut_off = " (truncated)" if request.is_cut else ""
+    screen.out.line(f"arguments{cut_off}")
+    text = request.args_preview
+    screen.out.line(f"  {shown(text)}" if text is not None else "  not recorded (`record.mode`)")
+
+
+def _answer(waiting: Waiting) -> str:
+    answer = waiting.answer
+    if answer is None:
+        return ""
+    given = answer.given
+    reason = "" if given.reason is UNSET else f": {given.reason}"
+    if given.grant_id is UNSET:
+        return f"by {given.by}{reason}"
+    uses = f"{waiting.used} of {given.uses} uses, until {given.expires_at}"
+    return f"by {given.by}, {uses}{reason}"
+
+
+def _field(screen: Screen, label: str, value: Cell, more: str) -> None:
+    painted = screen.out.paint(value, value.colour) if value.colour else str(value)
+    screen.out.line(f"{label:<{_LABEL}}{painted}  {shown(more)}".rstrip())
