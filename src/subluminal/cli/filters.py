@@ -58,3 +58,14 @@ def _requoted(word: str) -> str:
     if colon and field.lstrip("-") in CALL_FIELDS:
         return f'{field}:"{value}"'
     return f'"{word}"'
+
+
+def since_ms(text: str | None) -> int | None:
+    """The time that `--since` names, for commands that take no filter."""
+    if text is None:
+        return None
+    try:
+        term = make_term("since", text, now_ms=now().wall_ms)
+    except InvalidValue as problem:
+        raise UsageError(f"`--since`: {problem}", hint=problem.hint) from None
+    return int(term.values[0])

@@ -47,6 +47,7 @@ COMMANDS: dict[str, Command | Group] = {
             "explain": _command("one decision with its steps", "policy_explain"),
             "test": _command("run golden cases", "policy_test"),
             "diff": _command("what changed, with severity", "policy_diff"),
+            "replay": _command("what recorded runs would have met", "policy_replay"),
             "accept": _command(
                 "let a loosened repository policy hold for the runs under way", "policy_accept"
             ),

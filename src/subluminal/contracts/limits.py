@@ -9,6 +9,9 @@ MAX_PREVIEW_BYTES = 16_384
 TRUNCATED = "[TRUNCATED]"
 """Stands for a preview that was not taken (Pack 1.10)."""
 
+REDACTED = "[REDACTED:"
+"""How the mark begins that stands for what was masked; its name and a bracket follow."""
+
 MAX_BUNDLE_BYTES = 4_194_304
 """A policy file above this is refused: it would be a mistake or an attack, not a policy."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from subluminal.config.settings import RedactPattern, RedactSettings
+from subluminal.contracts.limits import REDACTED
 from subluminal.core.redaction import json_text
 from subluminal.core.redaction.forms import EXPANSION, forms_of
 from subluminal.core.redaction.matching import (
@@ -21,7 +22,7 @@ from subluminal.core.redaction.matching import (
 from subluminal.core.redaction.shapes import SHAPES, Shape
 from subluminal.secrets.value import SecretValue
 
-MARK = b"[REDACTED:"
+MARK = REDACTED.encode()
 TOO_MANY = "too_many"
 """Name of the mark that stands for a whole text with more hits than are worth locating."""
 

@@ -1,0 +1,60 @@
+"""The ledger's file itself, for commands that read more of it than fits into an answer."""
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from subluminal.cli.output import Output
+from subluminal.cli.reading.ledger import EmptyLedger, Ledger, open_ledger
+from subluminal.config.places import Places
+
+if TYPE_CHECKING:
+    import apsw
+
+_PATIENCE_S = 20.0
+_STILL_S = 1.0
+"""No progress for so long: what is left is half a line, which nobody will ever finish."""
+_LOOK_S = 0.02
+
+
+def open_ledger_file(places: Places, out: Output) -> "tuple[Ledger, apsw.Connection | None]":
+    """The ledger by its quickest road, and read-only by its file; None if nothing was recorded.
+
+    What was journalled before this call is in it: ledgerd is started, or waited for.
+    """
+    ledger = open_ledger(places, out)
+    if isinstance(ledger, EmptyLedger):
+        return ledger, None
+    from subluminal.ledger.database import open_reader
+
+    connection = open_reader(places.ledger)
+    _wait_for_journals(places, connection)
+    return ledger, connection
+
+
+def _wait_for_journals(places: Places, connection: "apsw.Connection") -> None:
+    from subluminal.journal.reading import journal_files
+
+    wanted: dict[str, int] = {}
+    for file in journal_files(places.journal):
+        try:
+            name = os.path.relpath(file.path, places.journal)
+            wanted[name] = os.stat(file.path).st_size
+        except FileNotFoundError:
+            continue  # read, and removed since
+    now = time.monotonic()
+    deadline, still_until, before = now + _PATIENCE_S, now + _STILL_S, -1
+    while now < min(deadline, still_until):
+        left = _unread(connection, wanted)
+        if not left:
+            return
+        if left != before:
+            before, still_until = left, now + _STILL_S
+        time.sleep(_LOOK_S)
+        now = time.monotonic()
+
+
+def _unread(connection: "apsw.Connection", wanted: dict[str, int]) -> int:
+    rows = connection.execute("SELECT path, offset FROM journal_offsets")
+    read = {str(path): int(str(offset)) for path, offset in rows}
+    return sum(max(0, size - read.get(name, 0)) for name, size in wanted.items())

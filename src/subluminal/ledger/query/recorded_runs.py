@@ -1,0 +1,265 @@
+"""Reads runs back as replay takes them: calls in the order of `seq`, ends where breakers learnt.
+
+One run at a time, and of each of its shims one segment at a time: what is kept does not grow with
+the ledger.
+"""
+
+import heapq
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import apsw
+import msgspec
+from msgspec import MsgspecError, Raw, Struct
+
+from subluminal.contracts.decision import PolicyRef
+from subluminal.contracts.events import DecisionMade
+from subluminal.contracts.identity import Identity, Workload
+from subluminal.contracts.vocabulary import Client, Env, EventType, Layer, Status
+from subluminal.ledger.segments import StoredSegment, of_shim
+from subluminal.ledger.timestamps import to_ms
+from subluminal.policy.replay.known_args import known_args
+from subluminal.policy.replay.recorded import (
+    RecordedCall,
+    RecordedDecision,
+    RecordedEnd,
+    RecordedLoad,
+    recorded_decision,
+)
+
+_PAGE = 256
+_MAX_KEPT = 1_024
+_PREVIEWS = (
+    "SELECT c.call_id, p.args_preview FROM tool_calls c JOIN previews p USING (id) "
+    "WHERE c.call_id IN (SELECT value FROM json_each(?)) AND c.shim = ?"
+)
+
+Key = tuple[int, int, int]
+Item = RecordedCall | RecordedEnd
+
+
+class _Preview(Struct, frozen=True):
+    truncated: bool = False
+    redaction_flags: list[str] = []
+    args_preview: str | None = None
+
+
+class _Call(Struct, frozen=True):
+    call_id: str = ""
+    server_name: str = ""
+    tool_name: str = ""
+    args_hash: str = ""
+    seq: int = 0
+    mono_ms: int | None = None
+    tags: list[str] = []
+    args_stream_hash: str | None = None
+    preview: _Preview = _Preview()
+
+
+class _Load(Struct, frozen=True):
+    layer: Layer
+    ok: bool = False
+
+
+class _Line(Struct, frozen=True):
+    """Any event, as far as replay looks at it."""
+
+    type: str = ""
+    ts: str = ""
+    agent_id: str = ""
+    client: str = ""
+    env: str = ""
+    principal: str | None = None
+    workload: Raw = Raw(b"{}")
+    call: _Call = _Call()
+    decision: Raw = Raw(b"")
+    status: str = ""
+    latency_ms: int = 0
+    after_seq: int | None = None
+    mono_ms: int | None = None
+    policy: PolicyRef | None = None
+    load: _Load | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+_decode_decision = msgspec.json.Decoder(DecisionMade).decode
+_decode_workload = msgspec.json.Decoder(Workload).decode
+
+
+def run_ids(connection: apsw.Connection, since_ms: int | None = None) -> Iterator[str]:
+    """Every run that was active since then, in the order in which the ledger heard of them."""
+    last: Any = 0
+    while True:
+        sql = "SELECT id, run_id FROM runs WHERE id > ? AND last_event_at >= ? ORDER BY id LIMIT ?"
+        page = connection.execute(sql, (last, since_ms or 0, _PAGE)).fetchall()
+        for number, run_id in page:
+            last = number
+            yield str(run_id)
+        if len(page) < _PAGE:
+            return
+
+
+class RunReader:
+    """Reads one run after the other. Equal decisions and identities are shared."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._decisions: dict[bytes, RecordedDecision | None] = {}
+        self._identities: dict[tuple[object, ...], Identity] = {}
+
+    def loads(self, run_id: str) -> list[RecordedLoad]:
+        """The policies that came into force in a run."""
+        found = []
+        for shim in self._shims(run_id):
+            for segment in of_shim(self._connection, shim):
+                for line in _lines_with(segment, b'"policy_loaded"'):
+                    event = _event(line)
+                    if event and event.load and event.load.ok and event.policy:
+                        policy = event.policy
+                        layer = event.load.layer
+                        found.append(RecordedLoad(layer, policy.policy_id, policy.policy_hash))
+        return found
+
+    def items(self, run_id: str) -> Iterator[Item]:
+        """The calls and ends of a run, in order."""
+        roads = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
+        ordered = heapq.merge(*roads, key=_place) if len(roads) > 1 else chain(*roads)
+        for _, item in ordered:
+            yield item
+
+    def _shims(self, run_id: str) -> list[int]:
+        sql = "SELECT id FROM shims WHERE run_id = ? ORDER BY id"
+        rows: list[Any] = self._connection.execute(sql, (run_id,)).fetchall()
+        return [shim for (shim,) in rows]
+
+    def _of_shim(self, run_id: str, shim: int) -> Iterator[tuple[Key, Item]]:
+        road = _Road(self, run_id)
+        for segment in of_shim(self._connection, shim):
+            events = [event for line in _lines_with(segment, b"") if (event := _event(line))]
+            previews = self._previews(shim, events)
+            for event in events:
+                placed = road.take(event, previews)
+                if placed is not None:
+                    yield placed
+
+    def _previews(self, shim: int, events: list[_Line]) -> dict[str, str | None]:
+        """Arguments as they may be shown: chained events leave the text out (D14)."""
+        wanted = [each.call.call_id for each in events if each.type == EventType.TOOL_CALL_START]
+        rows = self._connection.execute(_PREVIEWS, (msgspec.json.encode(wanted).decode(), shim))
+        return {str(call_id): text for call_id, text in rows}
+
+    def decision(self, raw: bytes) -> RecordedDecision | None:
+        """A decision; None for one that is not of this version's words."""
+        if raw not in self._decisions:
+            if len(self._decisions) >= _MAX_KEPT:
+                self._decisions.clear()
+            try:
+                self._decisions[raw] = recorded_decision(_decode_decision(raw))
+            except MsgspecError:
+                self._decisions[raw] = None
+        return self._decisions[raw]
+
+    def identity(self, event: _Line) -> Identity:
+        """Who made a call. Words from the future are unknown ones."""
+        workload = bytes(event.workload)
+        key = (event.agent_id, event.client, event.env, event.principal, workload)
+        found = self._identities.get(key)
+        if found is None:
+            if len(self._identities) >= _MAX_KEPT:
+                self._identities.clear()
+            found = self._identities[key] = Identity(
+                agent_id=event.agent_id,
+                client=Client(event.client) if event.client in _CLIENTS else Client.UNKNOWN,
+                env=Env(event.env) if event.env in _ENVS else Env.UNKNOWN,
+                principal=event.principal,
+                workload=_decode_workload(workload),
+            )
+        return found
+
+
+class _Road:
+    """The events of one shim on their way to being calls and ends, each with its place."""
+
+    def __init__(self, reader: RunReader, run_id: str) -> None:
+        self._reader = reader
+        self._run_id = run_id
+        self._started: dict[str, tuple[_Line, str | None]] = {}
+        self._seq = 0
+        self._tells_learning = False
+        """whether this shim says when breakers learnt; earlier versions did not"""
+
+    def take(self, event: _Line, previews: dict[str, str | None]) -> tuple[Key, Item] | None:
+        call_id = event.call.call_id
+        if event.type == EventType.TOOL_CALL_START:
+            text = event.call.preview.args_preview
+            self._started[call_id] = event, previews.get(call_id) if text is None else text
+        elif event.type == EventType.TOOL_CALL_DECISION:
+            return self._decided(event)
+        elif event.type == EventType.TOOL_CALL_END:
+            return self._ended(event)
+        return None
+
+    def _decided(self, event: _Line) -> tuple[Key, RecordedCall] | None:
+        start, text = self._started.pop(event.call.call_id, (None, None))
+        decision = self._reader.decision(bytes(event.decision))
+        if start is None or decision is None:
+            return None
+        call, preview = start.call, start.call.preview
+        wall_ms = to_ms(start.ts)
+        mono_ms = wall_ms if call.mono_ms is None else call.mono_ms
+        self._tells_learning = call.mono_ms is not None
+        self._seq = max(self._seq, call.seq)
+        found = RecordedCall(
+            run_id=self._run_id,
+            call_id=call.call_id,
+            seq=call.seq,
+            server_name=call.server_name,
+            tool_name=call.tool_name,
+            args_hash=call.args_hash,
+            args=None
+            if call.args_stream_hash is not None
+            else known_args(
+                text, truncated=preview.truncated, redacted=bool(preview.redaction_flags)
+            ),
+            identity=self._reader.identity(start),
+            wall_ms=wall_ms,
+            mono_ms=mono_ms,
+            decision=decision,
+            tags=frozenset(call.tags),
+        )
+        return (self._seq, 0, mono_ms), found
+
+    def _ended(self, event: _Line) -> tuple[Key, RecordedEnd] | None:
+        if event.status not in _STATUSES:
+            return None
+        status = Status(event.status)
+        if event.after_seq is not None:
+            self._seq = max(self._seq, event.after_seq)
+        elif self._tells_learning and status is not Status.OK:
+            return None  # the run's counters could not be had, and nobody learnt of it
+        ended = RecordedEnd(event.call.call_id, status, event.latency_ms, event.mono_ms)
+        return (self._seq, 1, event.mono_ms or 0), ended
+
+
+_CLIENTS, _ENVS, _STATUSES = (frozenset(words) for words in (Client, Env, Status))
+
+
+def _place(placed: tuple[Key, Item]) -> Key:
+    return placed[0]
+
+
+def _lines_with(segment: StoredSegment, word: bytes) -> list[bytes]:
+    try:
+        lines = segment.lines()
+    except zlib.error:
+        return []  # damage is for `verify` to tell; to a replay these calls are not on record
+    return [line for line in lines if word in line] if word else lines
+
+
+def _event(line: bytes) -> _Line | None:
+    try:
+        return _decode(line)
+    except MsgspecError:
+        return None

@@ -1,0 +1,100 @@
+"""Replays what the ledger holds: by a candidate, or by a policy before and after a change."""
+
+from collections.abc import Iterable, Iterator
+
+import apsw
+
+from subluminal.contracts.vocabulary import Layer
+from subluminal.errors import SubluminalError
+from subluminal.ledger.query.policies import find_policy
+from subluminal.ledger.query.recorded_runs import RunReader, run_ids
+from subluminal.policy.replay.comparing import Replayed
+from subluminal.policy.replay.layering import FindSnapshot, Layering
+from subluminal.policy.replay.recorded import RecordedCall
+from subluminal.policy.replay.replaying import RunReplay
+from subluminal.policy.replay.tallying import Backtest, Tally
+from subluminal.policy.snapshot import Snapshot
+
+
+class LedgerReplay:
+    """A candidate against the record. `tally` grows while `rows` is read."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        candidate: Snapshot,
+        *,
+        layer: Layer | None = None,
+        since_ms: int | None = None,
+    ) -> None:
+        self._connection = connection
+        self._reader = RunReader(connection)
+        self._since_ms = since_ms
+        self.layering = Layering(candidate, snapshots_of(connection), layer)
+        self.tally = Tally()
+
+    def rows(self, runs: Iterable[str] | None = None) -> Iterator[Replayed]:
+        """Every call of these runs, or of all that were active since then.
+
+        A run is replayed from its beginning, because its counters began there.
+        """
+        if runs is None:
+            runs = run_ids(self._connection, self._since_ms)
+        for run_id in runs:
+            replay = RunReplay(self.layering.of_run(self._reader.loads(run_id)))
+            calls = 0
+            for item in self._reader.items(run_id):
+                if not isinstance(item, RecordedCall):
+                    replay.end(item)
+                    continue
+                replayed = replay.decide(item)
+                if item.wall_ms >= (self._since_ms or 0):
+                    calls += 1
+                    self.tally.add(replayed)
+                    yield replayed
+            if calls:
+                self.tally.add_run(replay)
+
+
+def backtest(
+    connection: apsw.Connection,
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    layer: Layer | None = None,
+    since_ms: int | None = None,
+) -> Backtest:
+    """What changing one policy into another would have done to the calls since then.
+
+    Both are replayed, so what was in force at the time does not matter for the policy itself; it
+    does for the other layers.
+    """
+    find = snapshots_of(connection)
+    reader = RunReader(connection)
+    layerings = [Layering(each, find, layer) for each in (before, after)]
+    found = Backtest()
+    for run_id in run_ids(connection, since_ms):
+        loads = reader.loads(run_id)
+        replays = [RunReplay(each.of_run(loads)) for each in layerings]
+        for item in reader.items(run_id):
+            if not isinstance(item, RecordedCall):
+                for replay in replays:
+                    replay.end(item)
+                continue
+            then, now = (replay.decide(item) for replay in replays)
+            if item.wall_ms >= (since_ms or 0):
+                found.add(then, now)
+    return found
+
+
+def snapshots_of(connection: apsw.Connection) -> FindSnapshot:
+    """Looks up compiled policies on record. `Layering` remembers what it was told."""
+
+    def find(policy_hash: str) -> Snapshot | None:
+        text = find_policy(connection, policy_hash)
+        try:
+            return None if text is None else Snapshot.from_json(text)
+        except SubluminalError:
+            return None  # compiled by another version: as good as not on record
+
+    return find

@@ -1,0 +1,171 @@
+"""Which policies a recorded call is decided by again (D17): the candidate in its place.
+
+The candidate takes the layer that it is told to take; else that of the policy of the same
+policy_id in that run; else it stands for all of them. The other layers are as recorded.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Action, Layer
+from subluminal.policy.evaluation import Engine
+from subluminal.policy.replay.possible_args import Possibilities
+from subluminal.policy.replay.recorded import AskedLayer, RecordedCall, RecordedLoad
+from subluminal.policy.selecting import applies
+from subluminal.policy.snapshot import Snapshot
+
+FindSnapshot = Callable[[str], Snapshot | None]
+"""The compiled policy of a hash, if it is on record."""
+
+_MAX_KEPT = 64
+_ORDER = list(Layer)
+_T = TypeVar("_T")
+
+
+class Setting(NamedTuple):
+    """What decides one call again."""
+
+    engine: Engine
+    possibilities: Possibilities
+    missing: frozenset[str]
+    """hashes of layers that are not on record; they are not in the engine"""
+    is_as_recorded: bool
+    """whether the very policies that decided then decide now"""
+    may_end_run: bool
+    """whether a rule of theirs ends runs"""
+
+
+class _Placed(NamedTuple):
+    layers: list[tuple[Layer, Snapshot]]
+    missing: frozenset[str]
+    is_as_recorded: bool
+
+
+class Layering:
+    """Puts the candidate into each run's layers. Engines are kept: most runs share a few."""
+
+    def __init__(
+        self, candidate: Snapshot, find_snapshot: FindSnapshot, layer: Layer | None = None
+    ) -> None:
+        self.candidate = candidate
+        self._find = find_snapshot
+        self._layer = layer
+        self._placed: dict[tuple[object, ...], _Placed] = {}
+        self._settings: dict[tuple[object, ...], Setting] = {}
+        self.missing: set[str] = set()
+        """hashes of the policies that were asked for and are not on record"""
+
+    def of_run(self, loads: Iterable[RecordedLoad]) -> "RunLayering":
+        """What holds for one run, given the policies that came into force in it."""
+        layers: dict[str, Layer] = {}
+        target = self._layer
+        for load in loads:
+            layers[load.policy_hash] = load.layer
+            if target is None and load.policy_id == self.candidate.policy_id:
+                target = load.layer
+        return RunLayering(self, layers, target)
+
+    def setting(
+        self, identity: Identity, layers: tuple[AskedLayer, ...], target: Layer | None
+    ) -> Setting:
+        """The engine for these layers; `target` is the layer that the candidate takes."""
+        place = (layers, target)
+        placed = self._placed.get(place)
+        if placed is None:
+            placed = _kept(self._placed, place, self._place(layers, target))
+        # Nothing else of an identity matters, and every run may have one of its own.
+        applying = [applies(found.data["selectors"], identity) for _, found in placed.layers]
+        key = (*place, *applying)
+        setting = self._settings.get(key)
+        if setting is None:
+            made = Setting(
+                Engine(placed.layers, identity),
+                Possibilities(snapshot for _, snapshot in placed.layers),
+                placed.missing,
+                placed.is_as_recorded,
+                any(_ends_runs(found) for _, found in placed.layers),
+            )
+            setting = _kept(self._settings, key, made)
+        return setting
+
+    def _place(self, layers: tuple[AskedLayer, ...], target: Layer | None) -> _Placed:
+        placed: list[tuple[Layer, Snapshot]] = []
+        missing = set()
+        for layer, policy_hash in self._with_candidate(layers, target):
+            is_candidate = policy_hash == self.candidate.policy_hash
+            found = self.candidate if is_candidate else self._find(policy_hash)
+            if found is None:
+                missing.add(policy_hash)
+            else:
+                placed.append((layer, found))
+        self.missing |= missing
+        hashes = [found.policy_hash for _, found in placed]
+        as_recorded = hashes == [each.policy_hash for each in layers]
+        return _Placed(placed, frozenset(missing), as_recorded)
+
+    def _with_candidate(
+        self, layers: tuple[AskedLayer, ...], target: Layer | None
+    ) -> list[tuple[Layer, str]]:
+        own_hash = self.candidate.policy_hash
+        if target is None:
+            return [(Layer.REPOSITORY, own_hash)]
+        found: list[tuple[Layer, str]] = []
+        for each in layers:
+            layer = each.layer or Layer.REPOSITORY
+            if layer is not target:
+                found.append((layer, each.policy_hash))
+        # Layers are asked in their order; what a run first saw of a repository's comes last.
+        before = sum(_ORDER.index(layer) < _ORDER.index(target) for layer, _ in found)
+        return [*found[:before], (target, own_hash), *found[before:]]
+
+
+class RunLayering:
+    """The layers of one run."""
+
+    def __init__(self, layering: Layering, layers: dict[str, Layer], target: Layer | None) -> None:
+        self._layering = layering
+        self._layers = layers
+        self._target = target
+        self._last: tuple[Identity, tuple[AskedLayer, ...], Setting] | None = None
+        self.stands_for_others = False
+        """whether the candidate stood for policies of another policy_id"""
+
+    def setting(self, call: RecordedCall) -> Setting:
+        """What decides this call again. Mostly the same as the call before."""
+        asked = call.decision.layers
+        last = self._last
+        if last is not None and last[0] is call.identity and last[1] is asked:
+            return last[2]
+        layers = tuple(
+            each._replace(layer=self._layers.get(each.policy_hash)) if each.layer is None else each
+            for each in asked
+        )
+        target = self._target_of(layers)
+        if target is None and layers:
+            self.stands_for_others = True
+        found = self._layering.setting(call.identity, layers, target)
+        self._last = (call.identity, asked, found)
+        return found
+
+    def _target_of(self, layers: tuple[AskedLayer, ...]) -> Layer | None:
+        own = self._layering.candidate.policy_id
+        if self._target is None and any(each.policy_id == own for each in layers):
+            return next(each.layer for each in layers if each.policy_id == own) or Layer.REPOSITORY
+        return self._target
+
+
+def _kept(cache: dict[tuple[object, ...], _T], key: tuple[object, ...], made: _T) -> _T:
+    if len(cache) >= _MAX_KEPT:
+        cache.clear()
+    cache[key] = made
+    return made
+
+
+def _ends_runs(snapshot: Snapshot) -> bool:
+    return any(
+        Action.TERMINATE_RUN in (effect.get("on_exceed"), effect.get("on_trip"))
+        for rule in snapshot.data["rules"]
+        for effect in rule["effect"].values()
+        if isinstance(effect, dict)
+    )

@@ -1,0 +1,150 @@
+"""A run as it was recorded: what replay takes in, one call or end at a time."""
+
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, Struct
+
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.events import DecisionMade, WouldBe
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Action, Layer, Severity, Status
+from subluminal.policy.evaluation import NO_POLICY, Evaluation
+
+
+class Said(NamedTuple):
+    """What two decisions are compared by. Words for people (summary, hint) are not part of it."""
+
+    action: Action
+    rule_id: str | None
+    severity: Severity
+    reason_code: str
+    backoff_ms: int | None = None
+    would_be: tuple[Action, str | None, str] | None = None
+    """(action, rule_id, reason_code) of what observe mode did not enforce"""
+
+    def plain(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        found: dict[str, Any] = {
+            "action": self.action.value,
+            "rule_id": self.rule_id,
+            "severity": self.severity.value,
+            "reason_code": str(self.reason_code),
+        }
+        if self.backoff_ms is not None:
+            found["backoff_ms"] = self.backoff_ms
+        if self.would_be is not None:
+            action, rule_id, code = self.would_be
+            found["would_be"] = {
+                "action": action.value,
+                "rule_id": rule_id,
+                "reason_code": str(code),
+            }
+        return found
+
+
+class AskedLayer(NamedTuple):
+    """One of the policies that a recorded call was asked of."""
+
+    layer: Layer | None
+    """None where the event does not say, because there was only one"""
+    policy_id: str
+    policy_hash: str
+
+
+class RecordedDecision(Struct, frozen=True):
+    """A decision event, as far as replay needs it. Equal events share one."""
+
+    said: Said
+    policy_hash: str
+    """of the layer that decided"""
+    layers: tuple[AskedLayer, ...]
+    grants: frozenset[str]
+    """rule_ids that a person had let this call pass"""
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether a rule ended the run here."""
+        return self.said.action is Action.TERMINATE_RUN and self.said.rule_id is not None
+
+
+class RecordedCall(Struct, frozen=True):
+    """A call's start and decision."""
+
+    run_id: str
+    call_id: str
+    seq: int
+    """0 where the run's counters could not be reached"""
+    server_name: str
+    tool_name: str
+    args_hash: str
+    args: dict[str, Any] | None
+    """None where they were too large to inspect; PartialArgs where not all is on record"""
+    identity: Identity
+    wall_ms: int
+    mono_ms: int
+    decision: RecordedDecision
+    tags: frozenset[str] = frozenset()
+
+
+class RecordedEnd(NamedTuple):
+    """How a call ended, in the place where breakers learnt of it."""
+
+    call_id: str
+    status: Status
+    latency_ms: int
+    mono_ms: int | None = None
+    """when they did; None where none was interested"""
+
+
+class RecordedLoad(NamedTuple):
+    """A policy that came into force during a run."""
+
+    layer: Layer
+    policy_id: str
+    policy_hash: str
+
+
+def recorded_decision(event: DecisionMade) -> RecordedDecision:
+    """Takes from a decision event what replay needs."""
+    would_be = event.would_be
+    said = Said(
+        action=event.action,
+        rule_id=event.rule_id,
+        severity=event.severity,
+        reason_code=event.explain.reason_code,
+        backoff_ms=None if event.backoff_ms is UNSET else event.backoff_ms,
+        would_be=None if would_be is UNSET else _would_be(would_be),
+    )
+    if event.policies is not UNSET:
+        layers = tuple(
+            AskedLayer(each.layer, each.policy_id, each.policy_hash) for each in event.policies
+        )
+    elif event.policy.policy_hash == NO_POLICY.policy_hash:
+        layers = ()
+    else:
+        layers = (AskedLayer(None, event.policy.policy_id, event.policy.policy_hash),)
+    granted = event.grant is not UNSET and event.rule_id is not None
+    grants = frozenset({event.rule_id} if granted and event.rule_id else ())
+    return RecordedDecision(said, event.policy.policy_hash, layers, grants)
+
+
+def said_by(evaluation: Evaluation) -> Said:
+    """What an evaluation said."""
+    would_be = evaluation.would_be
+    return said_of(evaluation.decision, None if would_be is None else _would_be(would_be))
+
+
+def said_of(decision: Decision, would_be: tuple[Action, str | None, str] | None = None) -> Said:
+    """What a decision said."""
+    return Said(
+        decision.action,
+        decision.rule_id,
+        decision.severity,
+        decision.reason_code,
+        decision.backoff_ms,
+        would_be,
+    )
+
+
+def _would_be(told: WouldBe) -> tuple[Action, str | None, str]:
+    return told.action, told.rule_id, told.reason_code

@@ -1,0 +1,270 @@
+"""Decides the calls of a run again, in the order in which they were decided (D10).
+
+The same counters, the recorded clocks, the recorded ends. What no rule decided stands: a policy
+cannot undo a kill switch, nor mend a counter that could not be read.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from subluminal.contracts.counters import CountersFull, Update
+from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, ReasonCode, Severity
+from subluminal.policy.evaluation import Call, Evaluation
+from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
+from subluminal.policy.replay.doubts import DoubtfulCounters
+from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.layering import RunLayering, Setting
+from subluminal.policy.replay.possible_args import with_args
+from subluminal.policy.replay.recorded import (
+    RecordedCall,
+    RecordedDecision,
+    RecordedEnd,
+    Said,
+    said_by,
+)
+
+_ALLOW = Action.ALLOW
+_ENDED = Said(Action.TERMINATE_RUN, None, Severity.CRITICAL, ReasonCode.RUN_TERMINATED, None, None)
+_FAILURES: dict[str, ReasonCode] = {
+    code: code for code in (ReasonCode.AMBIGUOUS_MESSAGE, ReasonCode.JOURNAL_UNAVAILABLE)
+}
+"""What a policy answers with its `decision_on_error`, without asking its rules."""
+
+_REQUIRED = frozenset(
+    {
+        ReasonCode.APPROVAL_REQUIRED,
+        ReasonCode.STEP_UP_REQUIRED,
+        ReasonCode.TICKET_REQUIRED,
+        ReasonCode.HUMAN_REQUIRED,
+        ReasonCode.CONFIRMATION_REQUIRED,
+    }
+)
+
+
+class _Answer(NamedTuple):
+    said: Said | None
+    doubt: Doubt | None = None
+    risk_classes: frozenset[str] = frozenset()
+
+
+class RunReplay:
+    """One run, from its first call to its last. Nothing outlives it."""
+
+    def __init__(self, layering: RunLayering) -> None:
+        self.layering = layering
+        self._counters = DoubtfulCounters()
+        self._open: dict[str, tuple[int, list[Evaluation]]] = {}
+        """by call_id: when it began, and what breakers learn from once it ends"""
+        self._as_recorded = True
+        """whether the very policies of the record have decided every call so far"""
+        self._ended = False
+        self._may_have_ended = False
+        """whether an undetermined call may have ended the run"""
+        self._rule_ended = False
+        """whether a rule ended the run on record"""
+        self._diverged: str | None = None
+        self._last_seq = 0
+        self.unrecorded = 0
+        """calls that the run counted and that are not on record"""
+
+    def decide(self, call: RecordedCall) -> Replayed:
+        """Decides one call again. Calls come in the order of their `seq`."""
+        self._note_gap(call.seq)
+        was = call.decision.said
+        answer = self._answer(call)
+        now = answer.said
+        if now is not None and now.action is Action.TERMINATE_RUN:
+            self._ended = True
+        self._rule_ended = self._rule_ended or call.decision.ends_run
+        depends_on = self._diverged
+        change = change_of(was, now)
+        if diverges(was, now):
+            self._diverged = depends_on or call.call_id
+        if change is not Change.SAME:
+            self._as_recorded = False
+        return Replayed(call, change, now, depends_on, answer.doubt, answer.risk_classes)
+
+    def end(self, ended: RecordedEnd) -> None:
+        """Lets breakers learn of an end, if the call was forwarded here too."""
+        began_ms, evaluations = self._open.pop(ended.call_id, (0, []))
+        if not evaluations:
+            return
+        mono_ms = began_ms + ended.latency_ms if ended.mono_ms is None else ended.mono_ms
+        learnt = [
+            each.learn(ended.status, ended.latency_ms, self._counters, mono_ms)
+            for each in evaluations
+        ]
+        if len(learnt) > 1:
+            self._counters.doubt(learnt)
+        if learnt[0]:
+            self._write(learnt[0])
+
+    def _note_gap(self, seq: int) -> None:
+        if not seq:
+            return
+        missing = seq - self._last_seq - 1
+        if missing > 0:
+            self.unrecorded += missing
+            self._counters.doubt_everything()
+        self._last_seq = max(seq, self._last_seq)
+
+    def _answer(self, call: RecordedCall) -> _Answer:
+        recorded = call.decision
+        if self._stands(recorded):
+            return _Answer(recorded.said)
+        if self._ended:
+            return _Answer(_ENDED)
+        if self._may_have_ended:
+            return _Answer(None, Doubt.COUNTERS)
+        setting = self.layering.setting(call)
+        if not setting.is_as_recorded:
+            self._as_recorded = False
+        answer = self._by_policy(call, setting)
+        return _beside_missing(answer, recorded, setting.missing) if setting.missing else answer
+
+    def _stands(self, recorded: RecordedDecision) -> bool:
+        """Whether a person refused this call, through no rule."""
+        said = recorded.said
+        if said.rule_id is not None:
+            return False
+        if said.reason_code == ReasonCode.RUN_TERMINATED:
+            return not self._rule_ended
+        return said.reason_code == ReasonCode.KILL_SWITCH
+
+    def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
+        recorded = call.decision
+        said = recorded.said
+        asked = _asked(call, setting)
+        if said.rule_id is None and said.reason_code in _FAILURES:
+            failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
+            return _Answer(said_by(failed))
+        self._counters.was_asked = False
+        if isinstance(call.args, PartialArgs):
+            found = self._possible(call, call.args, asked, setting)
+        else:
+            found = [
+                setting.engine.evaluate(
+                    asked, self._counters, wall_ms=call.wall_ms, mono_ms=call.mono_ms
+                )
+            ]
+        if found is None:
+            self._counters.doubt_everything()
+            if self._as_recorded:
+                return _Answer(said)
+            return _Answer(None, Doubt.ARGUMENTS)
+        if _failed_outside(said) and not any(_failed_outside(said_by(each)) for each in found):
+            return _Answer(said)
+        if len(found) == 1 and not self._counters.was_asked:
+            return self._certain(call, asked, setting, found[0])
+        return self._settled(call, asked, setting, found)
+
+    def _possible(
+        self, call: RecordedCall, args: PartialArgs, asked: Call, setting: Setting
+    ) -> list[Evaluation] | None:
+        engine, counters = setting.engine, self._counters
+        return setting.possibilities.evaluations(
+            lambda tried: engine.evaluate(
+                with_args(asked, tried), counters, wall_ms=call.wall_ms, mono_ms=call.mono_ms
+            ),
+            args,
+        )
+
+    def _certain(
+        self, call: RecordedCall, asked: Call, setting: Setting, chosen: Evaluation
+    ) -> _Answer:
+        """Counts the only thing that can have happened, and says it."""
+        updates = chosen.updates
+        if updates and not self._write(updates):
+            full = setting.engine.failure(asked, ReasonCode.EVALUATION_ERROR, "")
+            return _Answer(said_by(full))
+        self._watch(call, [chosen])
+        said = _denied_again(said_by(chosen), call.decision.said)
+        return _Answer(said, None, chosen.risk_classes)
+
+    def _settled(
+        self, call: RecordedCall, asked: Call, setting: Setting, found: list[Evaluation]
+    ) -> _Answer:
+        """Chooses what the record agrees with, counts it, and says if that was no certainty."""
+        said = call.decision.said
+        all_said = [_denied_again(said_by(each), said) for each in found]
+        fitting = [each for each, told in zip(found, all_said, strict=True) if told == said]
+        if self._as_recorded and fitting:
+            # The same policies in the same state said this: only what fits was possible.
+            found, all_said = fitting, [said]
+        chosen = fitting[0] if fitting else found[0]
+        if self._counters.was_asked:
+            return self._unsettled(call, setting, [chosen, *found])
+        self._counters.doubt([each.updates for each in found])
+        answer = self._certain(call, asked, setting, chosen)
+        self._watch(call, [chosen, *(each for each in found if each is not chosen)])
+        if all(told == all_said[0] for told in all_said):
+            return answer
+        ends = any(told.action is Action.TERMINATE_RUN for told in all_said)
+        self._may_have_ended = self._may_have_ended or ends
+        return _Answer(None, Doubt.ARGUMENTS)
+
+    def _unsettled(self, call: RecordedCall, setting: Setting, found: list[Evaluation]) -> _Answer:
+        """Counts a call that read a doubtful counter: it may have been forwarded, or not."""
+        either = [replace(each, forwarded=passed) for each in found for passed in (True, False)]
+        for each in either:
+            self._counters.doubt_updates(each.updates)
+        self._write(found[0].updates)
+        self._watch(call, either)
+        if self._as_recorded:
+            return _Answer(call.decision.said)  # whatever they held, this came of it
+        self._may_have_ended = self._may_have_ended or setting.may_end_run
+        return _Answer(None, Doubt.COUNTERS)
+
+    def _watch(self, call: RecordedCall, evaluations: list[Evaluation]) -> None:
+        for each in evaluations:
+            for visit in each.visits:
+                if visit.watches:
+                    self._open[call.call_id] = (call.mono_ms, evaluations)
+                    return
+
+    def _write(self, updates: list[Update]) -> bool:
+        try:
+            self._counters.write(updates)
+        except CountersFull:
+            return False
+        return True
+
+
+def _asked(call: RecordedCall, setting: Setting) -> Call:
+    grants = call.decision.grants
+    if not grants:
+        return Call(call.server_name, call.tool_name, call.args, call.args_hash)
+    granted = frozenset(
+        (each.layer.value, rule_id) for each in setting.engine.policies for rule_id in grants
+    )
+    return Call(call.server_name, call.tool_name, call.args, call.args_hash, granted)
+
+
+def _failed_outside(said: Said) -> bool:
+    """Whether no rule could be asked: the names are no names, or something else failed."""
+    return said.rule_id is None and said.reason_code == ReasonCode.EVALUATION_ERROR
+
+
+def _denied_again(now: Said, was: Said) -> Said:
+    """A person's no stands where the same rule asks for a person again."""
+    if was.reason_code == ReasonCode.APPROVAL_DENIED and now.rule_id == was.rule_id:
+        return was if now.reason_code in _REQUIRED else now
+    return now
+
+
+def _beside_missing(
+    answer: _Answer, recorded: RecordedDecision, missing: frozenset[str]
+) -> _Answer:
+    """What can be said although a layer is not on record: it was no stricter than the record."""
+    now, was = answer.said, recorded.said
+    if now is None:
+        return answer
+    if was.action is _ALLOW:
+        return answer._replace(said=was if now.action is _ALLOW else now)
+    if recorded.policy_hash in missing:
+        stricter = ACTION_STRICTNESS[now.action] > ACTION_STRICTNESS[was.action]
+        return answer._replace(said=now if stricter else was)
+    if ACTION_STRICTNESS[now.action] >= ACTION_STRICTNESS[was.action]:
+        return answer
+    return _Answer(None, Doubt.POLICY)

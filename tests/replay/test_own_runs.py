@@ -1,0 +1,88 @@
+"""The policy that was in force, replayed over its own runs, gives zero differences (issue 10)."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.differential import generated
+from tests.differential.driving import compiled, identity_of
+from tests.replay.stage import Stage
+
+from subluminal.ledger.query.replaying import LedgerReplay
+from subluminal.policy.replay.comparing import Change
+
+RUNS = 25
+SECRET = "ghp_" + "aB3d" * 9
+RECORDS: list[dict[str, Any]] = [{}, {}, {}, {"record": "off"}, {"max_bytes": 9}]
+
+
+def layers_of(choose: generated.Chooser) -> list[tuple[str, dict[str, Any]]]:
+    """As `generated.layers`, with rules that nobody could tell apart told apart by policy_id."""
+    found = generated.layers(choose)
+    for number, (_, bundle) in enumerate(found):
+        bundle["policy_id"] = f"p{number}"
+    return found
+
+
+def args_of(choose: generated.Chooser) -> dict[str, Any] | None:
+    args = generated.args(choose)
+    if args is not None and choose.rarely(4):
+        args = {**args, choose.one(generated.KEYS): f"the key is {SECRET}"}
+    return args
+
+
+def play(stage: Stage, seed: int, run_id: str) -> list[Any]:
+    """A run of random calls over three shims, with ends in any order; returns its layers."""
+    choose = generated.seeded(seed)
+    layers = compiled(layers_of(choose))
+    identity = identity_of(generated.identity(choose))
+    record = choose.one(RECORDS)
+    shims = [stage.shim(layers, identity, run_id=run_id, **record) for _ in range(3)]
+    waiting: list[Any] = []
+    for _ in range(5 + choose.below(25)):
+        stage.clock.go(choose.one(generated.PAUSES_MS))
+        if choose.rarely(20):
+            stage.clock.wall_ns += (choose.below(3) - 1) * 3_600_000_000_000
+        # A shim reads the clock before it gets the lock, so time seems to go back a little.
+        late = choose.below(3) * 300_000 if choose.rarely() else 0
+        shim = choose.one(shims)
+        stage.clock.mono_ns -= late
+        args = args_of(choose)
+        context = {} if args is not None else {"args_stream_hash": "ab" * 32}
+        server, tool = choose.one(generated.SERVERS), choose.one(generated.TOOLS)
+        ruling = stage.begin(shim, server, tool, args, **context)
+        stage.clock.mono_ns += late
+        status = choose.one(["OK", "ERROR", "TIMEOUT", "CANCELLED"])
+        if ruling.is_allowed:
+            waiting.append((shim, ruling, status))
+        random.Random(seed).shuffle(waiting)
+        while waiting and choose.below(2):
+            stage.clock.go(choose.one([0, 0.4, 1, 6]))
+            stage.end(*waiting.pop())
+    for each in waiting[1:]:  # one may never end
+        stage.end(*each)
+    return layers
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_zero_differences(stage: Stage, block: int):
+    """Every layer of every run, all rule kinds, whatever is left of the arguments on record."""
+    layers = {}
+    for number in range(RUNS):
+        run_id = f"run-{number}"
+        layers[run_id] = play(stage, block * RUNS + number, run_id)
+        stage.close_shims()
+    reader = stage.home.reader()
+    actions = set()
+    for run_id, placed in layers.items():
+        for layer, snapshot in placed:
+            for wanted in (layer, None):
+                replay = LedgerReplay(reader, snapshot, layer=wanted)
+                rows = list(replay.rows([run_id]))
+                assert rows
+                actions |= {row.now.action for row in rows if row.now}
+                different = [row.plain() for row in rows if row.change is not Change.SAME]
+                assert not different
+                assert not any(row.depends_on for row in rows)
+                assert not replay.layering.missing
+    assert len(actions) >= 3
