@@ -28,6 +28,7 @@ from subluminal.policy.promoting import (
     decide,
     exception_rule,
     free_rule_id,
+    refuse_limits,
     refusing_rule,
     watched_keys,
 )
@@ -93,7 +94,12 @@ def test_the_rule_that_refused_is_found():
         (rule("deny"), "other", "there is no rule `other` in policy `p`", "name the file"),
         (rule("deny"), None, "no rule made this hint in policy `p`", "name the file"),
         (rule("deny", enabled=False), "deny", "rule `deny` is disabled", None),
-        (rule("budget"), "budget", "is a budget, and no allow passes one", "raise `limit_calls`"),
+        (
+            rule("budget"),
+            "budget",
+            "is a budget: neither an allow nor a grant",
+            "raise `limit_calls`",
+        ),
         (rule("rate_limit"), "rate_limit", "is a rate_limit", "raise `capacity`"),
         (rule("breaker"), "breaker", "is a breaker", "raise the thresholds"),
         (rule("dedupe"), "dedupe", "is a dedupe", "shorten `window_ms`"),
@@ -104,6 +110,15 @@ def test_what_no_allow_can_pass_is_told_with_what_to_do_instead(made, rule_id, m
         refusing_rule(bundle(made), rule_id)
     assert message in str(refused.value)
     assert (refused.value.hint or "").startswith(hint or "")
+
+
+def test_a_reason_tells_whether_a_limit_refused():
+    refuse_limits("r", "NO_WRITES")
+    refuse_limits("r", None)
+    refuse_limits("r", "APPROVAL_REQUIRED")
+    with pytest.raises(SubluminalError, match="rule `r` is a dedupe") as refused:
+        refuse_limits("r", "DEDUPE_DUPLICATE")
+    assert refused.value.hint.startswith("shorten `window_ms`")
 
 
 def test_the_arguments_that_a_rule_looks_at():

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command | Group] = {
     "deny": _command("say no to a call that waits for a person", "deny"),
     "kill": _command("stop a run, an agent, a tool or everything", "kill"),
     "revive": _command("lift what `sub kill` stopped", "revive"),
+    "hints": _command("hints given, and whether they helped", "hints"),
     "demo": _command("the whole loop in a minute", "demo"),
     "doctor": _command("whether everything here would work", "doctor"),
     "version": _command("what runs here", "version"),

@@ -11,7 +11,7 @@ from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, Bundle, DenyRule, Match
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Action, Layer, RuleKind
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, RuleKind
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.covering import among, disjoint, in_range, possible_values
@@ -27,6 +27,13 @@ _INSTEAD = {
     RuleKind.TAG: "a tag refuses nothing",
     RuleKind.PIN: "review the tool's new definition, and pin that",
 }
+_KINDS = {
+    ReasonCode.BUDGET_EXCEEDED: RuleKind.BUDGET,
+    ReasonCode.RATE_LIMITED: RuleKind.RATE_LIMIT,
+    ReasonCode.BREAKER_TRIPPED: RuleKind.BREAKER,
+    ReasonCode.DEDUPE_DUPLICATE: RuleKind.DEDUPE,
+}
+"""What kind of rule a reason speaks of; all others are an allow's or a deny's."""
 _WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
 
 
@@ -52,11 +59,22 @@ def refusing_rule(bundle: Bundle, rule_id: str | None) -> tuple[int, AllowRule |
     if not rule.enabled:
         raise SubluminalError(f"rule `{rule_id}` is disabled: it refuses nothing any more")
     if not isinstance(rule, AllowRule | DenyRule):
-        kind = RuleKind(str(rule.__struct_config__.tag))
-        raise SubluminalError(
-            f"rule `{rule_id}` is a {kind.value}, and no allow passes one", hint=_INSTEAD[kind]
-        )
+        raise _not_passed(rule.rule_id, RuleKind(str(rule.__struct_config__.tag)))
     return index, rule
+
+
+def refuse_limits(rule_id: str, reason_code: str | None) -> None:
+    """Raises if a hint came from a rule that counts: neither allow nor grant lets one pass."""
+    kind = next((kind for reason, kind in _KINDS.items() if reason == reason_code), None)
+    if kind is not None:
+        raise _not_passed(rule_id, kind)
+
+
+def _not_passed(rule_id: str, kind: RuleKind) -> SubluminalError:
+    return SubluminalError(
+        f"rule `{rule_id}` is a {kind.value}: neither an allow nor a grant passes one",
+        hint=_INSTEAD[kind],
+    )
 
 
 def watched_keys(rule: AllowRule | DenyRule) -> list[str]:

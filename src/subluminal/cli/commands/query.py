@@ -2,12 +2,12 @@
 
 import json
 import os
-from typing import Any
 
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.ledger import Ledger, Page, Row, open_ledger
+from subluminal.cli.reading.ledger import Ledger, Row, open_ledger
+from subluminal.cli.reading.pages import rows_of
 from subluminal.cli.reading.unknown import told
 from subluminal.cli.screens.lists import (
     Screen,
@@ -28,8 +28,6 @@ sub query runs --status FAILED
 sub query calls --server 'git*' --text "rm -rf" --json"""
 
 _LISTS = {"calls": print_calls, "runs": print_runs, "hints": print_hints, "tools": print_tools}
-_PAGE = 1_000
-"""The most that the ledger gives at once."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -65,18 +63,8 @@ def run(args: Args, out: Output) -> int:
 
 
 def _rows(ledger: Ledger, what: str, wanted: Filter, args: Args) -> list[Row]:
-    """Pages until there are enough."""
-    ask: Any = getattr(ledger, what)
-    rows: list[Row] = []
-    cursor: str | None = None
-    while len(rows) < args.limit:
-        page = Page(min(_PAGE, args.limit - len(rows)), args.order == "newest", cursor)
-        found = ask(format_filter(wanted), page)
-        rows += found.rows
-        cursor = found.next
-        if cursor is None:
-            break
-    return rows
+    ask = getattr(ledger, what)
+    return rows_of(ask, format_filter(wanted), args.limit, newest_first=args.order == "newest")
 
 
 def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:

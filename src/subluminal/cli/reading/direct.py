@@ -13,6 +13,7 @@ from subluminal.journal.reading import JournalFile
 from subluminal.ledger.database import open_reader
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filtering import Filter, parse_filter
+from subluminal.ledger.hint_outcomes import Outcome
 from subluminal.ledger.query import calls, hints, runs, scores, tools
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import Paging
@@ -36,10 +37,14 @@ class DirectLedger:
         rows = [{**score.pop("run"), **score} for score in _plain(found.runs)]
         return Found(rows, found.next)
 
-    def hints(self, where: str, page: Page) -> Found:
+    def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         terms = _terms(where, CALL_FIELDS)
-        found = hints.find_hints(self._connection, None, _paging(page), terms)
+        wanted = None if outcome is None else Outcome(outcome)
+        found = hints.find_hints(self._connection, None, _paging(page), terms, wanted)
         return Found(_plain(found.hints), found.next)
+
+    def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
+        return _plain(hints.count_recovery(self._connection, hints.By(by), since_ms, until_ms))
 
     def tools(self) -> list[Row]:
         return _plain(tools.list_tools(self._connection))

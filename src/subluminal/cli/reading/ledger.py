@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 from subluminal.cli.output import Output
 from subluminal.cli.reading import daemon
 from subluminal.cli.reading.daemon import quoted
+from subluminal.clock import rfc3339
 from subluminal.config.places import Places
 
 Row = dict[str, Any]
@@ -34,7 +35,8 @@ class Ledger(Protocol):
 
     def calls(self, where: str, page: Page) -> Found: ...
     def runs(self, where: str, page: Page) -> Found: ...
-    def hints(self, where: str, page: Page) -> Found: ...
+    def hints(self, where: str, page: Page, outcome: str | None = None) -> Found: ...
+    def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]: ...
     def tools(self) -> list[Row]: ...
     def call(self, call_id: str) -> Row | None: ...
     def run(self, run_id: str) -> Row | None: ...
@@ -53,8 +55,16 @@ class DaemonLedger:
         found = self._list("/v1/scores", "runs", where, page)
         return Found([{**score.pop("run"), **score} for score in found.rows], found.next)
 
-    def hints(self, where: str, page: Page) -> Found:
-        return self._list("/v1/hints", "hints", where, page)
+    def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
+        return self._list("/v1/hints", "hints", where, page, outcome=outcome)
+
+    def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
+        span = {
+            name: None if ms is None else rfc3339(ms)
+            for name, ms in (("since", since_ms), ("until", until_ms))
+        }
+        rows: list[Row] = daemon.get(self._places, "/v1/recovery", {"by": by, **span})
+        return rows
 
     def tools(self) -> list[Row]:
         rows: list[Row] = daemon.get(self._places, "/v1/tools", {})
@@ -68,8 +78,9 @@ class DaemonLedger:
         found: Row | None = daemon.get(self._places, f"/v1/runs/{quoted(run_id)}", {})
         return found
 
-    def _list(self, path: str, name: str, where: str, page: Page) -> Found:
-        answer = daemon.get(self._places, path, {"where": where or None, **page.parameters()})
+    def _list(self, path: str, name: str, where: str, page: Page, **more: str | None) -> Found:
+        asked = {"where": where or None, **more, **page.parameters()}
+        answer = daemon.get(self._places, path, asked)
         return Found(answer[name], answer["next"])
 
 
@@ -79,7 +90,13 @@ class EmptyLedger:
     def calls(self, where: str, page: Page) -> Found:
         return Found([], None)
 
-    runs = hints = calls
+    runs = calls
+
+    def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
+        return Found([], None)
+
+    def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
+        return []
 
     def tools(self) -> list[Row]:
         return []

@@ -44,8 +44,12 @@ def find_run(ledger: Ledger, name: str) -> str:
     return meant.run_id
 
 
-def _ending(ledger: Ledger, field: str, name: str) -> list[Row]:
+def ending_in(field: str, name: str) -> str:
+    """A filter for what ends in a name."""
     literal = name.translate(_WILD).replace("\\", "\\\\").replace('"', '\\"')
-    where = f'{field}:"*{literal}"'
-    found = (ledger.runs if field == "run" else ledger.calls)(where, Page(_FEW))
-    return found.rows
+    return f'{field}:"*{literal}"'
+
+
+def _ending(ledger: Ledger, field: str, name: str) -> list[Row]:
+    ask = ledger.runs if field == "run" else ledger.calls
+    return ask(ending_in(field, name), Page(_FEW)).rows

@@ -1,4 +1,4 @@
-"""The lists of `sub query`: calls, runs, hints and tools, a row each."""
+"""The lists of `sub query` and `sub hints`: calls, runs, hints, tools and recovery, a row each."""
 
 from typing import Any
 
@@ -18,6 +18,8 @@ _MARKS = {
     Action.THROTTLE: "T",
     Action.TERMINATE_RUN: "X",
 }
+
+_OUTCOME_COLOURS = {"followed": "green", "retried": "yellow", "gave_up": "red"}
 
 
 class Screen:
@@ -112,7 +114,6 @@ def print_hints(screen: Screen, rows: list[Row]) -> None:
         Column("OUTCOME"),
         Column("HINT", shrinks_to=16),
     ]
-    colours = {"followed": "green", "gave_up": "red", "retried": "yellow"}
     screen.table(
         columns,
         [
@@ -121,12 +122,34 @@ def print_hints(screen: Screen, rows: list[Row]) -> None:
                 screen.id(row["call_id"]),
                 Cell(row["rule_id"] or cells.NOTHING),
                 Cell(row["hint_kind"]),
-                Cell(row["outcome"], colours.get(row["outcome"], "")),
+                Cell(row["outcome"], _OUTCOME_COLOURS.get(row["outcome"], "")),
                 Cell(row["hint_text"]),
             ]
             for row in rows
         ],
     )
+
+
+def print_recovery(screen: Screen, rows: list[Row]) -> None:
+    """How often agents recovered from a refusal by its hint; per rule, client or both."""
+    names = [name for name in ("rule_id", "client") if any(row[name] for row in rows)]
+    headings = {"rule_id": Column("RULE", shrinks_to=12), "client": Column("CLIENT", shrinks_to=6)}
+    counts = ["HINTS", "FOLLOWED", "RETRIED", "GAVE UP", "PENDING", "HELPED"]
+    screen.table(
+        [*(headings[name] for name in names), *(Column(count, right=True) for count in counts)],
+        [[*(Cell(row[name] or cells.NOTHING) for name in names), *_recovery(row)] for row in rows],
+    )
+
+
+def _recovery(row: Row) -> list[Cell]:
+    settled = row["issued"] - row["pending"]
+    helped = f"{100 * row['followed'] // settled}%" if settled else cells.NOTHING
+    return [
+        Cell(row["issued"]),
+        *(Cell(row[name] or cells.NOTHING) for name in _OUTCOME_COLOURS),
+        Cell(row["pending"] or cells.NOTHING),
+        Cell(helped, "green" if settled and row["followed"] == settled else ""),
+    ]
 
 
 def print_tools(screen: Screen, rows: list[Row]) -> None:

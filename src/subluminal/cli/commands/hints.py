@@ -1,0 +1,94 @@
+"""`sub hints`: what agents were told, what they made of it, and how often it helped."""
+
+import json
+import os
+from collections.abc import Callable
+
+from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
+from subluminal.cli.frame import Args, Parser
+from subluminal.cli.output import Output
+from subluminal.cli.reading.ledger import Found, Ledger, Page, Row, open_ledger
+from subluminal.cli.reading.pages import rows_of
+from subluminal.cli.screens.lists import Screen, print_hints, print_recovery
+from subluminal.cli.screens.width import terminal_width
+from subluminal.clock import now
+from subluminal.config.places import places
+from subluminal.errors import ExitCode, UsageError
+from subluminal.ledger.filtering import Filter, Term, format_filter
+
+EXAMPLE = """sub hints
+sub hints --by rule --since 7d
+sub hints --outcome gave_up --tool 'git_*' --json"""
+
+_OUTCOMES = ["followed", "retried", "gave_up", "pending"]
+
+
+def add_arguments(parser: Parser) -> None:
+    add_filter_arguments(parser, FLAGS)
+    parser.add_argument("--outcome", choices=_OUTCOMES, help="what became of the hint")
+    parser.add_argument(
+        "--by",
+        choices=["rule", "client", "both"],
+        help="no list: how often hints helped, per rule, per client or per both",
+    )
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows; default 50")
+    parser.add_argument(
+        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a row")
+
+
+def run(args: Args, out: Output) -> int:
+    if args.limit < 1:
+        raise UsageError("`--limit` is at least 1")
+    wanted = read_filter(args, out)
+    is_of_a_time = args.outcome is None and all(_is_time(term) for term in wanted)
+    if args.by and not is_of_a_time:
+        raise UsageError(
+            "`--by` counts every hint of a time", hint="give `--since` and `--until` at most"
+        )
+    ledger = open_ledger(places(os.environ), out)
+    screen = Screen(out, terminal_width(), now().wall_ms)
+    counts = _recovery(ledger, args.by or "both", wanted) if is_of_a_time else []
+    if args.by:
+        _show(screen, counts, print_recovery, as_json=args.json)
+        return ExitCode.OK
+    rows = _hints(ledger, wanted, args)
+    if counts and not args.json:
+        print_recovery(screen, counts)
+        out.line()
+    _show(screen, rows, print_hints, as_json=args.json)
+    return ExitCode.OK
+
+
+def _is_time(term: Term) -> bool:
+    return term.field in ("since", "until") and not term.negated
+
+
+def _hints(ledger: Ledger, wanted: Filter, args: Args) -> list[Row]:
+    def ask(where: str, page: Page) -> Found:
+        return ledger.hints(where, page, args.outcome)
+
+    return rows_of(ask, format_filter(wanted), args.limit, newest_first=args.order == "newest")
+
+
+def _recovery(ledger: Ledger, by: str, wanted: Filter) -> list[Row]:
+    since = [int(term.values[0]) for term in wanted if term.field == "since"]
+    until = [int(term.values[0]) for term in wanted if term.field == "until"]
+    return ledger.recovery(by, max(since, default=None), min(until, default=None))
+
+
+def _show(
+    screen: Screen,
+    rows: list[Row],
+    print_rows: Callable[[Screen, list[Row]], None],
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        for row in rows:
+            screen.out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+    elif rows:
+        print_rows(screen, rows)
+    else:
+        screen.out.talk("no hints: nothing was refused with one")
