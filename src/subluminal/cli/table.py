@@ -79,5 +79,11 @@ COMMANDS: dict[str, Command | Group] = {
         "the ledger itself", {"verify": _command("prove the hash chain", "ledger_verify")}
     ),
     "ingest": _command("take JSONL events from elsewhere", "ingest"),
-    "export": Group("take runs elsewhere", {"run": _command("one run, as JSONL", "export_run")}),
+    "export": Group(
+        "take runs elsewhere",
+        {
+            "run": _command("one run, as an artifact or a part of it", "export_run"),
+            "diff": _command("what two artifacts differ in, but for ids and times", "export_diff"),
+        },
+    ),
 }

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 
 import pytest
-from tests.shim.household import SUB, WITHIN_S, deny, policy, wait_until
+from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
 from subluminal.journal.verifying import verify_lines
 
@@ -32,6 +34,15 @@ def proves(directory):
     return subprocess.run(
         [*SUB, "ledger", "verify", "--artifact", str(directory)], capture_output=True, check=False
     )
+
+
+def scrubbed(text):
+    """Without ids, moments and durations."""
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z?", "<time>", text)
+    text = re.sub(r'("(?:p50|p95|p99|max|duration_ms)": )\d+', r"\1<ms>", text)
+    text = re.sub(r' time="[\d.]+"', "", text)
+    return re.sub(r"(\| \d+)(( \| \d+)+ \|$)", r"\1", text, flags=re.MULTILINE)
 
 
 class TestEvents:
@@ -204,3 +215,19 @@ class TestArtifact:
         code, _, err = runner.run("--artifact", "out", command=agent)
         assert code == 1
         assert "cannot write the artifact" in err
+
+    def test_the_same_calls_leave_the_same_but_for_ids_and_times(self, runner):
+        """Two servers, refusals and all; every file, every list in the same order."""
+        runner.write_policy(policy(deny("fail"), budget(5)))
+        first = runner.agent("exit=0", "echo", "fail", "echo")
+        second = runner.agent("exit=0", "echo", "echo", "echo", server=["quiet"])
+        both = ["sh", "-c", f"{shlex.join(first)}; {shlex.join(second)}"]
+        for name in ("a", "b"):
+            code, _, err = runner.run("--strict", "--artifact", name, command=both)
+            assert code == 3, err
+        diff = [*SUB, "export", "diff", "a", "b"]
+        ran = subprocess.run(diff, cwd=runner.cwd, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (0, "the same, but for ids and times\n")
+        for name in ("summary.json", "summary.md", "junit.xml", "results.sarif"):
+            a, b = (scrubbed((runner.cwd / each / name).read_text()) for each in "ab")
+            assert a == b

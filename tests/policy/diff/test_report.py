@@ -25,17 +25,48 @@ def test_text():
 
 
 def test_markdown_is_a_table_that_values_cannot_break():
-    assert as_markdown(of(OLD, NEW)) == [
+    found = of(OLD, NEW)
+    assert as_markdown(found) == [
         "### Policy `p` to `q` `1` to `2`",
         "",
-        "1 critical, 1 warn, 1 info.",
+        "**This loosens the policy.** 1 critical, 1 warn, 1 info.",
         "",
         "| severity | rule | change |",
         "|---|---|---|",
         "| **critical** | `no\\|pipes'` | removed (deny) |",
-        "| warn |  | policy_id changed from `p` to `q` |",
-        "| info |  | version changed from `1` to `2` |",
+        "| warn | – | policy_id changed from `p` to `q` |",
+        "",
+        "<details><summary>1 for information</summary>",
+        "",
+        "| severity | rule | change |",
+        "|---|---|---|",
+        "| info | – | version changed from `1` to `2` |",
+        "",
+        "</details>",
+        "",
+        f"critical loosens, warn tightens. policy_hash `{found.old.policy_hash}` to "
+        f"`{found.new.policy_hash}`",
     ]
+
+
+def test_markdown_says_when_nothing_is_loosened():
+    tighter = as_markdown(of(bundle(), bundle(rule("deny", "r"))))
+    assert tighter[2] == "Nothing is loosened. 1 warn."
+    assert "<details>" not in "\n".join(tighter)
+    neutral = as_markdown(of(bundle(), bundle(version="2")))
+    assert neutral[2] == "Nothing is loosened. 1 info."
+    assert neutral[4].startswith("<details>")
+
+
+def test_a_comment_has_a_limit():
+    """GitHub refuses a comment of more than 65,536 characters."""
+    many = bundle(*[rule("deny", f"r{n}" + "x" * 100, message="m" * 200) for n in range(500)])
+    other = bundle(
+        *[rule("deny", f"r{n}" + "x" * 100, message="n" * 200, severity="info") for n in range(500)]
+    )
+    lines = as_markdown(of(many, other))
+    assert len("\n".join(lines)) < 65_536
+    assert any("more: `sub policy diff` shows all." in line for line in lines)
 
 
 def test_no_change_is_said_as_such():

@@ -131,7 +131,8 @@ def _attended(
         record.note("killed", left.pid, f"`{left.name}`: left behind by the agent")
     # A shim that was killed with its guard has nobody else to end its part.
     close_what_died(held.home.places)
-    if record.close(*_verdict(ended)) is RunStatus.TERMINATED:
+    status = record.close(*_verdict(ended))
+    if status is RunStatus.TERMINATED and held.demands == Demands():
         out.talk("sub: this run was terminated by policy; `sub query runs` tells more")
     return ended.exit_code
 

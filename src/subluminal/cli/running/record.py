@@ -52,7 +52,7 @@ class RunRecord:
         """
         engine, loads = _engine(places, stamp, policy, cwd, strict=demands.strict is not None)
         if demands.strict is not None:
-            _need_policy(engine, stamp, policy)
+            _need_policy(engine, stamp, policy, cwd)
         shim_id = uuid7()
         source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
         state = RunState.open(places.state, stamp.run_id)
@@ -117,13 +117,14 @@ def _engine(
         policies.close()
 
 
-def _need_policy(engine: Engine, stamp: Stamp, policy: str | None) -> None:
+def _need_policy(engine: Engine, stamp: Stamp, policy: str | None, cwd: str) -> None:
     """Raises SubluminalError if calls of the run would pass for want of a policy."""
     if not engine.policies:
-        raise SubluminalError(
-            "--strict needs a policy, and there is none",
-            hint="give one with --policy, or put it into `.subluminal/policy.yaml`",
-        )
+        hint = "give one with --policy, or put it into `.subluminal/policy.yaml`"
+        if os.path.exists(os.path.join(cwd, ".subluminal", "policy.yaml")):
+            # As in a container that runs as another user than the one who checked it out.
+            hint = "`.subluminal/policy.yaml` is another user's; if you trust it, name it: --policy"
+        raise SubluminalError("--strict needs a policy, and there is none", hint=hint)
     if engine.applying and (policy is None or Layer.REPOSITORY in engine.applying):
         return
     who = stamp.identity

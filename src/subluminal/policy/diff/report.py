@@ -8,6 +8,9 @@ from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.diff.changes import Change, quoted, worst
 
+MAX_ROWS = 80
+"""Of each table in a comment."""
+
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A diff with the two policies that it compares. Encodes to what `--json` prints."""
@@ -46,19 +49,36 @@ def as_markdown(found: Report) -> list[str]:
     """Lines of a comment. Values are in code spans, so that they cannot become markup."""
     if not found.changes:
         return [f"### Policy {_title(found)}", "", "No changes."]
+    serious = [change for change in found.changes if change.severity is not Severity.INFO]
+    others = [change for change in found.changes if change.severity is Severity.INFO]
+    loosens = found.severity is Severity.CRITICAL
+    verdict = "**This loosens the policy.**" if loosens else "Nothing is loosened."
+    lines = [f"### Policy {_title(found)}", "", f"{verdict} {_counts(found)}.", ""]
+    if serious:
+        lines += [*_table(serious), ""]
+    if others:
+        lines += [
+            f"<details><summary>{len(others)} for information</summary>",
+            "",
+            *_table(others),
+            "",
+            "</details>",
+            "",
+        ]
+    old, new = quoted(found.old.policy_hash), quoted(found.new.policy_hash)
+    return [*lines, f"critical loosens, warn tightens. policy_hash {old} to {new}"]
+
+
+def _table(changes: list[Change]) -> list[str]:
+    """Comments have a limit: 65,536 characters where most are posted."""
     rows = [
         f"| {_emphasis(change.severity)} | {_cell(change.rule_id)} | {_escaped(change.summary)} |"
-        for change in found.changes
+        for change in changes[:MAX_ROWS]
     ]
-    return [
-        f"### Policy {_title(found)}",
-        "",
-        f"{_counts(found)}.",
-        "",
-        "| severity | rule | change |",
-        "|---|---|---|",
-        *rows,
-    ]
+    header = ["| severity | rule | change |", "|---|---|---|"]
+    left_out = len(changes) - MAX_ROWS
+    more = ["", f"… and {left_out} more: `sub policy diff` shows all."] if left_out > 0 else []
+    return [*header, *rows, *more]
 
 
 def _title(found: Report) -> str:
@@ -80,7 +100,7 @@ def _subject(change: Change) -> str:
 
 
 def _cell(rule_id: str | None) -> str:
-    return "" if rule_id is None else _escaped(quoted(rule_id))
+    return "–" if rule_id is None else _escaped(quoted(rule_id))
 
 
 def _escaped(text: str) -> str:

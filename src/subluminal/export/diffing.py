@@ -1,0 +1,170 @@
+"""What two artifacts differ in, but for ids and times: nothing, where two runs made the same calls.
+
+Calls are compared by their number within the run. Everything else that a shim tells, such as that
+its server was started, has no order of its own: it is compared by server, and how often it came.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from subluminal.contracts.vocabulary import EventType
+from subluminal.errors import SubluminalError
+from subluminal.export.artifact import EVENTS, FILES, POLICIES
+
+Event = dict[str, Any]
+
+_IDS_AND_TIMES = frozenset(
+    [
+        *("ts", "started_at", "ended_at", "requested_at", "expires_at", "decided_at"),
+        *("latency_ms", "duration_ms", "backoff_ms"),
+        *("run_id", "call_id", "client_call_id", "hint_id", "approval_id", "grant_id"),
+        *("traceparent", "host_id", "proc_id", "shim_id", "pid", "job_id", "pod"),
+        *("n", "prev", "seq", "after_seq", "mono_ms", "snapshot"),
+    ]
+)
+_IN_TEXT = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z?"), "<time>"),
+    (re.compile(r"\b(process|pid) \d+"), r"\1 <pid>"),
+)
+_NO_CALL = 0
+
+
+class Difference(NamedTuple):
+    """One thing that is not the same."""
+
+    where: str
+    """`run`, `files`, `call 3 git/push decision`, `server git shim_health`"""
+    field: str
+    """path inside of it; empty if all of it is in one of the two only"""
+    a: Any
+    b: Any
+
+
+def diff_artifacts(a: str, b: str) -> list[Difference]:
+    """Compares two directories. Raises SubluminalError for one that is no artifact."""
+    return [
+        *_diff_files(_names(a), _names(b)),
+        *_diff_records(_Record(a), _Record(b)),
+    ]
+
+
+def _names(directory: str) -> set[str]:
+    names = {name for name in FILES if os.path.exists(os.path.join(directory, name))}
+    try:
+        return names | {f"{POLICIES}/{name}" for name in os.listdir(f"{directory}/{POLICIES}")}
+    except OSError:
+        return names
+
+
+def _diff_files(a: set[str], b: set[str]) -> Iterator[Difference]:
+    for name in sorted(a ^ b):
+        yield Difference("files", name, name in a or None, name in b or None)
+
+
+class _Record:
+    """One artifact's events: those of each call, and how often each other one came."""
+
+    def __init__(self, directory: str) -> None:
+        self.calls: dict[tuple[int, str], Any] = {}
+        self.others: Counter[tuple[str, str]] = Counter()
+        self._seqs: dict[str, int] = {}
+        self._servers: dict[str, str] = {}
+        events = list(_read(os.path.join(directory, EVENTS)))
+        for event in events:
+            self._learn(event)
+        for event in events:
+            self._add(event)
+
+    def _learn(self, event: Event) -> None:
+        """Which shim serves which server, and which call has which number."""
+        call = event.get("call") or {}
+        named = call.get("server_name") or (event.get("health") or {}).get("server_name")
+        if named:
+            self._servers.setdefault(event["source"]["shim_id"], named)
+        if event["type"] == EventType.TOOL_CALL_START:
+            self._seqs[call["call_id"]] = call["seq"]
+
+    def _add(self, event: Event) -> None:
+        kind = event["type"]
+        call = event.get("call") or {}
+        seq = self._seqs.get(call.get("call_id", ""), _NO_CALL)
+        told = comparable(event)
+        if seq == _NO_CALL:
+            server = self._servers.get(event["source"]["shim_id"], "")
+            where = f"server {server} {kind}" if server else f"run {kind}"
+            self.others[where, msgspec.json.encode(told, order="deterministic").decode()] += 1
+            return
+        tool = f"{call.get('server_name', '')}/{call.get('tool_name', '')}"
+        name, again = f"{tool} {kind.removeprefix('tool_call_')}", 1
+        while (seq, name) in self.calls:
+            again += 1
+            name = f"{tool} {kind.removeprefix('tool_call_')} {again}"
+        self.calls[seq, name] = told
+
+
+def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
+    for seq, name in sorted({*a.calls, *b.calls}):
+        where = f"call {seq} {name}"
+        was, now = a.calls.get((seq, name)), b.calls.get((seq, name))
+        if was is None or now is None:
+            yield Difference(where, "", was, now)
+        else:
+            yield from _diff_values(where, "", was, now)
+    for where, text in sorted({*a.others, *b.others}):
+        before, after = a.others[where, text], b.others[where, text]
+        told = msgspec.json.decode(text)
+        for _ in range(before - after):
+            yield Difference(where, "", told, None)
+        for _ in range(after - before):
+            yield Difference(where, "", None, told)
+
+
+def _diff_values(where: str, path: str, a: Any, b: Any) -> Iterator[Difference]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for name in sorted({*a, *b}):
+            inside = f"{path}.{name}" if path else name
+            yield from _diff_values(where, inside, a.get(name), b.get(name))
+    elif a != b:
+        yield Difference(where, path, a, b)
+
+
+def comparable(value: Any) -> Any:
+    """A value without what no two runs share."""
+    if isinstance(value, dict):
+        return {
+            name: comparable(item) for name, item in value.items() if name not in _IDS_AND_TIMES
+        }
+    if isinstance(value, list):
+        return [comparable(item) for item in value]
+    if isinstance(value, str):
+        for pattern, word in _IN_TEXT:
+            value = pattern.sub(word, value)
+    return value
+
+
+def _read(path: str) -> Iterator[Event]:
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _event(line, path, number)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(
+            f"cannot read `{path}`: {reason}", hint="name two directories that --artifact left"
+        ) from None
+
+
+def _event(line: bytes, path: str, number: int) -> Event:
+    try:
+        event: Event = msgspec.json.decode(line)
+        if isinstance(event["type"], str) and isinstance(event["source"]["shim_id"], str):
+            return event
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        pass
+    raise SubluminalError(f"`{path}` line {number} is no event", hint="see `sub ledger verify`")
