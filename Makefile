@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all that a newcomer needs; both install what they use.
-.PHONY: help setup demo test e2e check format schema docs bench torture cover matrix lock clean
+.PHONY: help setup demo test e2e container check format schema docs ci-files bench torture cover matrix lock clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -41,11 +41,17 @@ check: setup
 
 ## make test     everything
 test: cover
-	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e $(PURE:%=--ignore=tests/%)
+	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e --ignore=tests/container $(PURE:%=--ignore=tests/%)
 
 ## make e2e      the real Claude Code and Codex, headless, against a model of our own (installs them)
 e2e: setup
 	$(BIN)/pytest tests/e2e
+
+## make container  the image of ci/Containerfile, built and run (installs a builder, as root)
+container: setup
+	sh tools/setup_system.sh container
+	if command -v buildah mmdebstrap >/dev/null && [ "$$(id -u)" -eq 0 ]; then \
+	  $(BIN)/pytest tests/container; else echo "no builder is at hand"; fi
 
 ## make cover    the tests of the deciding packages, which must reach every branch
 cover: setup
@@ -77,6 +83,10 @@ schema: setup
 docs: setup
 	$(BIN)/python -m tools.generated docs
 
+## make ci-files  GitLab's template from ci/sub-ci.sh
+ci-files: setup
+	$(BIN)/python -m tools.generated ci-files
+
 ## make format   what ruff can mend
 format: setup
 	$(BIN)/ruff check --fix .
@@ -84,7 +94,7 @@ format: setup
 
 ## make lock     requirements/*.txt from requirements/*.in, with hashes
 lock: setup
-	for name in bootstrap dev mcp1 mcp2; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	for name in bootstrap dev container container-build mcp1 mcp2; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 

@@ -1,13 +1,14 @@
 """Writes every generated file of the repository, or says which are stale.
 
-`python -m tools.generated schema` and `… docs` write; a test calls `stale`. A generator is a
-function that returns files by their path below the repository.
+`python -m tools.generated schema`, `… docs` and `… ci-files` write; a test calls `stale`. A
+generator is a function that returns files by their path below the repository.
 """
 
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tools.ci_files import ci_files
 from tools.reference import reference_pages
 from tools.schema_files import schema_files
 
@@ -16,9 +17,10 @@ ROOT = Path(__file__).parents[1]
 GENERATORS: dict[str, Callable[[], dict[str, str]]] = {
     "schema": schema_files,
     "docs": reference_pages,
+    "ci-files": ci_files,
 }
 # Everything in these folders is generated: a file that no generator wrote is left over.
-FOLDERS = {"schema": "schema", "docs": "docs/reference"}
+FOLDERS = {"schema": "schema", "docs": "docs/reference", "ci-files": "ci/gitlab"}
 
 
 def write(name: str) -> int:

@@ -1,17 +1,23 @@
 #!/bin/sh
-# What the tests need from the system: a Secret Service (gnome-keyring) on a D-Bus of their own.
+# What the tests need from the system: a Secret Service (gnome-keyring) on a D-Bus of their own, and
+# a checker for shell scripts; with `container`, a builder of images.
 # Installs it where that is possible, and is quiet where it is there already.
 set -eu
 
 missing=""
+if [ "${1:-}" = container ]; then
+  command -v buildah >/dev/null || missing="$missing buildah"
+  command -v mmdebstrap >/dev/null || missing="$missing mmdebstrap"
+fi
 command -v dbus-daemon >/dev/null || missing="$missing dbus"
 command -v gnome-keyring-daemon >/dev/null || missing="$missing gnome-keyring"
 command -v secret-tool >/dev/null || missing="$missing libsecret-tools"
 command -v gdbus >/dev/null || missing="$missing libglib2.0-bin"
+command -v shellcheck >/dev/null || missing="$missing shellcheck"
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
-  echo "the tests of the keychain need:$missing" >&2
+  echo "some tests need:$missing" >&2
   exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive

@@ -1,0 +1,322 @@
+"""The shell of the GitHub action and of GitLab's template, run as those run it, by real shells.
+
+The environment is what a runner gives and nothing else; the agent, the shim and the server are real.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from tests.shim.household import SERVER, deny, policy
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "ci" / "sub-ci.sh"
+ACTION = ROOT / "ci" / "github" / "action.yml"
+TEMPLATE = ROOT / "ci" / "gitlab" / "subluminal.gitlab-ci.yml"
+AGENT = ROOT / "tests" / "cli" / "running" / "agent.py"
+SHELLS = ["dash", "bash"]
+ARTIFACT = {
+    *("chain.json", "events.jsonl", "junit.xml", "results.sarif", "summary.json", "summary.md"),
+    "policies",
+}
+
+
+class Ended(NamedTuple):
+    """How a job ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Runner:
+    """A CI runner's working copy: its files, its environment."""
+
+    def __init__(self, tmp_path):
+        self.work = tmp_path / "work"
+        self.bin = tmp_path / "bin"
+        self.files = tmp_path / "runner"
+        for path in (self.work, self.bin, self.files):
+            path.mkdir()
+        (self.bin / "sub").symlink_to(Path(sys.executable).with_name("sub"))
+        self.env = {
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "HOME": str(self.files),
+            "SUB_HOME": str(self.files / "sub"),
+            "LANG": "C.UTF-8",
+        }
+
+    def github(self, **inputs):
+        """What GitHub sets for a step of a push, and the action's inputs as its `env` gives them."""
+        self.output, self.summary = self.files / "output", self.files / "summary"
+        self.output.touch()
+        self.summary.touch()
+        return {
+            **self.env,
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(ACTION.parent),
+            "GITHUB_OUTPUT": str(self.output),
+            "GITHUB_REF": "refs/heads/main",
+            "GITHUB_REPOSITORY": "acme/x",
+            "GITHUB_RUN_ID": "16580301234",
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            **action_env(inputs),
+        }
+
+    def gitlab(self, **variables):
+        return {
+            **self.env,
+            "CI": "true",
+            "GITLAB_CI": "true",
+            "CI_COMMIT_BRANCH": "main",
+            "CI_JOB_ID": "50",
+            "CI_PROJECT_PATH": "acme/x",
+            **template()["variables"],
+            **variables,
+        }
+
+    def step(self, env, shell="sh"):
+        """The action's own step, as the runner runs it: a file, by `sh -e`."""
+        (step,) = (step for step in action()["runs"]["steps"] if "run" in step)
+        assert step["shell"] == "sh"
+        return self.run(shell, step["run"], env)
+
+    def job(self, env, shell="sh"):
+        """The template's script, as a GitLab runner runs it."""
+        return self.run(shell, "\n".join(template()["script"]), env)
+
+    def run(self, shell, text, env):
+        file = self.files / "script.sh"
+        file.write_text(text + "\n")
+        done = subprocess.run(
+            [shell, "-e", str(file)],
+            cwd=self.work,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def agent(self, *tools, last="exit=0", say=""):
+        """A shell line for an agent that calls tools through a shim."""
+        server = [sys.executable, "-I", "-S", SERVER, str(self.files / "executed")]
+        shim = ["sub", "shim", "stdio", "--server", "echo", "--", *server]
+        line = shlex.join([sys.executable, "-I", "-S", str(AGENT), last, *tools, "--", *shim])
+        return f"echo {shlex.quote(say)}; {line}"
+
+    def policy(self, name="policy.yaml"):
+        """Holds for one repository's main branch in CI, so that identity is proven too."""
+        text = policy(deny("rm")).replace(
+            "selectors: {}", "selectors: {env: [ci], workload: {repo: [acme/x], branch: [main]}}"
+        )
+        (self.work / name).write_text(text)
+        return name
+
+    def outputs(self):
+        return dict(line.split("=", 1) for line in self.output.read_text().splitlines())
+
+
+def action():
+    return yaml.safe_load(ACTION.read_text())
+
+
+def template():
+    return yaml.safe_load(TEMPLATE.read_text())[".subluminal"]
+
+
+def action_env(given):
+    """What the action's `env` becomes with these inputs and the defaults of the others."""
+    inputs = {name: each.get("default", "") for name, each in action()["inputs"].items()}
+    inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+    (step,) = (step for step in action()["runs"]["steps"] if "run" in step)
+    return {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: inputs[found[1]], value)
+        for name, value in step["env"].items()
+    }
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
+
+
+def test_github_a_run_that_holds(runner):
+    env = runner.github(run=runner.agent("echo", "echo"), policy=runner.policy(), agent_id="fixer")
+    ended = runner.step(env)
+    assert ended.code == 0, ended.err
+    outputs = runner.outputs()
+    assert len(outputs.pop("run-id")) == 36
+    assert outputs == {
+        "exit-code": "0",
+        "outcome": "passed",
+        "artifact": "subluminal-artifact",
+        "violations": "0",
+    }
+    artifact = runner.work / "subluminal-artifact"
+    assert {path.name for path in artifact.iterdir()} == ARTIFACT
+    assert runner.summary.read_text() == (artifact / "summary.md").read_text()
+    summary = json.loads((artifact / "summary.json").read_text())
+    assert (summary["agent_id"], summary["env"], summary["client"]) == ("fixer", "ci", "headless")
+    assert summary["totals"]["calls_allowed"] == 2
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_github_a_run_that_breaks_its_policy(runner, shell):
+    env = runner.github(run=runner.agent("echo", "rm"), policy=runner.policy())
+    ended = runner.step(env, shell)
+    assert ended.code == 3, ended.err
+    assert runner.outputs()["outcome"] == "violated"
+    assert runner.outputs()["violations"] == "1"
+    assert "no-rm" in runner.summary.read_text()
+    assert ended.out.splitlines()[-1].startswith("::error title=Subluminal::")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_gitlab_a_run_that_breaks_its_policy(runner, shell):
+    env = runner.gitlab(
+        SUBLUMINAL_RUN=runner.agent("echo", "rm"), SUBLUMINAL_POLICY=runner.policy()
+    )
+    ended = runner.job(env, shell)
+    assert ended.code == 3, ended.err
+    assert "::" not in ended.out
+    (paths, reports) = (template()["artifacts"][name] for name in ("paths", "reports"))
+    where = {
+        name: value.replace("$SUBLUMINAL_ARTIFACT", env["SUBLUMINAL_ARTIFACT"])
+        for name, value in {"all": paths[0], **reports}.items()
+    }
+    assert {path.name for path in (runner.work / where["all"]).iterdir()} == ARTIFACT
+    assert "no-rm" in (runner.work / where["junit"]).read_text()
+
+
+def test_gitlab_a_run_that_holds(runner):
+    env = runner.gitlab(SUBLUMINAL_RUN=runner.agent("echo"), SUBLUMINAL_POLICY=runner.policy())
+    ended = runner.job(env)
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("door", ["step", "job"])
+def test_a_branch_that_the_policy_is_not_for_is_no_pass(runner, door):
+    """Strict: a policy that does not apply is a failure, never an allow."""
+    given = {"run": runner.agent("rm"), "policy": runner.policy()}
+    if door == "step":
+        ended = runner.step({**runner.github(**given), "GITHUB_REF": "refs/heads/other"})
+    else:
+        variables = {f"SUBLUMINAL_{name.upper()}": value for name, value in given.items()}
+        ended = runner.job({**runner.gitlab(**variables), "CI_COMMIT_BRANCH": "other"})
+    assert ended.code not in (0, None), ended.err
+    assert not (runner.files / "executed").exists()
+
+
+def test_the_agents_own_exit_code(runner):
+    ended = runner.step(
+        runner.github(run=runner.agent("echo", last="exit=7"), policy=runner.policy())
+    )
+    assert ended.code == 7
+    assert runner.outputs()["outcome"] == "failed"
+
+
+def test_not_strict(runner):
+    env = runner.github(run=runner.agent("rm"), policy=runner.policy(), strict="false")
+    ended = runner.step(env)
+    assert ended.code == 0, ended.err
+    assert runner.outputs()["outcome"] == "passed"
+
+
+def test_fail_on_a_severity(runner):
+    env = runner.github(
+        run=runner.agent("rm"), policy=runner.policy(), strict="false", fail_on="warn"
+    )
+    assert runner.step(env).code == 3
+
+
+def test_what_an_agent_prints_is_no_command_to_the_runner(runner):
+    said = "::error::I did it"
+    env = runner.github(run=runner.agent("echo", say=said), policy=runner.policy())
+    lines = runner.step(env).out.splitlines()
+    token = lines[0].removeprefix("::stop-commands::")
+    assert re.fullmatch("[0-9a-f]{32}", token)
+    assert lines.index(said) < lines.index(f"::{token}::")
+    assert token not in json.dumps(env)
+
+
+NASTY = "$(touch pwned) `touch pwned` '; touch pwned; ' \"; touch pwned; \" && touch pwned #"
+
+
+@pytest.mark.parametrize("name", ["policy", "agent-id", "strict", "fail-on", "artifact"])
+def test_an_input_is_never_a_script(runner, name):
+    """A pull request's title may end up in any of them."""
+    given = {"run": runner.agent("echo"), "policy": runner.policy(), name: NASTY}
+    runner.step(runner.github(**given))
+    assert not list(runner.work.rglob("pwned"))
+
+
+def test_a_script_of_many_lines_is_run_as_it_is(runner):
+    text = "set -u\nname='a \"b\" $c'\nprintf '%s\\n' \"$name\" > said\n"
+    assert runner.step(runner.github(run=text, policy=runner.policy())).code == 0
+    assert (runner.work / "said").read_text() == 'a "b" $c\n'
+
+
+def test_a_script_stops_at_its_first_failure(runner):
+    ended = runner.step(runner.github(run="false\ntouch said\n", policy=runner.policy()))
+    assert ended.code == 1
+    assert not (runner.work / "said").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"run": ""}, "there is nothing to run"),
+        ({"run": "true", "artifact": "a\nb=c"}, "line break"),
+        ({"run": "true", "strict": "maybe"}, "`maybe`"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(runner, given, told):
+    ended = runner.step(runner.github(**given))
+    assert ended.code == 2
+    assert told in ended.err
+    assert ended.err.count("hint:") == 1
+    assert runner.output.read_text() == ""
+
+
+def test_a_command_s_words_stay_words(runner):
+    words = ["printf", "<%s>", "a b", "*", "$HOME"]
+    env = {**runner.github(), "SUBLUMINAL_POLICY": runner.policy()}
+    ended = runner.run("sh", shlex.join(["sh", str(SCRIPT), *words]), env)
+    assert "<a b><*><$HOME>" in ended.out
+
+
+def test_sub_is_installed_where_it_is_missing(runner):
+    """A python3 that makes an environment and notes what is installed there."""
+    real = os.readlink(runner.bin / "sub")
+    (runner.bin / "sub").unlink()
+    pip = runner.files / "pip"
+    python = runner.bin / "python3"
+    python.write_text(
+        '#!/bin/sh\n[ "$1 $2" = "-m venv" ] || exit 9\nmkdir -p "$3/bin"\n'
+        f'printf \'#!/bin/sh\\nprintf "%%s\\\\n" "$@" > {pip}\\nln -s {real} %s/sub\\n\' '
+        '"$3/bin" > "$3/bin/python"\nchmod +x "$3/bin/python"\n'
+    )
+    python.chmod(0o755)
+    ended = runner.step(
+        runner.github(run="command -v sub", policy=runner.policy(), package="subluminal==1 ; x")
+    )
+    assert ended.code == 0, ended.err
+    assert pip.read_text().split("\n")[:3] == ["-m", "pip", "install"]
+    assert "subluminal==1 ; x" in pip.read_text().split("\n")
+
+
+def test_shellcheck():
+    for script in (SCRIPT, ROOT / "tools" / "setup_system.sh"):
+        done = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
