@@ -94,7 +94,14 @@ class Crowd(Household):
         return Running(job, place, process)
 
     def sub_run(self, place):
-        return [*SUB, "run", "--print-run-id", "--env", "ci", "--policy", POLICY]
+        options = [
+            "--strict",
+            "--artifact",
+            str(place / "artifact"),
+            "--events",
+            str(place / "events"),
+        ]
+        return [*SUB, "run", "--print-run-id", "--env", "ci", "--policy", POLICY, *options]
 
     def say(self, sign):
         (self.signs / sign).touch()

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 import pytest
 from tests.load import jobs
+from tests.load.artifacts import check_artifact, same_events
 from tests.load.crowd import Crowd, table
 from tests.load.records import Record
 
@@ -37,7 +38,10 @@ def wanted_status(job, record):
     return {"SIGKILL": "FAILED", "SIGTERM": "CANCELLED"}.get(job.blow, "SUCCEEDED")
 
 
-def wanted_code(job):
+def wanted_code(job, record):
+    """Strict: whoever was refused anything fails, however the agent ended."""
+    if record.refused():
+        return 3
     return 128 + getattr(signal, job.blow) if job.is_agent_killed else 0
 
 
@@ -88,13 +92,15 @@ def check_records(crowd):
     for each in crowd.running:
         job = each.job
         record = Record(events[each.run_id()])
-        assert each.process.returncode == wanted_code(job), (job.number, each.err())
+        assert each.process.returncode == wanted_code(job, record), (job.number, each.err())
         record.check_order()
         record.check_totals(wanted_status(job, record))
         record.check_decisions()
         record.check_breaker(jobs.SHIMS)
         record.check_rate()
         record.check_answers(each.answers(), is_killed=job.is_agent_killed)
+        check_artifact(each.place / "artifact", record.events)
+        same_events(each.place / "events", record.events)
         if not job.is_agent_killed:
             assert len(each.answers()) == jobs.CALLS
         if job.blow is None:
