@@ -22,10 +22,13 @@ class ToolCall(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """A call that the model makes up from what it has read so far: every tool result, in order."""
+    """A call that the model makes up from what it has read so far: every tool result, in order.
+
+    None where it has read enough.
+    """
 
     server: str
-    think: Callable[[list[str]], ToolCall]
+    think: Callable[[list[str]], ToolCall | None]
 
 
 class FakeModel:

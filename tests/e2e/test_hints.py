@@ -98,6 +98,82 @@ def test_a_model_that_reads_the_hint_follows_it_and_succeeds(
     hinted, answered = fake.last_results()
     assert "Ask for fewer lines." in hinted
     assert "hello from the file" in answered
-    (hint,) = desk.rows("hints")
+    (hint,) = [json.loads(line) for line in desk.sub("hints", "--json").splitlines()]
     assert (hint["rule_id"], hint["outcome"]) == ("short-reads", "followed")
     assert hint["suggested_args"] == {"path": path, "head": 10}
+    (recovery,) = [
+        json.loads(line) for line in desk.sub("hints", "--by", "both", "--json").splitlines()
+    ]
+    assert (recovery["rule_id"], recovery["client"], recovery["followed"]) == (
+        "short-reads",
+        kind.name,
+        1,
+    )
+
+
+def retry_if_told(call: ToolCall) -> Callable[[list[str]], ToolCall]:
+    """What a model does that reads: the same call again, because the text says that it may."""
+
+    def think(results: list[str]) -> ToolCall:
+        assert "A person has been asked" in results[-1], results[-1]
+        assert "retry the same call with the same arguments once it is approved" in results[-1]
+        return call
+
+    return think
+
+
+def test_an_approval_lets_the_retry_pass_once(
+    kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
+) -> None:
+    """Nobody waits: the call is refused, a person approves outside, and the same call passes."""
+    folder = desk.project / "new"
+    call = ToolCall("fs", "create_directory", {"path": str(folder)})
+    retry = Thought("fs", retry_if_told(call))
+    fake = model([call, retry, call], hold_at=1)
+    ready(fake)
+    agent = kind.start(desk, programs, fake)
+    assert fake.held.wait(60), agent.said
+    assert not folder.exists()
+    (asked,) = [json.loads(line) for line in desk.sub("approvals", "--json").splitlines()]
+    assert (asked["tool_name"], asked["reason_code"]) == ("create_directory", "APPROVAL_REQUIRED")
+    assert asked["state"] == "pending"
+    assert str(folder) in asked["args_preview"]
+    desk.sub("approve", asked["approval_id"])
+    fake.release()
+    assert agent.wait() == 0, agent.said
+    _, passed, again = fake.last_results()
+    assert folder.is_dir()
+    assert "Rejected by policy" not in passed
+    assert "A person has been asked" in again, "one approval is one call"
+    ((run_id, events),) = desk.runs().items()
+    assert asked["run_id"] == run_id
+    decisions = [event["decision"] for event in of_type(events, "tool_call_decision")]
+    assert [d["action"] for d in decisions] == ["REJECT_WITH_HINT", "ALLOW", "REJECT_WITH_HINT"]
+    (given,) = [event["approval"] for event in of_type(events, "approval_decided")]
+    assert decisions[1]["grant"] == {"grant_id": given["grant_id"], "approver": given["by"]}
+
+
+def test_a_promoted_hint_holds_for_the_running_agent(
+    kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
+) -> None:
+    """A person's answer to a hint that is too strict: an exception in the policy."""
+    path = str(desk.project / "a.txt")
+    call = ToolCall("fs", "read_text_file", {"path": path, "head": 500})
+
+    def insist(results: list[str]) -> ToolCall | None:
+        return None if "hello from the file" in results[-1] else call
+
+    fake = model([call, *[Thought("fs", insist)] * 200], hold_at=1)
+    ready(fake)
+    agent = kind.start(desk, programs, fake)
+    assert fake.held.wait(60), agent.said
+    (hint,) = [json.loads(line) for line in desk.sub("hints", "--json").splitlines()]
+    policy = desk.sub_home / "policy.yaml"
+    told = desk.sub("promote", hint["hint_id"], "--to", str(policy), "--yes", "--key", "head")
+    assert "+  - rule_id: short-reads-exception" in told
+    assert "backtest: would have allowed 1 past call" in told
+    fake.release()
+    assert agent.wait() == 0, agent.said
+    first, *_, last = fake.last_results()
+    assert "at most ten lines" in first
+    assert "hello from the file" in last

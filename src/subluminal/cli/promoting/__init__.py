@@ -1,0 +1,1 @@
+"""Behind `sub promote`: which hint is meant, the edit of a policy's file, and its review."""

@@ -1,0 +1,254 @@
+"""`sub promote HINT --to FILE`: the edit, what a person sees of it, and when it is refused."""
+
+import json
+import os
+
+import pytest
+from tests.cli.promoting.conftest import POLICY
+from tests.shim.household import wait_until
+
+from subluminal.cli.commands import promote
+
+EXCEPTION = """\
+  - rule_id: short-exception
+    description: "promoted from {hint} by {user}, {day}"
+    kind: allow
+    enabled: true
+    severity: info
+    match:
+      server_name: {{glob: [echo]}}
+      tool_name: {{glob: [echo]}}
+      args: {{key_equals: {{{args}}}}}
+    effect: {{action: ALLOW, reason_code: PROMOTED, message: "an exception to short"}}
+
+"""
+
+
+@pytest.fixture(autouse=True)
+def maria(monkeypatch):
+    monkeypatch.setattr("subluminal.core.users.local_user", lambda: "maria")
+
+
+def written(text, hint, args):
+    """The policy's text without the exception; what was added must be it."""
+    head, _, rest = text.partition("  - rule_id: short-exception\n")
+    block, _, tail = rest.partition("  # Long answers")
+    block = "  - rule_id: short-exception\n" + block
+    day = block.partition("maria, ")[2][:10]
+    assert block == EXCEPTION.format(hint=hint, user="maria", day=day, args=args)
+    return head + "  # Long answers" + tail
+
+
+def test_the_exception_is_written_above_the_rule_and_the_running_shim_takes_it(sub, house):
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes")
+    assert ran.code == 0, ran.err
+    assert written(house.policy.read_text(), hint, '"n": 500, path: a') == POLICY
+    assert "+  - rule_id: short-exception" in ran.out
+    assert "critical  rule `short-exception`: " in ran.out
+    assert "backtest: would have allowed 1 past call\n" in ran.out
+    assert "wrote rule `short-exception` into" in ran.err
+    wait_until(lambda: house.passes(path="a", n=500), "the shim takes the new policy")
+    assert not house.passes(path="b", n=500)
+    assert not house.passes(path="a", n=501)
+    assert not house.passes(path="secret", n=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "args"),
+    [
+        (["--args", "exact"], {"key_equals": {"n": 500, "path": "a"}}),
+        (["--args", "keys"], {"key_equals": {"n": 500}}),
+        (["--key", "path"], {"key_equals": {"path": "a"}}),
+        (["--args", "any"], None),
+    ],
+)
+def test_how_far_it_reaches(sub, house, options, args):
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--dry-run", "--json", *options)
+    told = json.loads(ran.out)
+    assert told["rule"]["match"].get("args") == args
+    assert (told["hint_id"], told["severity"], told["written"]) == (hint, "critical", False)
+    assert told["backtest"]["newly_allowed"] == 1
+    assert "+  - rule_id: short-exception\n" in told["diff"]
+    assert house.policy.read_text() == POLICY
+    # A path that is known tells that the later rule is about another.
+    assert told["also_passed"] == ([] if args and "path" in args["key_equals"] else ["no-secrets"])
+
+
+def test_a_later_rule_that_no_longer_sees_the_calls_is_warned_of(sub, house):
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--dry-run", "--args", "keys")
+    assert ran.err == (
+        "warning: these calls also pass by `no-secrets`\n"
+        "hint: an allow shields from every deny below it\n"
+    )
+
+
+def test_the_end_of_a_call_s_id_is_enough_and_an_unknown_one_is_told(sub, house):
+    first = house.refused(path="a", n=500)
+    house.refused(path="b", n=500)
+    to = ("--to", str(house.policy), "--dry-run")
+    assert sub("promote", first[-6:], *to).code == 0
+    assert sub("promote", "nothing", *to) == (
+        2,
+        "",
+        "error: there is no hint `nothing`\nhint: `sub hints` lists the hints\n",
+    )
+    house.client.call("echo", {"n": 1})
+    house.ledger.ingest()
+    passed = first.removeprefix("hint-").rpartition(".")[0] + ".3"
+    assert "was given no hint" in sub("promote", passed, *to).err
+
+
+def test_where_nobody_can_be_asked_it_must_be_said(sub, house):
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy))
+    assert ran.code == 2
+    assert ran.err.endswith(
+        "error: nobody can be asked here, so nothing was changed\nhint: say `--yes`, or `--dry-run`\n"
+    )
+    assert house.policy.read_text() == POLICY
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 2), (b"\n", 2), (b"", 2)])
+def test_a_person_is_asked_and_silence_is_no(sub, house, monkeypatch, answer, code):
+    hint = house.refused(path="a", n=500)
+    monkeypatch.setattr(promote, "_is_at_terminal", lambda: True)
+    ran = sub("promote", hint, "--to", str(house.policy), stdin=answer)
+    assert ran.code == code
+    assert "write this into the policy? [y/N] " in ran.err
+    assert ("nothing was changed" in ran.err) == (code == 2)
+    assert (house.policy.read_text() == POLICY) == (code == 2)
+
+
+def test_a_file_that_changed_meanwhile_is_not_overwritten(sub, house, monkeypatch):
+    hint = house.refused(path="a", n=500)
+    edited = POLICY.replace("# The house rules.", "# Mine!")
+    monkeypatch.setattr(promote, "_is_at_terminal", lambda: bool(house.policy.write_text(edited)))
+    ran = sub("promote", hint, "--to", str(house.policy), stdin=b"y\n")
+    assert ran.code == 2
+    assert "is being changed by another program" in ran.err
+    assert house.policy.read_text() == edited
+
+
+def test_mode_and_link_stay(sub, house, tmp_path):
+    hint = house.refused(path="a", n=500)
+    house.policy.chmod(0o640)
+    link = tmp_path / "link.yaml"
+    link.symlink_to(house.policy)
+    assert sub("promote", hint, "--to", str(link), "--yes").code == 0
+    assert link.is_symlink()
+    assert house.policy.stat().st_mode & 0o777 == 0o640
+    assert "short-exception" in house.policy.read_text()
+    assert sorted(os.listdir(tmp_path)) == sorted({"link.yaml", "work", "executed"})
+
+
+def test_a_policy_in_json(sub, house, tmp_path):
+    from subluminal.policy.loading import parse_bundle
+
+    hint = house.refused(path="a", n=500)
+    file = tmp_path / "policy.json"
+    value = parse_bundle(POLICY.encode(), "p").value
+    file.write_text(json.dumps(value, indent=2))
+    assert sub("promote", hint, "--to", str(file), "--yes").code == 0
+    rules = json.loads(file.read_text())["rules"]
+    assert [rule["rule_id"] for rule in rules] == ["few-writes", "short-exception", "short", "no-secrets"]  # fmt: skip
+    del rules[1]
+    assert json.dumps({**value, "rules": rules}, indent=2) == json.dumps(value, indent=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (("rule_id: short\n", "rule_id: brief\n"), [], "there is no rule `short` in policy `house`"),
+        (("kind: deny\n    enabled: true", "kind: deny\n    enabled: false"), [], "rule `short` is disabled"),
+        (("min: 11", "min: 900"), [], "policy `house` lets this call pass already"),
+        (("mode: guardrails", "mode: observe"), [], "policy `house` only observes"),
+        (("selectors: {}", "selectors: {agent_id: [other]}"), [], "does not apply to the run of this call"),
+        (("  # Long", "  - {rule_id: none, kind: deny, enabled: true, severity: warn, match: {}, effect: {action: BLOCK, reason_code: N, message: m}}\n  # Long"), [], "now it is rule `none` that refuses this call"),
+        (('"write*"', '"*"'), [], "now it is rule `few-writes`"),
+        (("  # Long", "  # Long"), ["--rule-id", "no-secrets"], "duplicate rule_id"),
+        (("  # Long", "  # Long"), ["--key", "nope"], "the call has no argument `nope`"),
+        (("rules:", "rulez:"), [], "unknown field `rulez`"),
+    ],
+)  # fmt: skip
+def test_what_would_not_help_or_not_compile_is_refused_and_the_file_stays(
+    sub, house, change, options, message
+):
+    hint = house.refused(path="a", n=500)
+    assert change[0] in POLICY
+    text = POLICY.replace(*change)
+    house.policy.write_text(text)
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes", *options)
+    assert ran.code == 2
+    assert message in ran.err
+    assert house.policy.read_text() == text
+
+
+def test_a_limit_is_not_passed_by_an_allow(sub, house):
+    hint = house.refused("write_file", path="a")
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes")
+    assert ran == (
+        2,
+        "",
+        "error: rule `few-writes` is a budget: neither an allow nor a grant passes one\n"
+        "hint: raise `limit_calls` or `limit_cost_units` of the rule, or start a new run\n",
+    )
+
+
+def test_a_call_without_arguments_and_a_rule_that_looks_at_none(sub, house):
+    house.policy.write_text(POLICY.replace(", args: {numeric_range: {n: {min: 11}}}", "").replace(", suggest: {n: {clamp_max: 10}}", ""))  # fmt: skip
+    wait_until(lambda: not house.passes(n=1), "the policy is taken")
+    bare = house.refused()
+    to = ("--to", str(house.policy), "--dry-run")
+    assert "say so with `--args any`" in sub("promote", bare, *to).err
+    with_args = house.refused(path="a")
+    assert (
+        "rule `short` looks at no argument" in sub("promote", with_args, *to, "--args", "keys").err
+    )
+    assert sub("promote", bare, *to, "--args", "any").code == 0
+
+
+def test_arguments_that_were_masked_cannot_be_named(sub, house):
+    hint = house.refused(path="ghp_" + "a" * 36, n=500)
+    to = ("--to", str(house.policy), "--dry-run")
+    ran = sub("promote", hint, *to)
+    assert ran.code == 2
+    assert "they were masked or cut" in ran.err
+    assert "`--args any` allows every call of this tool" in ran.err
+    ran = sub("promote", hint, *to, "--args", "any")
+    assert ran.code == 0
+    assert "that this very call would pass is not proven" in ran.err
+
+
+def test_a_compiled_policy_is_not_edited(sub, house, tmp_path):
+    hint = house.refused(path="a", n=500)
+    compiled = tmp_path / "policy.json"
+    sub("policy", "compile", str(house.policy), "-o", str(compiled))
+    assert "is a compiled policy" in sub("promote", hint, "--to", str(compiled), "--yes").err
+
+
+def test_no_agent_promotes(sub, house, monkeypatch):
+    hint = house.refused(path="a", n=500)
+    monkeypatch.setenv("CLAUDECODE", "1")
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes")
+    assert ran.code == 2
+    assert "`sub promote` is for a person" in ran.err
+    assert house.policy.read_text() == POLICY
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "one of the arguments --session --to is required"),
+        (["--session", "--yes"], "`--yes` goes with `--to FILE`"),
+        (["--session", "--args", "any"], "`--args` goes with `--to FILE`"),
+        (["--to", "p.yaml", "--ttl", "1h"], "`--ttl` goes with `--session`"),
+        (["--to", "p.yaml", "--key", "a", "--args", "any"], "`--key` and `--args` exclude each other"),
+    ],
+)  # fmt: skip
+def test_options_of_the_other_way_are_refused(sub, words, message):
+    ran = sub("promote", "x", *words)
+    assert ran.code == 2
+    assert message in ran.err
