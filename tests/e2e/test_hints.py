@@ -57,6 +57,7 @@ def without_names(text: str, desk: Desk) -> str:
     text = text.replace(str(desk.project), "/project")
     text = re.sub(r'"run_id":"[^"]+"', '"run_id":"RUN"', text)
     text = re.sub(r'"call_id":"[^"]+"', '"call_id":"CALL"', text)
+    text = re.sub(r"approval [0-9a-f]{12}", "approval ID", text)
     text = re.sub(r"Wall time: [0-9.]+ seconds", "Wall time: N seconds", text)
     return re.sub(r"[0-9a-f]{64}", "HASH", text)
 

@@ -44,6 +44,29 @@ def answers_dir(household, run="run-1"):
     return household.home / "state" / "approvals" / run
 
 
+def test_the_agent_is_told_which_approval_waits_but_not_how_to_approve(household, person):
+    """It has a shell (D13)."""
+    household.write_policy(asking())
+    shim = household.start().ready()
+    message = shim.call("push")["error"]["message"]
+    (row,) = waiting(person)
+    assert message.endswith(
+        "A person has been asked: tell your user, go on with other work, and retry the same call"
+        f" with the same arguments once it is approved; this is approval {row['approval_id']}."
+    )
+    assert "sub approve" not in message
+
+
+def test_nobody_is_said_to_be_asked_where_the_request_cannot_be_stored(household):
+    household.write_policy(asking())
+    (household.home / "state").mkdir(exist_ok=True)
+    (household.home / "state" / "approvals").write_text("in the way")
+    error = household.start().ready().call("push")["error"]
+    assert error["code"] == REJECTED
+    assert "Nobody could be asked" in error["message"]
+    assert household.events("approval_requested") == []
+
+
 def test_a_call_waits_for_a_person_and_passes_once(household, person):
     """Refused at once; approved; passes exactly once; then it must be asked anew."""
     household.write_policy(asking())

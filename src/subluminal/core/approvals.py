@@ -34,6 +34,8 @@ from subluminal.policy.rules.access import AccessEntry
 PENDING_MS = 86_400_000
 """How long an approval waits after the call was last tried."""
 
+_NOT_ASKED = "nobody could be asked, because the request cannot be stored: tell your user"
+
 _MAX_TOLD = 1_024
 """Refused grants that are remembered, so that each is told once."""
 
@@ -221,9 +223,13 @@ class Approvals:
             return
         ids = {entry: self._request(entry, tried) for entry in asking}
         approval_id, hint = ids[deciding], decision.hint
-        if approval_id is None or hint is None:
+        if hint is None:
             return
-        advice = f"{hint.retry_advice}; a person can do that with `sub approve {approval_id}`"
+        if approval_id is None:
+            advice = _NOT_ASKED
+        else:
+            # Its name, for the user to look it up; not the command, which agents would run (D13).
+            advice = f"{hint.retry_advice}; this is approval {approval_id}"
         evaluation.decision = msgspec.structs.replace(
             decision, hint=msgspec.structs.replace(hint, retry_advice=advice)
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 import jsonschema_rs
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.requirements import requirement
 
 from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer, message_of
@@ -129,6 +130,10 @@ def hint_decisions():
         asked = Call("fs", call["tool"], call["args"], args_hash(call["args"]))
         found = engine.evaluate(asked, counters, wall_ms=0, mono_ms=0)
         counters.write(found.updates)
+        hint = found.decision.hint
+        if call["shows"] == "approval":  # core adds which one it is
+            hint = replace(hint, retry_advice=f"{hint.retry_advice}; this is approval ID")
+            found.decision = replace(found.decision, hint=hint)
         yield call, found
 
 
@@ -147,7 +152,7 @@ def test_what_the_model_reads_is_what_the_real_clients_showed_it(client):
             server_name="fs",
             tool_name=call["tool"],
             args_hash="HASH",
-            policy=msgspec.structs.replace(found.policy, policy_hash="HASH"),
+            policy=replace(found.policy, policy_hash="HASH"),
             args=call["args"],
         )
         line = Renderer().error(1, found.decision, refused)
