@@ -12,14 +12,21 @@ from msgspec import UNSET, Raw
 from tests.ledger.home import Home
 
 from subluminal.canonical import args_hash, encode
+from subluminal.clock import Now
 from subluminal.config.settings import RedactSettings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
-from subluminal.contracts.vocabulary import ErrorClass, Layer, Mode, Status, Transport
+from subluminal.contracts.vocabulary import ErrorClass, Layer, Status, Transport
 from subluminal.core import enforcer as enforcer_module
+from subluminal.core import grants, kill_switch
+from subluminal.core import run as run_module
+from subluminal.core.approval_files import Slot
+from subluminal.core.approvals import Approvals
+from subluminal.core.controls import Controls
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+from subluminal.core.kill_switch import KillSwitch
 from subluminal.core.previews import Previewer
 from subluminal.core.redaction.redactor import redactor_for
 from subluminal.core.run import Run
@@ -49,6 +56,9 @@ class Clock:
     def monotonic_ns(self) -> int:
         return self.mono_ns
 
+    def now(self) -> Now:
+        return Now(self.wall_ns // 1_000_000, self.mono_ns // 1_000_000)
+
     def go(self, ms: float) -> None:
         self.wall_ns += int(ms * 1_000_000)
         self.mono_ns += int(ms * 1_000_000)
@@ -63,6 +73,8 @@ class Stage:
         self.clock = Clock()
         time = SimpleNamespace(time_ns=self.clock.time_ns, monotonic_ns=self.clock.monotonic_ns)
         monkeypatch.setattr(enforcer_module, "time", time)
+        for module in (run_module, grants, kill_switch):
+            monkeypatch.setattr(module, "now", self.clock.now)
         self._shims: list[Enforcer] = []
 
     def shim(
@@ -91,7 +103,11 @@ class Stage:
             max_bytes=max_bytes,
             full_bytes=MAX_INSPECT_BYTES,
         )
-        made = Enforcer(run, Engine(layers, who), previewer)
+        controls = Controls(
+            KillSwitch(self.home.places.state).view(run_id, who.agent_id),
+            Approvals(self.home.places.state, run, previewer),
+        )
+        made = Enforcer(run, Engine(layers, who), previewer, controls)
         self._shims.append(made)
         run.enter(made.engine.mode, made.engine.policy)
         self.loaded(made, layers)
@@ -144,6 +160,38 @@ class Stage:
             self.end(shim, ruling, status)
         return ruling
 
+    def answer(self, run_id: str, slot: Slot, *, approve: bool, **grant: Any) -> None:
+        """A person answers what waits in this slot, or grants what nobody asked for."""
+        self.clock.go(1)
+        places = self.home.places
+        waiting = [
+            each
+            for each in grants.all_waiting(places)
+            if each.slot == slot and each.request.run_id == run_id
+        ]
+        if approve:
+            grants.issue_grant(places, run_id, slot, **grant)
+        elif waiting:
+            grants.deny(places, waiting[0])
+        self.clock.go(1)
+
+    def stop(self, run_id: str, scope: str) -> None:
+        """Pulls the kill switch."""
+        target = run_id if scope == "run" else ""
+        state = self.home.places.state
+        kill_switch.set_stop(state, scope, target, by="me", reason="", hard=False)
+
+    def revive(self, run_id: str) -> None:
+        """Lifts whatever stops the run."""
+        state = self.home.places.state
+        kill_switch.lift_stop(state, "run", run_id)
+        kill_switch.lift_stop(state, "all", "")
+
+    def waiting(self, run_id: str) -> list[Slot]:
+        """What waits for a person in a run."""
+        found = grants.all_waiting(self.home.places)
+        return [each.slot for each in found if each.request.run_id == run_id]
+
     def close_shims(self) -> None:
         """Ends the runs, and puts them into the ledger."""
         for shim in self._shims:
@@ -163,6 +211,3 @@ class Stage:
         for shim in self._shims:
             shim.run.close()
         self.home.close()
-
-
-GUARDRAILS = Mode.GUARDRAILS.value

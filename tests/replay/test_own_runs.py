@@ -8,6 +8,7 @@ from tests.differential import generated
 from tests.differential.driving import compiled, identity_of
 from tests.replay.stage import Stage
 
+from subluminal.core.approval_files import Slot
 from subluminal.ledger.query.replaying import LedgerReplay
 from subluminal.policy.replay.comparing import Change
 
@@ -31,6 +32,25 @@ def args_of(choose: generated.Chooser) -> dict[str, Any] | None:
     return args
 
 
+def answer(stage: Stage, choose: generated.Chooser, run_id: str, layers: list[Any]) -> None:
+    """A person approves, denies, lifts a rule for the run, stops the run, or lets it go on."""
+    slots = stage.waiting(run_id)
+    if slots and choose.below(2):
+        approve = bool(choose.below(3))
+        grant = {"uses": 1 + choose.below(2), "ttl_ms": choose.one([50, 3_600_000])}
+        stage.answer(run_id, choose.one(slots), approve=approve, **(grant if approve else {}))
+    rules = [(layer, rule) for layer, each in layers for rule in each.data["rules"]]
+    if rules and choose.rarely(8):
+        layer, rule = choose.one(rules)
+        server, tool = choose.one(generated.SERVERS), choose.one(generated.TOOLS)
+        slot = Slot(server, tool, None, layer.value, rule["rule_id"])
+        stage.answer(run_id, slot, approve=True, uses=choose.one([None, 1, 2]))
+    if choose.rarely(30):
+        stage.stop(run_id, choose.one(["run", "all"]))
+    elif choose.below(2):
+        stage.revive(run_id)
+
+
 def play(stage: Stage, seed: int, run_id: str) -> list[Any]:
     """A run of random calls over three shims, with ends in any order; returns its layers."""
     choose = generated.seeded(seed)
@@ -39,17 +59,24 @@ def play(stage: Stage, seed: int, run_id: str) -> list[Any]:
     record = choose.one(RECORDS)
     shims = [stage.shim(layers, identity, run_id=run_id, **record) for _ in range(3)]
     waiting: list[Any] = []
+    calls: list[Any] = []
+    people = bool(choose.below(2))
     for _ in range(5 + choose.below(25)):
         stage.clock.go(choose.one(generated.PAUSES_MS))
-        if choose.rarely(20):
+        if people:
+            answer(stage, choose, run_id, layers)
+        elif choose.rarely(20):  # by which answers and calls are put in order
             stage.clock.wall_ns += (choose.below(3) - 1) * 3_600_000_000_000
         # A shim reads the clock before it gets the lock, so time seems to go back a little.
         late = choose.below(3) * 300_000 if choose.rarely() else 0
         shim = choose.one(shims)
         stage.clock.mono_ns -= late
-        args = args_of(choose)
+        made = (choose.one(generated.SERVERS), choose.one(generated.TOOLS), args_of(choose))
+        if people and calls and choose.below(3):
+            made = choose.one(calls[-3:])  # a retry, which may have been approved since
+        calls.append(made)
+        server, tool, args = made
         context = {} if args is not None else {"args_stream_hash": "ab" * 32}
-        server, tool = choose.one(generated.SERVERS), choose.one(generated.TOOLS)
         ruling = stage.begin(shim, server, tool, args, **context)
         stage.clock.mono_ns += late
         status = choose.one(["OK", "ERROR", "TIMEOUT", "CANCELLED"])
@@ -59,6 +86,7 @@ def play(stage: Stage, seed: int, run_id: str) -> list[Any]:
         while waiting and choose.below(2):
             stage.clock.go(choose.one([0, 0.4, 1, 6]))
             stage.end(*waiting.pop())
+    stage.revive(run_id)
     for each in waiting[1:]:  # one may never end
         stage.end(*each)
     return layers
@@ -73,16 +101,16 @@ def test_zero_differences(stage: Stage, block: int):
         layers[run_id] = play(stage, block * RUNS + number, run_id)
         stage.close_shims()
     reader = stage.home.reader()
-    actions = set()
+    codes = set()
     for run_id, placed in layers.items():
         for layer, snapshot in placed:
             for wanted in (layer, None):
                 replay = LedgerReplay(reader, snapshot, layer=wanted)
                 rows = list(replay.rows([run_id]))
                 assert rows
-                actions |= {row.now.action for row in rows if row.now}
+                codes |= {str(row.now.reason_code) for row in rows if row.now}
                 different = [row.plain() for row in rows if row.change is not Change.SAME]
                 assert not different
                 assert not any(row.depends_on for row in rows)
                 assert not replay.layering.missing
-    assert len(actions) >= 3
+    assert len(codes) >= 8

@@ -15,6 +15,9 @@ from subluminal.contracts.vocabulary import (
     SwitchState,
 )
 
+KILLED = "KILLED"
+"""`terminate_code` of a run that a person stopped."""
+
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True):
     """`approval` of an approval_requested event: what waits for a person, and why."""

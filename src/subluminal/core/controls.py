@@ -2,13 +2,11 @@
 
 from typing import Any, NamedTuple
 
+from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
 from subluminal.core.approvals import Approvals
 from subluminal.core.kill_switch import Stop
-
-KILLED = "KILLED"
-"""`terminate_code` of a run that a person stopped."""
 
 
 class Controls(NamedTuple):

@@ -4,17 +4,27 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from subluminal.canonical import args_hash
+from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import GrantRef, LayeredPolicyRef
 from subluminal.contracts.events import DecisionMade, Explain
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import (
+    Action,
+    ApprovalAnswer,
+    Layer,
+    ReasonCode,
+    Severity,
+    Status,
+)
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.replay.comparing import Replayed
 from subluminal.policy.replay.layering import Layering
 from subluminal.policy.replay.recorded import (
+    RecordedAnswer,
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
@@ -40,6 +50,7 @@ def event_of(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> Decisi
         backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
         would_be=UNSET if would_be is None else would_be,
         policies=policies if len(policies) > 1 else UNSET,
+        grant=evaluation.grants[0] if evaluation.grants else UNSET,
     )
 
 
@@ -66,6 +77,10 @@ class Record:
         self.counters = MemoryCounters()
         self.items: list[RecordedCall | RecordedEnd] = []
         self.now_ms = 0
+        self.answers: list[RecordedAnswer] = []
+        self.granted: Any = ""
+        """the grant that lies there, and passes every rule that refuses"""
+        self.for_run = False
         self.calls = 0
         self._decisions: dict[bytes, RecordedDecision] = {}
 
@@ -81,7 +96,6 @@ class Record:
         status: str | None = "OK",
         on_record: dict[str, Any] | None = None,
         event: DecisionMade | None = None,
-        granted: str | None = None,
         latency_ms: int = 1,
         seq: int | None = None,
         too_large: bool = False,
@@ -92,14 +106,10 @@ class Record:
         given = None if too_large else args or {}
         hashed = args_hash(args or {})
         if event is None:
-            asked = Call("git", tool, given, hashed, self._grants(granted))
-            found = self.engine.evaluate(
-                asked, self.counters, wall_ms=self.now_ms, mono_ms=self.now_ms
-            )
+            asked = Call("git", tool, given, hashed)
+            found = self._settled(asked)
             self.counters.write(found.updates)
             event = event_of(found, self.engine.policies)
-            if granted:
-                event = msgspec.structs.replace(event, grant=GrantRef(grant_id="g", approver="me"))
             passed = found.forwarded
         else:
             found, passed = None, event.action is Action.ALLOW
@@ -129,10 +139,47 @@ class Record:
             self.items.append(RecordedEnd(call_id, Status(status), latency_ms, self.now_ms))
         return call_id
 
-    def _grants(self, rule_id: str | None) -> frozenset[tuple[str, str]]:
-        if rule_id is None:
-            return frozenset()
-        return frozenset((layer.value, rule_id) for layer, _ in self.layers)
+    def _settled(self, asked: Call) -> Evaluation:
+        """Evaluates, and if an access rule refuses, looks for a grant as `core.approvals` does."""
+
+        def evaluate(call: Call) -> Evaluation:
+            now = {"wall_ms": self.now_ms, "mono_ms": self.now_ms}
+            return self.engine.evaluate(call, self.counters, **now)
+
+        found = evaluate(asked)
+        if found.forwarded or not found.refused_by or not self.granted:
+            return found
+        keys = frozenset(entry.grant_key for entry in found.refused_by)
+        names = ("granted", "lifted")
+        again = evaluate(replace(asked, **{names[self.for_run]: keys}))
+        if again.forwarded:
+            again.grants = (GrantRef(grant_id=self.granted, approver="me"),)
+        return again
+
+    def answer(
+        self,
+        answer: str,
+        rule_id: str,
+        *,
+        for_run: bool = False,
+        layer: Layer | None = None,
+        **more: Any,
+    ) -> None:
+        """A person's answer about `push` without arguments; what it approves passes from now on."""
+        self.now_ms += 1
+        expires_ms = more.pop("expires_ms", None)
+        given = ApprovalGiven(
+            answer=ApprovalAnswer(answer),
+            by="me",
+            layer=layer or self.layers[0][0],
+            rule_id=rule_id,
+            server_name="git",
+            tool_name="push",
+            args_hash=UNSET if for_run else args_hash({}),
+            **more,
+        )
+        self.answers.append(RecordedAnswer(self.now_ms, given, expires_ms))
+        self.granted, self.for_run = given.grant_id or "", for_run
 
     @property
     def loads(self) -> list[RecordedLoad]:
@@ -147,11 +194,14 @@ class Record:
         *,
         known: bool = True,
         loads: bool = True,
+        answers: bool = True,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
         layering = Layering(candidate, found.get, layer)
-        run = RunReplay(layering.of_run(self.loads if loads else []))
+        run = RunReplay(
+            layering.of_run(self.loads if loads else []), self.answers if answers else []
+        )
         rows = []
         for item in self.items:
             if isinstance(item, RecordedCall):

@@ -5,7 +5,9 @@ import pytest
 from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import TERMINATED, Record, changes, said_outside
 
-from subluminal.contracts.vocabulary import Layer, ReasonCode
+from subluminal.contracts.control import KILLED
+from subluminal.contracts.decision import Terminate
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Doubt
 from subluminal.policy.replay.known_args import PartialArgs
@@ -191,11 +193,25 @@ class TestRunsThatWereEnded:
         assert rows[2].now.reason_code == ReasonCode.RUN_TERMINATED
 
     @pytest.mark.parametrize("code", [ReasonCode.RUN_TERMINATED, ReasonCode.KILL_SWITCH])
-    def test_by_a_person(self, code):
+    def test_by_a_person_and_revived(self, code):
         record = Record((REPOSITORY, EMPTY))
         record.call()
-        record.call(event=said_outside(code))
-        assert changes(record.replay(policy(rule("allow", "ok")))[0]) == ["changed", "same"]
+        record.call(event=said_outside(code, Action.TERMINATE_RUN))
+        record.call()
+        assert changes(record.replay(EMPTY)[0]) == ["same", "same", "same"]
+        assert changes(record.replay(policy(rule("allow", "ok")))[0]) == [
+            "changed",
+            "same",
+            "changed",
+        ]
+
+    def test_by_a_rule_and_by_a_person(self):
+        record = self.record()
+        killed = msgspec.structs.replace(
+            TERMINATED, terminate=Terminate(terminate_code=KILLED, terminate_message="")
+        )
+        record.call(event=killed)
+        assert changes(record.replay(EMPTY)[0])[-1] == "same"
 
 
 class TestWhatNoRuleDecided:
@@ -246,29 +262,6 @@ class TestWhatNoRuleDecided:
         record.call("b")
         monkeypatch.setattr("subluminal.policy.counters.MAX_COUNTERS", 0)
         assert changes(record.replay(watching)[0]) == ["same", "same"]
-
-
-class TestPeople:
-    ASKS = policy(rule("deny", "ask", require="approval"))
-
-    def test_a_grant_that_was_used_is_used_again(self):
-        record = Record((USER, self.ASKS))
-        record.call(granted="ask")
-        assert record.items[0].decision.said.reason_code == ReasonCode.APPROVAL_GRANTED
-        assert changes(record.replay(self.ASKS)[0]) == ["same"]
-        renamed = policy(rule("deny", "ask2", require="approval"))
-        assert changes(record.replay(renamed)[0]) == ["newly_blocked"]
-
-    def test_a_persons_no_stands_while_the_rule_asks(self):
-        record = Record((USER, self.ASKS))
-        denied = msgspec.structs.replace(
-            said_outside(ReasonCode.APPROVAL_DENIED, policies=record.engine.policies), rule_id="ask"
-        )
-        record.call(event=denied)
-        assert changes(record.replay(self.ASKS)[0]) == ["same"]
-        assert changes(record.replay(EMPTY)[0]) == ["newly_allowed"]
-        blocked = policy(rule("deny", "ask"))
-        assert changes(record.replay(blocked)[0]) == ["changed"]
 
 
 class TestArgumentsThatAreNotOnRecord:

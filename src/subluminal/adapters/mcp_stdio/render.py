@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from subluminal.canonical import encode
 from subluminal.contracts import PACK_VERSION
+from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode, ReasonCode
-from subluminal.core.controls import KILLED
 
 _CODES = {
     Action.BLOCK: "POLICY_BLOCKED",

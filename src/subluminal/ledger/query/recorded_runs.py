@@ -8,12 +8,13 @@ import heapq
 import zlib
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
-from msgspec import MsgspecError, Raw, Struct
+from msgspec import UNSET, MsgspecError, Raw, Struct
 
+from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
@@ -22,6 +23,7 @@ from subluminal.ledger.segments import StoredSegment, of_shim
 from subluminal.ledger.timestamps import to_ms
 from subluminal.policy.replay.known_args import known_args
 from subluminal.policy.replay.recorded import (
+    RecordedAnswer,
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
@@ -30,6 +32,7 @@ from subluminal.policy.replay.recorded import (
 )
 
 _PAGE = 256
+_LOADED, _ANSWERED = b'"policy_loaded"', b'"approval_decided"'
 _MAX_KEPT = 1_024
 _PREVIEWS = (
     "SELECT c.call_id, p.args_preview FROM tool_calls c JOIN previews p USING (id) "
@@ -81,10 +84,12 @@ class _Line(Struct, frozen=True):
     mono_ms: int | None = None
     policy: PolicyRef | None = None
     load: _Load | None = None
+    approval: Raw = Raw(b"")
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 _decode_decision = msgspec.json.Decoder(DecisionMade).decode
+_decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
@@ -101,6 +106,13 @@ def run_ids(connection: apsw.Connection, since_ms: int | None = None) -> Iterato
             return
 
 
+class RunSetting(NamedTuple):
+    """The policies that came into force in a run, and what people answered in it."""
+
+    loads: list[RecordedLoad]
+    answers: list[RecordedAnswer]
+
+
 class RunReader:
     """Reads one run after the other. Equal decisions and identities are shared."""
 
@@ -109,17 +121,14 @@ class RunReader:
         self._decisions: dict[bytes, RecordedDecision | None] = {}
         self._identities: dict[tuple[object, ...], Identity] = {}
 
-    def loads(self, run_id: str) -> list[RecordedLoad]:
-        """The policies that came into force in a run."""
-        found = []
+    def setting(self, run_id: str) -> RunSetting:
+        """What must be known of a run before its first call."""
+        found = RunSetting([], [])
         for shim in self._shims(run_id):
             for segment in of_shim(self._connection, shim):
-                for line in _lines_with(segment, b'"policy_loaded"'):
-                    event = _event(line)
-                    if event and event.load and event.load.ok and event.policy:
-                        policy = event.policy
-                        layer = event.load.layer
-                        found.append(RecordedLoad(layer, policy.policy_id, policy.policy_hash))
+                for line in _lines_of(segment):
+                    if _LOADED in line or _ANSWERED in line:
+                        _note(found, _event(line))
         return found
 
     def items(self, run_id: str) -> Iterator[Item]:
@@ -137,7 +146,7 @@ class RunReader:
     def _of_shim(self, run_id: str, shim: int) -> Iterator[tuple[Key, Item]]:
         road = _Road(self, run_id)
         for segment in of_shim(self._connection, shim):
-            events = [event for line in _lines_with(segment, b"") if (event := _event(line))]
+            events = [event for line in _lines_of(segment) if (event := _event(line))]
             previews = self._previews(shim, events)
             for event in events:
                 placed = road.take(event, previews)
@@ -250,12 +259,26 @@ def _place(placed: tuple[Key, Item]) -> Key:
     return placed[0]
 
 
-def _lines_with(segment: StoredSegment, word: bytes) -> list[bytes]:
+def _lines_of(segment: StoredSegment) -> list[bytes]:
     try:
-        lines = segment.lines()
+        return segment.lines()
     except zlib.error:
         return []  # damage is for `verify` to tell; to a replay these calls are not on record
-    return [line for line in lines if word in line] if word else lines
+
+
+def _note(found: RunSetting, event: _Line | None) -> None:
+    if event is None:
+        return
+    if event.type == EventType.POLICY_LOADED and event.load and event.load.ok and event.policy:
+        policy = event.policy
+        found.loads.append(RecordedLoad(event.load.layer, policy.policy_id, policy.policy_hash))
+    elif event.type == EventType.APPROVAL_DECIDED:
+        try:
+            given = _decode_approval(event.approval)
+        except MsgspecError:
+            return
+        expires_ms = None if given.expires_at is UNSET else to_ms(given.expires_at)
+        found.answers.append(RecordedAnswer(to_ms(event.ts), given, expires_ms))
 
 
 def _event(line: bytes) -> _Line | None:

@@ -41,7 +41,8 @@ class LedgerReplay:
         if runs is None:
             runs = run_ids(self._connection, self._since_ms)
         for run_id in runs:
-            replay = RunReplay(self.layering.of_run(self._reader.loads(run_id)))
+            known = self._reader.setting(run_id)
+            replay = RunReplay(self.layering.of_run(known.loads), known.answers)
             calls = 0
             for item in self._reader.items(run_id):
                 if not isinstance(item, RecordedCall):
@@ -74,8 +75,8 @@ def backtest(
     layerings = [Layering(each, find, layer) for each in (before, after)]
     found = Backtest()
     for run_id in run_ids(connection, since_ms):
-        loads = reader.loads(run_id)
-        replays = [RunReplay(each.of_run(loads)) for each in layerings]
+        known = reader.setting(run_id)
+        replays = [RunReplay(each.of_run(known.loads), known.answers) for each in layerings]
         for item in reader.items(run_id):
             if not isinstance(item, RecordedCall):
                 for replay in replays:

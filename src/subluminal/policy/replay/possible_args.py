@@ -113,4 +113,4 @@ def _chosen(args: PartialArgs, chosen: dict[str, Any]) -> PartialArgs:
 
 def with_args(call: Call, args: dict[str, Any]) -> Call:
     """The same call with other arguments; its hash is that of the real ones."""
-    return Call(call.server_name, call.tool_name, args, call.args_hash, call.granted)
+    return Call(call.server_name, call.tool_name, args, call.args_hash)

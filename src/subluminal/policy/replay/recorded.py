@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
+from subluminal.contracts.control import KILLED, ApprovalGiven
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
 from subluminal.contracts.identity import Identity
@@ -59,7 +60,9 @@ class RecordedDecision(Struct, frozen=True):
     """of the layer that decided"""
     layers: tuple[AskedLayer, ...]
     grants: frozenset[str]
-    """rule_ids that a person had let this call pass"""
+    """grant_ids that let this call pass"""
+    was_killed: bool
+    """whether a person had stopped the run"""
 
     @property
     def ends_run(self) -> bool:
@@ -96,6 +99,14 @@ class RecordedEnd(NamedTuple):
     """when they did; None where none was interested"""
 
 
+class RecordedAnswer(NamedTuple):
+    """A person's answer to an approval, or a rule lifted for a run (D3)."""
+
+    at_ms: int
+    given: ApprovalGiven
+    expires_ms: int | None
+
+
 class RecordedLoad(NamedTuple):
     """A policy that came into force during a run."""
 
@@ -123,9 +134,15 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         layers = ()
     else:
         layers = (AskedLayer(None, event.policy.policy_id, event.policy.policy_hash),)
-    granted = event.grant is not UNSET and event.rule_id is not None
-    grants = frozenset({event.rule_id} if granted and event.rule_id else ())
-    return RecordedDecision(said, event.policy.policy_hash, layers, grants)
+    grants = [] if event.grant is UNSET else [event.grant]
+    grants += [] if event.grants is UNSET else event.grants
+    return RecordedDecision(
+        said,
+        event.policy.policy_hash,
+        layers,
+        frozenset(each.grant_id for each in grants),
+        event.terminate is not UNSET and event.terminate.terminate_code == KILLED,
+    )
 
 
 def said_by(evaluation: Evaluation) -> Said:

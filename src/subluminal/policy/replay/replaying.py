@@ -4,6 +4,7 @@ The same counters, the recorded clocks, the recorded ends. What no rule decided 
 cannot undo a kill switch, nor mend a counter that could not be read.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -11,12 +12,14 @@ from msgspec.structs import replace
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, ReasonCode, Severity
 from subluminal.policy.evaluation import Call, Evaluation
+from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.known_args import PartialArgs
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.possible_args import with_args
 from subluminal.policy.replay.recorded import (
+    RecordedAnswer,
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
@@ -31,16 +34,6 @@ _FAILURES: dict[str, ReasonCode] = {
 }
 """What a policy answers with its `decision_on_error`, without asking its rules."""
 
-_REQUIRED = frozenset(
-    {
-        ReasonCode.APPROVAL_REQUIRED,
-        ReasonCode.STEP_UP_REQUIRED,
-        ReasonCode.TICKET_REQUIRED,
-        ReasonCode.HUMAN_REQUIRED,
-        ReasonCode.CONFIRMATION_REQUIRED,
-    }
-)
-
 
 class _Answer(NamedTuple):
     said: Said | None
@@ -51,8 +44,9 @@ class _Answer(NamedTuple):
 class RunReplay:
     """One run, from its first call to its last. Nothing outlives it."""
 
-    def __init__(self, layering: RunLayering) -> None:
+    def __init__(self, layering: RunLayering, answers: Iterable[RecordedAnswer] = ()) -> None:
         self.layering = layering
+        self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
         """by call_id: when it began, and what breakers learn from once it ends"""
@@ -74,7 +68,7 @@ class RunReplay:
         was = call.decision.said
         answer = self._answer(call)
         now = answer.said
-        if now is not None and now.action is Action.TERMINATE_RUN:
+        if now is not None and now.action is Action.TERMINATE_RUN and now.rule_id is not None:
             self._ended = True
         self._rule_ended = self._rule_ended or call.decision.ends_run
         depends_on = self._diverged
@@ -129,13 +123,13 @@ class RunReplay:
         if said.rule_id is not None:
             return False
         if said.reason_code == ReasonCode.RUN_TERMINATED:
-            return not self._rule_ended
+            return recorded.was_killed or not self._rule_ended
         return said.reason_code == ReasonCode.KILL_SWITCH
 
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
         said = recorded.said
-        asked = _asked(call, setting)
+        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         if said.rule_id is None and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             return _Answer(said_by(failed))
@@ -143,11 +137,7 @@ class RunReplay:
         if isinstance(call.args, PartialArgs):
             found = self._possible(call, call.args, asked, setting)
         else:
-            found = [
-                setting.engine.evaluate(
-                    asked, self._counters, wall_ms=call.wall_ms, mono_ms=call.mono_ms
-                )
-            ]
+            found = [self._evaluation(call, asked, setting)]
         if found is None:
             self._counters.doubt_everything()
             if self._as_recorded:
@@ -162,13 +152,23 @@ class RunReplay:
     def _possible(
         self, call: RecordedCall, args: PartialArgs, asked: Call, setting: Setting
     ) -> list[Evaluation] | None:
-        engine, counters = setting.engine, self._counters
         return setting.possibilities.evaluations(
-            lambda tried: engine.evaluate(
-                with_args(asked, tried), counters, wall_ms=call.wall_ms, mono_ms=call.mono_ms
-            ),
-            args,
+            lambda tried: self._evaluation(call, with_args(asked, tried), setting), args
         )
+
+    def _evaluation(self, call: RecordedCall, asked: Call, setting: Setting) -> Evaluation:
+        """What the policies say, and the people whom they ask."""
+
+        def evaluate(given: Call) -> Evaluation:
+            return setting.engine.evaluate(
+                given, self._counters, wall_ms=call.wall_ms, mono_ms=call.mono_ms
+            )
+
+        found = evaluate(asked)
+        if found.forwarded or not found.refused_by:
+            return found
+        layers = {each.layer.value for each in setting.engine.policies}
+        return self._answers.settle(call, asked, found, evaluate, layers)
 
     def _certain(
         self, call: RecordedCall, asked: Call, setting: Setting, chosen: Evaluation
@@ -178,16 +178,16 @@ class RunReplay:
         if updates and not self._write(updates):
             full = setting.engine.failure(asked, ReasonCode.EVALUATION_ERROR, "")
             return _Answer(said_by(full))
+        self._answers.use(chosen)
         self._watch(call, [chosen])
-        said = _denied_again(said_by(chosen), call.decision.said)
-        return _Answer(said, None, chosen.risk_classes)
+        return _Answer(said_by(chosen), None, chosen.risk_classes)
 
     def _settled(
         self, call: RecordedCall, asked: Call, setting: Setting, found: list[Evaluation]
     ) -> _Answer:
         """Chooses what the record agrees with, counts it, and says if that was no certainty."""
         said = call.decision.said
-        all_said = [_denied_again(said_by(each), said) for each in found]
+        all_said = [said_by(each) for each in found]
         fitting = [each for each, told in zip(found, all_said, strict=True) if told == said]
         if self._as_recorded and fitting:
             # The same policies in the same state said this: only what fits was possible.
@@ -210,6 +210,7 @@ class RunReplay:
         for each in either:
             self._counters.doubt_updates(each.updates)
         self._write(found[0].updates)
+        self._answers.use(found[0])
         self._watch(call, either)
         if self._as_recorded:
             return _Answer(call.decision.said)  # whatever they held, this came of it
@@ -231,26 +232,9 @@ class RunReplay:
         return True
 
 
-def _asked(call: RecordedCall, setting: Setting) -> Call:
-    grants = call.decision.grants
-    if not grants:
-        return Call(call.server_name, call.tool_name, call.args, call.args_hash)
-    granted = frozenset(
-        (each.layer.value, rule_id) for each in setting.engine.policies for rule_id in grants
-    )
-    return Call(call.server_name, call.tool_name, call.args, call.args_hash, granted)
-
-
 def _failed_outside(said: Said) -> bool:
     """Whether no rule could be asked: the names are no names, or something else failed."""
     return said.rule_id is None and said.reason_code == ReasonCode.EVALUATION_ERROR
-
-
-def _denied_again(now: Said, was: Said) -> Said:
-    """A person's no stands where the same rule asks for a person again."""
-    if was.reason_code == ReasonCode.APPROVAL_DENIED and now.rule_id == was.rule_id:
-        return was if now.reason_code in _REQUIRED else now
-    return now
 
 
 def _beside_missing(

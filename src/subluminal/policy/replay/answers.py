@@ -1,0 +1,142 @@
+"""What people had answered by the time of a recorded call: grants, and refusals (D3).
+
+Decides as `core.approvals` does: a grant is looked for only where an access rule refuses. Where
+the record of the call itself tells what was found, that counts before any clock.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from subluminal.contracts.decision import Decision, GrantRef
+from subluminal.contracts.vocabulary import Action, ApprovalAnswer, ReasonCode
+from subluminal.policy.evaluation import Call, Evaluation
+from subluminal.policy.replay.recorded import RecordedAnswer, RecordedCall
+from subluminal.policy.rules.access import AccessEntry
+
+_Slot = tuple[str, str, str | None, str]
+"""server_name, tool_name, args_hash or None for all arguments, rule_id"""
+
+_REQUIRED = frozenset(
+    {
+        ReasonCode.APPROVAL_REQUIRED,
+        ReasonCode.STEP_UP_REQUIRED,
+        ReasonCode.TICKET_REQUIRED,
+        ReasonCode.HUMAN_REQUIRED,
+        ReasonCode.CONFIRMATION_REQUIRED,
+    }
+)
+
+
+class _Held(NamedTuple):
+    approved: bool
+    grant_id: str
+    for_run: bool
+    """whether the rule is lifted for the run, whatever the arguments"""
+
+
+class Answers:
+    """The answers of one run."""
+
+    def __init__(self, answers: Iterable[RecordedAnswer] = ()) -> None:
+        self._by_slot: dict[_Slot, list[RecordedAnswer]] = {}
+        for each in sorted(answers, key=lambda answer: answer.at_ms):
+            given = each.given
+            args_hash = None if given.args_hash is UNSET else given.args_hash
+            slot = (given.server_name, given.tool_name, args_hash, given.rule_id)
+            self._by_slot.setdefault(slot, []).append(each)
+        self._used: Counter[str] = Counter()
+
+    def settle(
+        self,
+        call: RecordedCall,
+        asked: Call,
+        refused: Evaluation,
+        evaluate: Callable[[Call], Evaluation],
+        layers: Set[str],
+    ) -> Evaluation:
+        """What becomes of a call that access rules refuse, in a run that has these layers."""
+        entries = refused.refused_by
+        found = {}
+        for entry in entries:
+            held = self._held(call, entry, layers)
+            if held is not None:
+                found[entry.grant_key] = held
+        if any(not held.approved for held in found.values()):
+            return _denied(refused, entries)
+        if not found:
+            return refused
+        lifted = frozenset(key for key, held in found.items() if held.for_run)
+        granted = frozenset(found.keys() - lifted)
+        evaluation = evaluate(msgspec.structs.replace(asked, granted=granted, lifted=lifted))
+        if evaluation.forwarded:
+            evaluation.grants = tuple(
+                GrantRef(grant_id=found[key].grant_id, approver="")
+                for key in evaluation.grants_used
+            )
+        return evaluation
+
+    def use(self, evaluation: Evaluation) -> None:
+        """Counts the grants that a call passed by."""
+        self._used.update(each.grant_id for each in evaluation.grants)
+
+    def _held(self, call: RecordedCall, entry: AccessEntry, layers: Set[str]) -> _Held | None:
+        recorded = call.decision
+        is_its_rule = recorded.said.rule_id == entry.rule_id
+        code = recorded.said.reason_code if is_its_rule else ""
+        if code == ReasonCode.APPROVAL_DENIED:
+            return _Held(False, "", False)
+        if code in _REQUIRED:
+            return None  # nobody had answered, or it did not hold any more
+        for args_hash in (call.args_hash, None):
+            if args_hash is not None and entry.requirement is None:
+                continue
+            slot = (call.server_name, call.tool_name, args_hash, entry.rule_id)
+            answers = [
+                each
+                for each in self._by_slot.get(slot, ())
+                # A rule of a layer that the candidate stands for is meant by its id.
+                if each.given.layer == entry.grant_key[0] or each.given.layer not in layers
+            ]
+            held = self._latest(answers, call)
+            if held is not None:
+                return held
+        if code == ReasonCode.APPROVAL_GRANTED:
+            return _Held(True, min(recorded.grants, default=""), False)
+        return None
+
+    def _latest(self, answers: Iterable[RecordedAnswer], call: RecordedCall) -> _Held | None:
+        """The last answer before the call, if it still holds."""
+        last: RecordedAnswer | None = None
+        for each in answers:
+            was_used = each.given.grant_id in call.decision.grants
+            if was_used or each.at_ms <= call.wall_ms:
+                last = each
+        if last is None:
+            return None
+        given = last.given
+        if given.answer is ApprovalAnswer.DENIED:
+            return _Held(False, "", False)
+        grant_id = str(given.grant_id)
+        spent = given.uses is not UNSET and self._used[grant_id] >= given.uses
+        if spent or (last.expires_ms is not None and call.wall_ms >= last.expires_ms):
+            return None
+        return _Held(True, grant_id, given.args_hash is UNSET)
+
+
+def _denied(refused: Evaluation, entries: list[AccessEntry]) -> Evaluation:
+    """A person's no, where the rule that asked them decides."""
+    decision = refused.decision
+    for entry in entries:
+        if (decision.reason_code, decision.rule_id) == (entry.refusal.reason_code, entry.rule_id):
+            refused.decision = Decision(
+                action=Action.BLOCK,
+                rule_id=entry.rule_id,
+                severity=decision.severity,
+                reason_code=ReasonCode.APPROVAL_DENIED,
+                summary="",
+            )
+    return refused

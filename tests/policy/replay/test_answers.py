@@ -1,0 +1,166 @@
+"""Approvals in replay: grants are used again, a no stands, and both only where a rule asks (D3)."""
+
+import msgspec
+import pytest
+from msgspec import UNSET
+from tests.policy.bundles import bundle, rule, tools
+from tests.policy.replay.runs import Record, changes, said_outside
+
+from subluminal.contracts.decision import GrantRef
+from subluminal.contracts.vocabulary import Layer, ReasonCode
+from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.snapshot import Snapshot
+
+USER, REPOSITORY = Layer.USER, Layer.REPOSITORY
+
+
+def policy(*rules, **more) -> Snapshot:
+    return compile_bundle(bundle(*rules, **more))
+
+
+ASK = rule("deny", "ask", require="approval")
+ASKS = policy(ASK)
+EMPTY = policy()
+
+
+def asked_and_granted(**more) -> Record:
+    record = Record((USER, ASKS))
+    record.call()
+    record.answer("approved", "ask", grant_id="g", **more)
+    record.call()
+    return record
+
+
+def test_a_grant_that_was_used_is_used_again():
+    record = asked_and_granted(uses=1)
+    assert record.items[1].decision.said.reason_code == ReasonCode.APPROVAL_GRANTED
+    assert changes(record.replay(ASKS)[0]) == ["same", "same"]
+    renamed = policy(rule("deny", "ask2", require="approval"))
+    assert changes(record.replay(renamed)[0]) == ["changed", "newly_blocked"]
+
+
+def test_a_candidate_of_another_layer_is_meant_by_its_rules_ids():
+    assert changes(asked_and_granted(uses=1).replay(policy(ASK, policy_id="new"))[0]) == [
+        "same",
+        "same",
+    ]
+
+
+def test_another_layers_rule_of_the_same_id_is_not_meant():
+    record = Record((USER, ASKS), (REPOSITORY, policy(ASK, policy_id="repo")))
+    record.answer("approved", "ask", grant_id="g", layer=USER)
+    record.granted = ""
+    record.call()
+    rows, _, _ = record.replay(policy(ASK, policy_id="repo"))
+    assert [row.now.reason_code for row in rows] == [ReasonCode.APPROVAL_REQUIRED]
+
+
+def test_a_grant_is_spent_and_expires():
+    """By the replay's own count: a call that the candidate refuses for good uses nothing up."""
+    record = asked_and_granted(uses=1)
+    record.granted = ""
+    record.call()
+    assert changes(record.replay(ASKS)[0]) == ["same"] * 3
+    without = policy(rule("deny", "push", match=tools("push")))
+    assert changes(record.replay(without)[0]) == ["changed", "newly_blocked", "changed"]
+    record = Record((USER, EMPTY))
+    record.answer("approved", "ask", grant_id="g", uses=1, expires_ms=3)
+    record.call()
+    record.call()
+    rows, _, _ = record.replay(ASKS)
+    assert changes(rows) == ["changed", "newly_blocked"]
+    assert rows[0].now.reason_code == ReasonCode.APPROVAL_GRANTED
+    record = Record((USER, EMPTY))
+    record.answer("approved", "ask", grant_id="g", expires_ms=3)
+    record.call()
+    record.call()
+    assert changes(record.replay(ASKS)[0]) == ["changed", "newly_blocked"]
+
+
+def test_a_grant_passes_its_rule_and_no_other():
+    """It lay there, and a budget refused: the agent was told of the budget."""
+    own = policy(ASK, rule("budget", limit_calls=1), rule("breaker", repeat_threshold=2))
+    record = Record((USER, own))
+    record.answer("approved", "ask", grant_id="g", uses=5)
+    record.call()
+    record.call()
+    record.call()
+    assert [row.call.decision.said.reason_code for row in record.replay(own)[0]][1:] == [
+        ReasonCode.BUDGET_EXCEEDED
+    ] * 2
+    assert changes(record.replay(own)[0]) == ["same"] * 3
+
+
+def test_a_rule_that_is_lifted_for_the_run_needs_not_ask():
+    own = policy(rule("deny", "no-push", match=tools("push")), rule("dedupe"))
+    record = Record((USER, own))
+    record.call()
+    record.answer("approved", "no-push", grant_id="g", for_run=True)
+    record.call()
+    record.call()
+    assert [item.decision.said.action for item in record.items if hasattr(item, "decision")] == [
+        "BLOCK",
+        "ALLOW",
+        "BLOCK",  # dedupe: a lifted rule exempts from nothing else
+    ]
+    assert changes(record.replay(own)[0]) == ["same"] * 3
+
+
+def test_a_grant_for_one_call_does_not_pass_a_rule_that_never_asks():
+    record = asked_and_granted()
+    denies = policy(rule("deny", "ask"))
+    assert changes(record.replay(denies)[0]) == ["changed", "newly_blocked"]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_persons_no_stands_while_the_rule_asks(answers):
+    """Also where only the call itself tells of it."""
+    record = Record((USER, ASKS))
+    record.answer("denied", "ask")
+    record.granted = ""
+    denied = said_outside(ReasonCode.APPROVAL_DENIED, policies=record.engine.policies)
+    severity = record.layers[0][1].data["rules"][0]["severity"]
+    record.call(event=msgspec.structs.replace(denied, rule_id="ask", severity=severity))
+    assert changes(record.replay(ASKS, answers=answers)[0]) == ["same"]
+    assert changes(record.replay(EMPTY, answers=answers)[0]) == ["newly_allowed"]
+
+
+def test_a_no_counts_where_the_record_does_not_tell():
+    record = Record((USER, EMPTY))
+    record.answer("denied", "ask")
+    record.granted = ""
+    record.call()
+    rows, _, _ = record.replay(ASKS)
+    assert rows[0].now.reason_code == ReasonCode.APPROVAL_DENIED
+    ends = policy(ASK, rule("budget", limit_calls=0, on_exceed="TERMINATE_RUN"))
+    rows, _, _ = record.replay(ends)
+    assert rows[0].now.reason_code == ReasonCode.BUDGET_EXCEEDED
+
+
+def test_a_grant_that_only_the_call_tells_of_is_believed():
+    assert changes(asked_and_granted(uses=1).replay(ASKS, answers=False)[0]) == ["same", "same"]
+
+
+def test_several_grants_are_read():
+    record = asked_and_granted()
+    several = msgspec.structs.replace(
+        said_outside("X"),
+        grant=GrantRef(grant_id="a", approver="me"),
+        grants=[GrantRef(grant_id="a", approver="me"), GrantRef(grant_id="b", approver="me")],
+    )
+    record.call(event=several)
+    assert record.items[-1].decision.grants == {"a", "b"}
+    assert several.policies is UNSET
+
+
+def test_the_clock_of_the_answer_counts_and_the_record_of_a_use_before_it():
+    record = Record((USER, ASKS))
+    record.answer("approved", "ask", grant_id="g", uses=1)
+    record.call()
+    late = record.answers[0]._replace(at_ms=record.now_ms + 1_000)
+    record.answers = [late]
+    assert changes(record.replay(ASKS)[0]) == ["same"]
+    record = Record((USER, EMPTY))
+    record.call()
+    record.answers = [late]
+    assert changes(record.replay(ASKS)[0]) == ["newly_blocked"]
