@@ -111,7 +111,7 @@ def _layer(places: Places, run_id: str, decision: Row) -> Layer | None:
             return Layer(asked["layer"])
     connection = open_reader(places.ledger)
     try:
-        loads = RunReader(connection).loads(run_id)
+        loads = RunReader(connection).setting(run_id).loads
     finally:
         connection.close()
     return next((load.layer for load in loads if load.policy_hash == policy_hash), None)
