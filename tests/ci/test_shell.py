@@ -214,7 +214,8 @@ def test_a_branch_that_the_policy_is_not_for_is_no_pass(runner, door):
     else:
         variables = {f"SUBLUMINAL_{name.upper()}": value for name, value in given.items()}
         ended = runner.job({**runner.gitlab(**variables), "CI_COMMIT_BRANCH": "other"})
-    assert ended.code not in (0, None), ended.err
+    assert ended.code == 2, ended.err
+    assert "repo `acme/x`, branch `other`" in ended.err
     assert not (runner.files / "executed").exists()
 
 

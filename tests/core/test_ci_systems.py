@@ -9,6 +9,7 @@ import yaml
 from msgspec import to_builtins
 
 from subluminal.core.ci_systems import CI_SYSTEMS, ci_job, repo_name
+from subluminal.core.identity import identity_of
 from subluminal.core.pods import PodFiles
 from subluminal.core.workload import find_workload
 
@@ -51,6 +52,26 @@ def test_every_system_has_a_branch_a_pull_request_and_a_tag() -> None:
     for system in CI_SYSTEMS:
         used = {name for case in cases() for name in case["environ"]}
         assert {*system.marks, *system.job_id, *system.repo, *system.branch, *system.tag} <= used
+        assert used & {*system.actor}
+
+
+@pytest.mark.parametrize(
+    ("provider", "who"),
+    [
+        ("github", "octocat"),
+        ("gitlab", "ada"),
+        ("jenkins", "ada"),
+        ("circleci", "ada"),
+        ("buildkite", "Ada"),
+        ("azure", "Ada"),
+        ("bitbucket", "{6a7b5f4e-0a0f-4e39-8d7b-3b1fb2d0b1a1}"),
+    ],
+)
+def test_who_started_the_job(provider: str, who: str) -> None:
+    """Not the user that every job of the machine runs as; a word of ours goes before both."""
+    environ = next(c["environ"] for c in cases() if c["want"]["ci_provider"] == provider)
+    assert identity_of({**environ, "USER": "runner"}, "/").principal == who
+    assert identity_of({**environ, "SUB_PRINCIPAL": "svc"}, "/").principal == "svc"
 
 
 def test_a_pull_request_s_event_may_be_anything(tmp_path: Path) -> None:

@@ -37,10 +37,14 @@ class CiJob(NamedTuple):
 
 def ci_job(environ: Environ) -> CiJob | None:
     """The job that this is, or None outside CI."""
-    for system in CI_SYSTEMS:
-        if any(environ.get(mark) for mark in system.marks):
-            return _job(system, environ)
-    return None
+    system = _system(environ)
+    return None if system is None else _job(system, environ)
+
+
+def ci_actor(environ: Environ) -> str | None:
+    """Who started the job, as the CI system calls them."""
+    system = _system(environ)
+    return None if system is None else _first(environ, system.actor)
 
 
 def repo_name(address: str) -> str:
@@ -51,6 +55,13 @@ def repo_name(address: str) -> str:
     elif ":" in path:
         path = path.partition(":")[2]
     return path.strip("/") or address
+
+
+def _system(environ: Environ) -> "CiSystem | None":
+    for system in CI_SYSTEMS:
+        if any(environ.get(mark) for mark in system.marks):
+            return system
+    return None
 
 
 def _job(system: "CiSystem", environ: Environ) -> CiJob:
@@ -157,6 +168,7 @@ class CiSystem(NamedTuple):
     provider: str
     marks: tuple[str, ...]
     job_id: tuple[str, ...]
+    actor: tuple[str, ...]
     repo: tuple[str, ...]
     branch: tuple[str, ...]
     """the branch, or git's reference; a pull request's own branch first"""
@@ -170,6 +182,7 @@ CI_SYSTEMS = (
         "github",
         marks=("GITHUB_ACTIONS",),
         job_id=("GITHUB_RUN_ID",),
+        actor=("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"),
         repo=("GITHUB_REPOSITORY",),
         # GITHUB_REF_NAME does not tell a tag from a branch.
         branch=("GITHUB_HEAD_REF", "GITHUB_REF"),
@@ -179,6 +192,7 @@ CI_SYSTEMS = (
         "gitlab",
         marks=("GITLAB_CI",),
         job_id=("CI_JOB_ID",),
+        actor=("GITLAB_USER_LOGIN",),
         repo=("CI_PROJECT_PATH",),
         branch=(
             "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME",
@@ -200,6 +214,8 @@ CI_SYSTEMS = (
         # The first is there only if somebody has told Jenkins its own address.
         marks=("JENKINS_URL", "JENKINS_HOME"),
         job_id=("BUILD_TAG", "BUILD_ID"),
+        # The first by a plugin that many have.
+        actor=("BUILD_USER_ID", "CHANGE_AUTHOR"),
         repo=("GIT_URL", "GIT_URL_1"),
         branch=("CHANGE_BRANCH", "BRANCH_NAME", _REMOTE_BRANCH),
         tag=("TAG_NAME",),
@@ -209,6 +225,7 @@ CI_SYSTEMS = (
         "circleci",
         marks=("CIRCLECI",),
         job_id=("CIRCLE_WORKFLOW_JOB_ID", "CIRCLE_BUILD_NUM"),
+        actor=("CIRCLE_USERNAME",),
         repo=("CIRCLE_REPOSITORY_URL",),
         branch=("CIRCLE_BRANCH",),
         tag=("CIRCLE_TAG",),
@@ -218,6 +235,7 @@ CI_SYSTEMS = (
         "buildkite",
         marks=("BUILDKITE",),
         job_id=("BUILDKITE_JOB_ID",),
+        actor=("BUILDKITE_BUILD_CREATOR",),
         repo=("BUILDKITE_REPO",),
         branch=("BUILDKITE_BRANCH",),
         tag=("BUILDKITE_TAG",),
@@ -227,6 +245,7 @@ CI_SYSTEMS = (
         "azure",
         marks=("TF_BUILD",),
         job_id=("BUILD_BUILDID",),
+        actor=("BUILD_REQUESTEDFOR",),
         repo=("BUILD_REPOSITORY_NAME",),
         # BUILD_SOURCEBRANCHNAME is the last part only: `main` for the branch `evil/main`.
         branch=("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"),
@@ -236,6 +255,7 @@ CI_SYSTEMS = (
         "bitbucket",
         marks=("BITBUCKET_BUILD_NUMBER",),
         job_id=("BITBUCKET_BUILD_NUMBER",),
+        actor=("BITBUCKET_STEP_TRIGGERER_UUID",),
         repo=("BITBUCKET_REPO_FULL_NAME",),
         # Pull requests of forks start no pipeline there.
         branch=("BITBUCKET_BRANCH",),

@@ -12,7 +12,7 @@ import msgspec
 from subluminal.config import env
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
-from subluminal.core.workload import find_workload
+from subluminal.core.workload import find_principal, find_workload
 
 # Variables by which clients mark their children. Those outside the Pack's list are `custom`.
 _CLIENT_MARKS = (
@@ -33,7 +33,7 @@ def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
         client=_client(environ),
         env=_env(environ, workload),
-        principal=environ.get(env.SUB_PRINCIPAL.name) or _user(environ),
+        principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ),
         workload=workload,
     )
 
@@ -93,7 +93,3 @@ def _given_workload(environ: Mapping[str, str]) -> Workload | None:
     except msgspec.MsgspecError:
         return None
     return None if workload == Workload() else workload
-
-
-def _user(environ: Mapping[str, str]) -> str | None:
-    return environ.get("USER") or environ.get("LOGNAME") or None

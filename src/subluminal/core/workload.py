@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from subluminal.contracts.identity import Workload
-from subluminal.core.ci_systems import ci_job, repo_name
+from subluminal.core.ci_systems import ci_actor, ci_job, repo_name
 from subluminal.core.pods import POD_FILES, PodFiles, find_pod, read_text
 
 
@@ -37,6 +37,11 @@ def find_workload(
         pod=pod.name or UNSET,
         labels=UNSET if pod.labels is None else pod.labels,
     )
+
+
+def find_principal(environ: Mapping[str, str]) -> str | None:
+    """Who started the run: whom CI names, else the user, who in CI is the same for all jobs."""
+    return ci_actor(environ) or environ.get("USER") or environ.get("LOGNAME") or None
 
 
 def _git_root(cwd: str) -> str | None:

@@ -6,10 +6,12 @@
 import os
 import time
 
+from msgspec import UNSET
+
 from subluminal.cli.running.stamping import Stamp
 from subluminal.clock import now
 from subluminal.config.places import Places
-from subluminal.contracts.identity import Source
+from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Layer, RunStatus
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.ids import uuid7
@@ -30,6 +32,7 @@ _MAX_JOURNAL_BYTES = 1 << 40
 """A run's first and last lines never rotate a journal."""
 _COMPILE_S = 60.0
 """An agent can wait to be started, a hundred at once on two CPUs. A call cannot (D16)."""
+_SELECTED = ("namespace", "service_account", "repo", "branch")
 _LOOK_S = 0.005
 _PATIENCE_S = 5.0
 """For a lock that a stopped process holds."""
@@ -127,10 +130,19 @@ def _need_policy(engine: Engine, stamp: Stamp, policy: str | None, cwd: str) -> 
         raise SubluminalError("--strict needs a policy, and there is none", hint=hint)
     if engine.applying and (policy is None or Layer.REPOSITORY in engine.applying):
         return
-    who = stamp.identity
     name = policy or ", ".join(f"`{each.policy_id}`" for each in engine.policies)
     raise SubluminalError(
         f"--strict needs a policy that applies, and the selectors of {name} do not match this run",
-        hint=f"it has env {who.env.value}, agent_id `{who.agent_id}`, client {who.client.value}; "
-        "`sub policy explain` tells more",
+        hint=f"it has {_described(stamp.identity)}; `sub policy explain` tells more",
     )
+
+
+def _described(who: Identity) -> str:
+    """All that selectors look at, as far as it is known."""
+    told = [f"env {who.env.value}", f"agent_id `{who.agent_id}`", f"client {who.client.value}"]
+    for name in _SELECTED:
+        value = getattr(who.workload, name)
+        if value is not UNSET:
+            told.append(f"{name} `{value}`")
+    labels = {} if who.workload.labels is UNSET else who.workload.labels
+    return ", ".join([*told, *(f"label {key}=`{value}`" for key, value in labels.items())])

@@ -13,7 +13,7 @@ from subluminal.config import env
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.core.ids import uuid7
-from subluminal.core.workload import find_workload
+from subluminal.core.workload import find_principal, find_workload
 
 
 class Wishes(NamedTuple):
@@ -43,7 +43,9 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
         agent_id=wishes.agent_id or environ.get(env.SUB_AGENT_ID.name) or program,
         client=_client(wishes, environ, program, is_ci=is_ci),
         env=_env(wishes, environ, is_ci=is_ci),
-        principal=wishes.principal or environ.get(env.SUB_PRINCIPAL.name) or _user(workload),
+        principal=wishes.principal
+        or environ.get(env.SUB_PRINCIPAL.name)
+        or find_principal(environ),
         workload=workload,
     )
     run_id = uuid7()
@@ -79,7 +81,3 @@ def _env(wishes: Wishes, environ: Mapping[str, str], *, is_ci: bool) -> Env:
     if given:
         return Env(given) if given in list(Env) else Env.UNKNOWN
     return Env.CI if is_ci else Env.DEV
-
-
-def _user(workload: Workload) -> str | None:
-    return workload.user if isinstance(workload.user, str) else None
