@@ -40,7 +40,7 @@ _MAX_TOLD = 1_024
 """Refused grants that are remembered, so that each is told once."""
 
 
-class Try(NamedTuple):
+class _Try(NamedTuple):
     """One call as it is being decided."""
 
     call: Call
@@ -69,11 +69,22 @@ class Approvals:
         """events that are not written yet"""
         self._opened: ApprovalFiles | None = None
 
-    def settle(self, engine: Engine, tried: Try, refused: Evaluation) -> Evaluation:
+    def settle(
+        self,
+        engine: Engine,
+        refused: Evaluation,
+        call: Call,
+        *,
+        call_id: str,
+        args_text: bytes | None,
+        wall_ms: int,
+        mono_ms: int,
+    ) -> Evaluation:
         """What becomes of a call that access rules refuse. Needs the run's lock.
 
         The caller writes the counters of what is returned, and of nothing else.
         """
+        tried = _Try(call, call_id, args_text, wall_ms, mono_ms)
         entries = refused.refused_by
         found = [each for each in (self._find(entry, tried) for entry in entries) if each]
         no = next((each for each in found if _is_no(each)), None)
@@ -96,7 +107,7 @@ class Approvals:
 
     # Answers
 
-    def _find(self, entry: AccessEntry, tried: Try) -> _Found | None:
+    def _find(self, entry: AccessEntry, tried: _Try) -> _Found | None:
         """The answer that holds for this call and rule: for the very call first."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slots = [Slot(call.server_name, call.tool_name, None, layer, rule_id)]
@@ -108,7 +119,7 @@ class Approvals:
                 return _Found(slot, answer)
         return None
 
-    def _read(self, slot: Slot, tried: Try) -> Answer | None:
+    def _read(self, slot: Slot, tried: _Try) -> Answer | None:
         try:
             answer = self._files.answer(slot)
         except (SealBroken, OSError):
@@ -143,7 +154,7 @@ class Approvals:
 
     # Grants
 
-    def _let_pass(self, engine: Engine, tried: Try, found: list[_Found]) -> Evaluation | None:
+    def _let_pass(self, engine: Engine, tried: _Try, found: list[_Found]) -> Evaluation | None:
         """Decides again with the grants, and uses those that it took; None if there is none."""
         if not found:
             return None
@@ -167,7 +178,7 @@ class Approvals:
         )
         return evaluation
 
-    def _use(self, answer: Answer, tried: Try) -> bool:
+    def _use(self, answer: Answer, tried: _Try) -> bool:
         """Counts one use: in the run's state, and by a mark that outlives an older copy of it."""
         given = answer.given
         if given.uses is UNSET:
@@ -194,7 +205,7 @@ class Approvals:
         return cell[0] if cell else 0
 
     def _refuse_grant(
-        self, problem: GrantProblem, detail: str, answer: Answer | None, tried: Try
+        self, problem: GrantProblem, detail: str, answer: Answer | None, tried: _Try
     ) -> None:
         """Puts on record that a grant lay there and was not taken; once for each call."""
         grant_id = UNSET if answer is None else answer.given.grant_id
@@ -214,7 +225,7 @@ class Approvals:
 
     # Requests
 
-    def _ask(self, evaluation: Evaluation, tried: Try) -> None:
+    def _ask(self, evaluation: Evaluation, tried: _Try) -> None:
         """Opens an approval for each rule that asks, if one of them is what decided."""
         decision = evaluation.decision
         asking = [entry for entry in evaluation.refused_by if entry.requirement is not None]
@@ -234,7 +245,7 @@ class Approvals:
             decision, hint=msgspec.structs.replace(hint, retry_advice=advice)
         )
 
-    def _request(self, entry: AccessEntry, tried: Try) -> str | None:
+    def _request(self, entry: AccessEntry, tried: _Try) -> str | None:
         """Writes what waits for a person, or refreshes it; its id, None if the disk is full."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
@@ -271,7 +282,7 @@ class Approvals:
         # One that was answered, and yet came here, was used or has expired.
         return answer is None or answer.given.approval_id != request.approval.approval_id
 
-    def _new_request(self, entry: AccessEntry, tried: Try, expires_ms: int) -> Request:
+    def _new_request(self, entry: AccessEntry, tried: _Try, expires_ms: int) -> Request:
         shown, is_cut = self._shown(tried)
         refusal = entry.refusal
         assert entry.requirement is not None
@@ -299,7 +310,7 @@ class Approvals:
             expires_ms=expires_ms,
         )
 
-    def _shown(self, tried: Try) -> tuple[str | None, bool]:
+    def _shown(self, tried: _Try) -> tuple[str | None, bool]:
         preview = self._previews.args(tried.args_text, tried.call.args_hash)
         if not preview.text_json:
             return None, preview.truncated
@@ -344,7 +355,7 @@ def _use_count(grant_id: str, number: int) -> Update:
     return CellKind.PAIR, key, (number,)
 
 
-def _ref(tried: Try) -> CallRef:
+def _ref(tried: _Try) -> CallRef:
     call = tried.call
     return CallRef(
         call_id=tried.call_id,

@@ -1,12 +1,15 @@
 """What a person may do to a run while it runs, as one of its shims meets it: stops, approvals."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
-from subluminal.core.approvals import Approvals
 from subluminal.core.kill_switch import Stop
+
+if TYPE_CHECKING:
+    from subluminal.core.approvals import Approvals
 
 
 class Controls(NamedTuple):
@@ -14,7 +17,8 @@ class Controls(NamedTuple):
 
     stops: Any
     """a kill_switch.StopView, or what stands in for one"""
-    approvals: Approvals | None
+    open_approvals: "Callable[[], Approvals] | None"
+    """loads them when a rule first refuses a call: most runs never need them"""
 
 
 class _NothingStopped:

@@ -6,6 +6,7 @@ run's lock, so a hook, an in-process guard and every adapter share them (archite
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +15,6 @@ from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
-from subluminal.core.approvals import Try
 from subluminal.core.controls import NO_CONTROLS, Controls, refusal_of
 from subluminal.core.previews import Previewer
 from subluminal.core.records import Records
@@ -24,6 +24,9 @@ from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
+
+if TYPE_CHECKING:
+    from subluminal.core.approvals import Approvals
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
 
@@ -50,7 +53,7 @@ class Enforcer:
         self._records = Records(run, previewer)
         self.controls = controls
         self._stops = controls.stops
-        self._approvals = controls.approvals
+        self._approvals: Approvals | None = None
         self._calls = 0
         self.refusal: Decision | None = None
         """set while a policy that should be in force is not: nothing passes"""
@@ -163,10 +166,8 @@ class Enforcer:
         else:
             counters = self._state.counters
             evaluation = self.engine.evaluate(call, counters, wall_ms=wall_ms, mono_ms=mono_ms)
-            if not evaluation.forwarded and self._approvals is not None and evaluation.refused_by:
-                call_id = f"{self.run.shim_id}.{self._calls + 1}"
-                tried = Try(call, call_id, args_text, wall_ms, mono_ms)
-                evaluation = self._approvals.settle(self.engine, tried, evaluation)
+            if not evaluation.forwarded and evaluation.refused_by:
+                evaluation = self._settled(evaluation, call, wall_ms, mono_ms, args_text)
             updates = evaluation.updates
             if updates:
                 counters.write(updates)
@@ -176,6 +177,30 @@ class Enforcer:
                 self._state.terminate(reason.terminate_code, reason.terminate_message)
         self._state.count(_TOTALS[evaluation.decision.action])
         return evaluation
+
+    def _settled(
+        self,
+        refused: Evaluation,
+        call: Call,
+        wall_ms: int,
+        mono_ms: int,
+        args_text: bytes | None,
+    ) -> Evaluation:
+        """What a person's answer makes of a call that an access rule refuses (D3)."""
+        if self._approvals is None:
+            if self.controls.open_approvals is None:
+                return refused
+            self._approvals = self.controls.open_approvals()
+        call_id = f"{self.run.shim_id}.{self._calls + 1}"
+        return self._approvals.settle(
+            self.engine,
+            refused,
+            call,
+            call_id=call_id,
+            args_text=args_text,
+            wall_ms=wall_ms,
+            mono_ms=mono_ms,
+        )
 
     def _ruled(
         self,

@@ -22,8 +22,8 @@ from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of
 
 DEFAULT_TTL_MS = 3_600_000
-MAX_TTL_MS = 30 * 86_400_000
-"""A grant ends in any case."""
+MAX_TTL_MS = 7 * 86_400_000
+"""A grant ends in any case, and before its run is cleared away."""
 
 _RETRY_HINT = "let the agent repeat the call: it then waits here under a new id"
 

@@ -10,7 +10,6 @@ says: whoever may break it must not start anything by that.
 Light to load: who pulls the switch does not want to wait.
 """
 
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -76,6 +75,8 @@ def set_stop(state_dir: str, scope: str, target: str, *, by: str, reason: str, h
         hard=hard or (before is not None and before.hard),
         switch_id=os.urandom(8).hex(),
     )
+    import json  # what only reads no stops need not load it
+
     data = json.dumps(stop._asdict()).encode()
     write_sealed(path, seal_key(state_dir), _PURPOSE, data)
     # INVARIANT: moved after the file is there. Who sees the new number sees the file.
@@ -275,6 +276,8 @@ def _known_name(file: str) -> str:
 
 def _read(path: str, key: bytes) -> Stop | None:
     """One stop; None if there is none."""
+    import json
+
     try:
         return Stop(**json.loads(unseal(path, key, _PURPOSE)))
     except FileNotFoundError:

@@ -5,7 +5,7 @@ A stdio process is not a conversation: one server may serve several sessions of 
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -16,7 +16,6 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.absent import AbsentJournal, AbsentState
-from subluminal.core.approvals import Approvals
 from subluminal.core.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.bugs import BugReports
 from subluminal.core.controls import Controls
@@ -33,6 +32,9 @@ from subluminal.journal import Journal, JournalUnavailable
 from subluminal.policy.snapshot import Snapshot
 from subluminal.state.errors import StateUnusable
 from subluminal.state.run_state import RunState
+
+if TYPE_CHECKING:
+    from subluminal.core.approvals import Approvals
 
 MAX_RUNS = 64
 """Sessions that one server process serves at once; past it, the oldest idle one is left."""
@@ -188,14 +190,18 @@ class Runs:
         agent_id = self._identity.agent_id
         run.is_stopped = lambda: is_run_stopped(self._places.state, run_id, agent_id)
         controls = Controls(
-            self.kill_switch.view(run_id, agent_id),
-            Approvals(self._places.state, run, self._previewer),
+            self.kill_switch.view(run_id, agent_id), lambda: self._approvals_of(run)
         )
         engine = self._policies.engine_for(run_id)
         enforcer = Enforcer(run, engine, self._previewer, controls)
         enforcer.refusal = self._policies.refusal
         enforcer.on_bug = self.report_bug
         return enforcer
+
+    def _approvals_of(self, run: Run) -> "Approvals":
+        from subluminal.core.approvals import Approvals
+
+        return Approvals(self._places.state, run, self._previewer)
 
     def _state(self, run_id: str) -> RunState:
         try:

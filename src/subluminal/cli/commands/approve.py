@@ -13,6 +13,7 @@ from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Requirement
 from subluminal.core.grants import (
     DEFAULT_TTL_MS,
+    MAX_TTL_MS,
     Waiting,
     check_open,
     find_waiting,
@@ -71,8 +72,10 @@ def run(args: Args, out: Output) -> int:
 def _ttl_ms(waiting: Waiting, wish: str | None) -> int:
     longest = waiting.request.approval.grant_ms
     if wish is None:
-        return DEFAULT_TTL_MS if longest is UNSET else longest
+        return DEFAULT_TTL_MS if longest is UNSET else min(longest, MAX_TTL_MS)
     wanted = milliseconds_in(wish, "--ttl")
+    if wanted > MAX_TTL_MS:
+        raise UsageError(f"`--ttl` is {told(MAX_TTL_MS)} at most")
     if longest is not UNSET and wanted > longest:
         raise SubluminalError(
             f"rule `{waiting.slot.rule_id}` lets a grant last {told(longest)} at most",
