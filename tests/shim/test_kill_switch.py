@@ -252,3 +252,64 @@ def test_sub_run_says_that_the_run_was_stopped(household, person):
     (end,) = household.events("run_end")
     assert end["run"]["status"] == "TERMINATED"
     assert os.path.exists(household.home / "state" / "kill" / "agent-fixer")
+
+
+def test_a_hard_stop_ends_servers_and_shims_stay_to_refuse(household, person):
+    """Their trees are gone, no orphan is left, and whoever waits for an answer gets one."""
+    shim = household.start("daemon").ready()
+    hanging = shim.ask("hang")
+    shim.swallowed()
+    wait_until(lambda: household.executed(), "the call to hang")
+    before = set(household.alive())
+    person("kill", "run-1", "--hard", "--reason", "runaway")
+    assert set(household.alive()) == {shim.pid}, (before, household.describe())
+    assert "runaway" in shim.answer(hanging)["error"]["message"]
+    assert said(shim.call()) == ("TERMINATE_RUN", "RUN_TERMINATED")
+    refused = shim.answer(shim.send("tools/list"))["error"]
+    assert "was stopped" in refused["message"]
+    person("revive", "run-1")
+    assert said(shim.call()) == ("BLOCK", "KILL_SWITCH"), "there is no server to ask"
+    shim.close()
+    shim.wait()
+    household.wait_empty()
+    again = household.start().ready()
+    assert again.code() == 0
+    leave(again)
+
+
+def test_a_server_that_is_stopped_hard_is_not_started_again(household, person):
+    person("kill", "--all", "--hard")
+    shim = household.start()
+    assert shim.wait() == 1
+    assert b"sub kill" in shim.err
+    assert household.executed() == []
+    household.wait_empty()
+    assert household.status() == "TERMINATED"
+    person("revive", "--all")
+    again = household.start().ready()
+    assert again.code() == 0
+    leave(again)
+
+
+def test_a_hard_stop_of_a_tool_ends_its_server_only(household, person):
+    shim = household.start().ready()
+    person("kill", "--tool", "other/x", "--hard")
+    assert shim.code() == 0
+    person("kill", "--tool", "echo/rm", "--hard")
+    assert said(shim.call("rm")) == ("BLOCK", "KILL_SWITCH")
+    wait_until(lambda: set(household.alive()) == {shim.pid}, "the server's end")
+    leave(shim)
+
+
+def test_a_server_that_other_runs_need_is_left_to_them(household, person):
+    """One server process, two sessions of a client: stopping one run must not end the other's."""
+    shim = household.start(run=None).ready()
+
+    def session(name):
+        return {"x-codex-turn-metadata": {"session_id": name}}
+
+    assert [shim.code(meta=session(name)) for name in ("one", "two")] == [0, 0]
+    warned = person("kill", "one", "--hard", code=1)
+    assert "still run" in warned
+    assert [shim.code(meta=session(name)) for name in ("one", "two")] == [ENDED, 0]
+    leave(shim)

@@ -106,6 +106,23 @@ def stop_of_run(state_dir: str, run_id: str, agent_id: str) -> Stop | None:
     return next((found[name] for name in _names_of_run(run_id, agent_id) if name in found), None)
 
 
+def hard_stop(state_dir: str, run_id: str, agent_id: str, server_name: str) -> Stop | None:
+    """The stop that keeps a server from being started. Raises OSError."""
+    found = _all(state_dir)
+    whole = [found[name] for name in _names_of_run(run_id, agent_id) if name in found]
+    return next((stop for stop in whole if stop.hard), None) or _hard_stop_of_server(
+        found, server_name
+    )
+
+
+def _hard_stop_of_server(found: dict[str, Stop], server_name: str) -> Stop | None:
+    prefix = f"{server_name}/"
+    for stop in found.values():
+        if stop.scope == "tool" and stop.hard and stop.target.startswith(prefix):
+            return stop
+    return None
+
+
 def is_run_stopped(state_dir: str, run_id: str, agent_id: str) -> bool:
     """Whether a whole run is stopped; where nobody can tell, it is."""
     try:
@@ -237,10 +254,7 @@ class StopView:
         stop = self.whole()
         if stop is not None and stop.hard:
             return stop
-        for each in self._switch.stops.values():
-            if each.scope == "tool" and each.hard and each.target.startswith(f"{server_name}/"):
-                return each
-        return None
+        return _hard_stop_of_server(self._switch.stops, server_name)
 
 
 def _names_of_run(run_id: str, agent_id: str) -> tuple[str, str, str]:

@@ -12,8 +12,8 @@ class LivingRun(NamedTuple):
 
     run_id: str
     agent_id: str
-    servers: int
-    """how many processes"""
+    pids: tuple[int, ...]
+    """the processes that take part"""
 
 
 def known_run(places: Places, name: str) -> str:
@@ -53,6 +53,6 @@ def living_runs(places: Places) -> list[LivingRun]:
             continue
         for each in attendances(places, pid):
             before = found.get(each.run_id)
-            servers = 1 if before is None else before.servers + 1
-            found[each.run_id] = LivingRun(each.run_id, each.identity.agent_id, servers)
+            pids = (pid,) if before is None else (*before.pids, pid)
+            found[each.run_id] = LivingRun(each.run_id, each.identity.agent_id, pids)
     return list(found.values())

@@ -21,7 +21,7 @@ from subluminal.core.bugs import BugReports
 from subluminal.core.controls import Controls
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.ids import uuid7
-from subluminal.core.kill_switch import KillSwitch, is_run_stopped
+from subluminal.core.kill_switch import KillSwitch, Stop, is_run_stopped
 from subluminal.core.listings import Definition, Listings, record_listing
 from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
@@ -74,6 +74,7 @@ class Runs:
         self._listings = Listings(previewer)
         self._bugs = BugReports(places)
         self.kill_switch = KillSwitch(places.state)
+        self._no_run = self.kill_switch.view("", identity.agent_id)
         self._check_at_ms = 0
         self.is_busy = is_busy
         """whether calls are pending in a run, which then must not be left to make room"""
@@ -135,6 +136,15 @@ class Runs:
             self._loads = [*self._loads, *loads][-16:]
             for enforcer in self._open.values():
                 record_loads(enforcer.run, loads)
+
+    def hard_stop(self, server_name: str) -> Stop | None:
+        """The stop that this server's process is under, in every run that it serves."""
+        self.kill_switch.look()
+        if not self.kill_switch.stops:
+            return None
+        views = [enforcer.controls.stops for enforcer in self._open.values()]
+        found = [view.stops_server(server_name) for view in views or [self._no_run]]
+        return found[0] if all(found) else None
 
     @property
     def is_loading(self) -> bool:

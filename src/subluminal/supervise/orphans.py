@@ -1,10 +1,13 @@
-"""For `sub doctor`: what an earlier shim left running. Looks only; ends nothing.
+"""For `sub doctor`: what an earlier shim left running; for `sub kill`: what still runs.
+
+Looks only; ends nothing.
 
 A process of an upstream's tree carries `SUBLUMINAL_SHIM_ID`, a guard has its own name. Sees the
 processes of the same user, on Linux; elsewhere it finds nothing.
 """
 
 import os
+from collections.abc import Collection
 from typing import NamedTuple
 
 from subluminal.supervise import processes
@@ -33,6 +36,16 @@ def find_orphans() -> list[Orphan]:
             continue
         found.update(_judge_guard(entry) if entry.name.encode() == NAME else _judge_marked(entry))
     return [Orphan(pid, _cmdline(pid), reason) for pid, reason in sorted(found.items())]
+
+
+def servers_of(shims: Collection[int]) -> list[int]:
+    """The processes of the upstream trees behind these shims, by pid."""
+    found = []
+    for pid in processes.pids():
+        entry, marker = processes.process(pid), _marker(pid)
+        if entry and not entry.is_dead and marker and marker[0] in shims:
+            found.append(pid)
+    return found
 
 
 def _judge_guard(guard: processes.Process) -> dict[int, str]:

@@ -22,6 +22,9 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
     server = options["--server"]
     where = _usable_home(places(os.environ, options.get("--home")))
     after_death = _last_words(where)
+    stopped = _hard_stop(where, server)
+    if stopped:
+        return _not_started(guard, _Prepared(server, where, stopped), where, options)
     if os.path.exists(where.settings):
         # Secrets may be bound: the server waits for them.
         prepared = _Prepared(server, where)
@@ -41,19 +44,22 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
 class _Prepared:
     """What the settings say about one server."""
 
-    def __init__(self, server: str, where: Places) -> None:
+    def __init__(self, server: str, where: Places, problem: str = "") -> None:
         from subluminal.config.settings import ServerSettings, Settings
         from subluminal.core.redaction.redactor import Redactor, redactor_for
         from subluminal.errors import SubluminalError
         from subluminal.secrets.environment import BindingsUnresolved, child_environment
 
         self.server = server
-        self.problem = ""
+        self.problem = problem
         self.hint: str | None = None
         self.env: dict[str, str] = {}
         self.injections: list[Injection] = []
         self.redactor = Redactor()
         self.settings: Settings = Settings()
+        self._own = ServerSettings()
+        if problem:
+            return
         try:
             if os.path.exists(where.settings):
                 from subluminal.config.loading import load_settings  # TOML costs 20 ms
@@ -76,6 +82,25 @@ class _Prepared:
     @property
     def call_timeout_ms(self) -> int | None:
         return self._own.call_timeout_ms
+
+
+def _hard_stop(where: Places, server: str) -> str:
+    """Why a person lets this server not start (`sub kill --hard`); empty if nobody does."""
+    try:
+        files = os.listdir(os.path.join(where.state, "kill"))
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return ""  # nothing passes then, so the server may well run
+    if len(files) < 2:
+        return ""  # the number that moves is always there
+    from subluminal.config import env
+    from subluminal.core.kill_switch import hard_stop
+
+    run_id = os.environ.get(env.SUB_RUN_ID.name, "")
+    agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"
+    stop = hard_stop(where.state, run_id, agent_id, server)
+    return f"{stop.sentence}; `sub revive` lifts it" if stop else ""
 
 
 def _usable_home(wanted: Places) -> Places:
@@ -268,6 +293,7 @@ def _run(
             limits.max_inspect_bytes,
             lambda: Spool(os.path.join(where.home, "spool"), limits.max_spool_bytes),
         ),
+        server_name=prepared.server,
         open_run=open_run,
         max_inspect_bytes=limits.max_inspect_bytes,
         grace_ms=prepared.grace_ms,

@@ -56,6 +56,8 @@ class Calls:
         self._pending = PendingCalls()
         self._ended: deque[tuple[Pending, Reply, int]] = deque()
         self._unflushed: dict[int, Enforcer] = {}
+        self.halted = ""
+        """why there is no server any more; then no call is forwarded"""
         self.unrecorded = 0
         """how much waits for `record`: ends of calls that are not yet in the journal's file"""
 
@@ -82,7 +84,12 @@ class Calls:
         if self._continues(message.id, message.request_state, call):
             return True
         enforcer = self._enforcer_of(message.meta)
+        if self.halted:
+            return self._act_on(self._refusal(enforcer, call), message.id, enforcer)
         return self._act_on(enforcer.begin(call, message.args_text), message.id, enforcer)
+
+    def _refusal(self, enforcer: Enforcer, call: ToolCall) -> Ruling:
+        return enforcer.refuse(call, ReasonCode.KILL_SWITCH, self.halted)
 
     def _act_on(self, ruling: Ruling, request_id: Any, enforcer: Enforcer) -> bool:
         if ruling.is_allowed:
@@ -114,7 +121,8 @@ class Calls:
         if self._continues(message.id, message.request_state, call):
             return True
         enforcer = self._enforcer_of(message.meta)
-        return self._act_on(enforcer.begin(call, None), message.id, enforcer)
+        ruling = self._refusal(enforcer, call) if self.halted else enforcer.begin(call, None)
+        return self._act_on(ruling, message.id, enforcer)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
         """A line that two parsers may read differently: decision_on_error, and recorded (D6)."""
@@ -158,7 +166,11 @@ class Calls:
         rulings: list[tuple[CallMessage, Ruling, Enforcer]] = []
         for message in batch.calls:
             enforcer = self._enforcer_of(message.meta)
-            ruling = enforcer.begin(self._tool_call(message, size), message.args_text)
+            call = self._tool_call(message, size)
+            if self.halted:
+                ruling = self._refusal(enforcer, call)
+            else:
+                ruling = enforcer.begin(call, message.args_text)
             rulings.append((message, ruling, enforcer))
         if all(ruling.is_allowed for _, ruling, _ in rulings):
             for message, ruling, enforcer in rulings:
@@ -305,6 +317,13 @@ class Calls:
         for pending in self._pending.asked():
             if pending.deadline_ns <= now_ns and not pending.ruling.finished:
                 self._end(pending, outcomes.TIMED_OUT)
+
+    def refuse_pending(self, why: str) -> None:
+        """Ends everything that is pending, and tells who waits for it: the server was stopped."""
+        ids = self._pending.ids()
+        self.end_all(Status.ERROR, why, ErrorClass.POLICY_BLOCK)
+        for each in ids:
+            self._answer(self._renderer.plain_error(each, why) + b"\n")
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
         """Ends everything that is pending: the server or the client is gone."""

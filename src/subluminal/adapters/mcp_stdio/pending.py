@@ -45,6 +45,10 @@ class PendingCalls:
         for queue in self._asked.values():
             yield from queue
 
+    def ids(self) -> list[Any]:
+        """The requests that wait for the server; an id that is no plain value as its JSON text."""
+        return [key for (_, key), queue in self._asked.items() for _ in queue]
+
     def ask(self, request_id: Any, pending: Pending) -> None:
         """Remembers a call under its request's id."""
         self._asked.setdefault(id_key(request_id), deque()).append(pending)

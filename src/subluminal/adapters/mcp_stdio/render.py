@@ -93,6 +93,8 @@ def error_line(request_id: Any, code: int, message: str, data: Any = None) -> by
 
 
 def _id_text(request_id: Any) -> bytes:
+    if isinstance(request_id, bytes):
+        return request_id  # its JSON text
     # Every digit of it: canonical JSON would write a large integer with an exponent.
     if isinstance(request_id, int) and not isinstance(request_id, bool):
         return b"%d" % request_id

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from subluminal.adapters.mcp_stdio import halted
 from subluminal.adapters.mcp_stdio.calls import Calls
 from subluminal.adapters.mcp_stdio.descriptors import (
     STOP_SIGNALS,
@@ -79,6 +80,7 @@ class Shim:
         tool_lists: ToolLists,
         intake: Intake,
         *,
+        server_name: str,
         open_run: Callable[[bool], None],
         max_inspect_bytes: int,
         grace_ms: int,
@@ -87,6 +89,7 @@ class Shim:
         self._runs = runs
         self._tool_lists = tool_lists
         self._intake = intake
+        self._server_name = server_name
         self._open_run = open_run
         """opens the run that is known without a call; True where there must be one"""
         self._run_is_open = False
@@ -231,6 +234,8 @@ class Shim:
         """What is due now and then, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         self._runs.poll_policies(now_ms)
+        if not self._calls.halted and not self.ending.stopping:
+            self._halt_if_told()
         if not self._run_is_open or self._held:
             self._begin_if_ready(now_ms)
         self._calls.time_out()
@@ -240,6 +245,19 @@ class Shim:
         is_open = self._run_is_open and not self._held and self._reading_client
         self._settled = is_open and self._is_warm
         self._changed = True
+
+    def _halt_if_told(self) -> None:
+        """`sub kill --hard`: ends the server's tree. We stay, and refuse."""
+        stop = self._runs.hard_stop(self._server_name)
+        if stop is None:
+            return
+        self._calls.halted = (
+            f"the server was stopped: {stop.sentence}; the client can start it anew"
+        )
+        self._runs.health("stopping", server_name=self._server_name, detail=stop.sentence)
+        self.ending.close_input()
+        self._server.broken = True
+        self._guard.stop(grace_ms=0)
 
     def _begin_if_ready(self, now_ms: int) -> None:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
@@ -293,6 +311,9 @@ class Shim:
         """Whether a line goes on now; one that has to wait for a policy is held."""
         message = classify(line)
         if isinstance(message, Other):
+            if self._calls.halted:
+                self._client.inject(halted.answers(line, self._calls.halted))
+                return False
             if isinstance(message, ListRequest):
                 self._tool_lists.ask(message)
             return True
@@ -425,6 +446,9 @@ class Shim:
             return
         self._open()
         self._hear_last_words()
+        if self._calls.halted:
+            self._calls.refuse_pending(self._calls.halted)
+            return
         crashed = has_crashed(report)
         left_first = not self._reading_client and not crashed
         had_open = self._calls.open > 0

@@ -4,6 +4,7 @@ Anyone may: an agent that stops itself does no harm. Lifting it is for a person 
 """
 
 import os
+import time
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
@@ -18,6 +19,10 @@ sub kill --agent fixer --hard
 sub kill --tool github/delete_repo
 sub kill --all
 sub kill --list"""
+
+_PATIENCE_S = 5.0
+"""A shim looks twice a second, and a server has half a second after SIGTERM."""
+_LOOK_S = 0.02
 
 
 def add_arguments(parser: Parser) -> None:
@@ -47,16 +52,32 @@ def run(args: Args, out: Output) -> int:
     runs = concerned(where, target)
     if not record_switch(where, stop, "killed", runs):
         out.warning("it is stopped, but that could not be recorded", f"see `{where.journal}`")
+    pids = {pid for run in runs for pid in run.pids}
+    # Which of them stand before a tool's server is theirs to know.
+    left = _wait_for_servers(pids) if args.hard and target.scope != "tool" else []
     if args.json:
-        out.json({**stop._asdict(), "state": "killed", "runs": [run.run_id for run in runs]})
-        return ExitCode.OK
-    servers = sum(run.servers for run in runs)
-    told = f"{servers} living processes refuse" if servers != 1 else "1 living process refuses"
-    out.line(f"stopped {target}: {told} its next call" if servers else f"stopped {target}")
-    if args.hard and servers:
-        out.talk("their servers end within a second, and are not started again")
-    out.talk(f"`sub revive {shown(target.words)}` lifts it")
-    return ExitCode.OK
+        names = [run.run_id for run in runs]
+        out.json({**stop._asdict(), "state": "killed", "runs": names, "servers_left": left})
+    else:
+        told = f"{len(pids)} living processes refuse" if len(pids) != 1 else "1 process refuses"
+        out.line(f"stopped {target}: {told} from the next call on" if pids else f"stopped {target}")
+        out.talk(f"`sub revive {shown(target.words)}` lifts it")
+    if left:
+        out.warning(
+            f"processes of servers still run: {', '.join(map(str, left))}",
+            "they serve other runs too, or their shim is stopped; `sub kill --all --hard` ends all",
+        )
+    return ExitCode.NO if left else ExitCode.OK
+
+
+def _wait_for_servers(shims: set[int]) -> list[int]:
+    """Gives the shims time to end their servers; returns the processes that are left."""
+    from subluminal.supervise.orphans import servers_of
+
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := servers_of(shims)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    return left
 
 
 def _list(args: Args, out: Output, state_dir: str) -> int:
