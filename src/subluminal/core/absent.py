@@ -30,6 +30,9 @@ class AbsentJournal(Journal):
         if lines:
             raise self._problem
 
+    def rotate_at(self, max_bytes: int) -> None:
+        """Nothing rotates."""
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -32,6 +32,11 @@ class Previewer:
         self._off = record_mode == "off"
         self._max_bytes = full_bytes if record_mode == "full" else max_bytes
 
+    def adopt(self, other: "Previewer") -> None:
+        """Goes over to another one's settings, for all who hold this one."""
+        self._redactor, self._off = other._redactor, other._off
+        self._max_bytes = other._max_bytes
+
     def args(self, text: bytes | None, args_hash: str) -> Preview:
         """Previews canonical arguments; None where they were too large to inspect."""
         return self._preview(text, b"args_preview", args_hash.encode())

@@ -137,6 +137,13 @@ class Runs:
             for enforcer in self._open.values():
                 record_loads(enforcer.run, loads)
 
+    def adopt(self, previewer: Previewer, max_journal_bytes: int) -> None:
+        """Goes over to other settings, in every run."""
+        self._previewer.adopt(previewer)
+        self._max_journal_bytes = max_journal_bytes
+        for enforcer in self._open.values():
+            enforcer.run.journal.rotate_at(max_journal_bytes)
+
     def hard_stop(self, server_name: str) -> Stop | None:
         """The stop that this server's process is under, in every run that it serves."""
         self.kill_switch.look()

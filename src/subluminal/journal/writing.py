@@ -82,6 +82,10 @@ class Journal:
         if self._size >= self._max_bytes:
             self._rotate()
 
+    def rotate_at(self, max_bytes: int) -> None:
+        """Changes the size at which the journal goes on under another name."""
+        self._max_bytes = max_bytes
+
     def close(self) -> None:
         """Closes the file. What was not flushed was not recorded, and counts as lost."""
         self.lost += len(self._lines)

@@ -13,8 +13,10 @@ from subluminal.supervise import Guard
 if TYPE_CHECKING:
     from subluminal.contracts.events import Injection
     from subluminal.core.enforcer import Enforcer
+    from subluminal.core.policy_files import Stamp
     from subluminal.core.run import Run
     from subluminal.core.runs import Runs
+    from subluminal.secrets.value import SecretValue
 
 
 def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
@@ -56,6 +58,9 @@ class _Prepared:
         self.env: dict[str, str] = {}
         self.injections: list[Injection] = []
         self.redactor = Redactor()
+        self.values: list[SecretValue] = []
+        self.seen: Stamp | None = None
+        """of the file that the settings were read from, taken before"""
         self.settings: Settings = Settings()
         self._own = ServerSettings()
         if problem:
@@ -63,11 +68,14 @@ class _Prepared:
         try:
             if os.path.exists(where.settings):
                 from subluminal.config.loading import load_settings  # TOML costs 20 ms
+                from subluminal.core.policy_files import stamp_of
 
+                self.seen = stamp_of(where.settings)
                 self.settings = load_settings(where.settings)
             child = child_environment(os.environ, server, self.settings, where)
-            self.env, self.injections, values = child.env, child.injections, child.values
-            self.redactor = redactor_for(self.settings.redact, values)
+            self.env, self.injections = child.env, child.injections
+            self.values = list(child.values)
+            self.redactor = redactor_for(self.settings.redact, self.values)
         except BindingsUnresolved as error:
             self.problem, self.hint = str(error), error.hint
             self.injections = error.injections
@@ -181,30 +189,23 @@ def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict
 def _core(
     prepared: _Prepared, where: Places, options: dict[str, str]
 ) -> "tuple[Runs, Callable[[dict[str, Any]], Enforcer]]":
+    from subluminal.adapters.mcp_stdio.live_settings import previewer_for
     from subluminal.config import env
     from subluminal.core.identity import identity_of
     from subluminal.core.policies import Policies
-    from subluminal.core.previews import Previewer
     from subluminal.core.run_names import run_id_of
     from subluminal.core.runs import Runs
 
-    settings = prepared.settings
     cwd = _working_directory()
     identity = identity_of(os.environ, cwd)
     explicit = options.get("--policy") or os.environ.get(env.SUB_POLICY.name)
     policies = Policies(where, identity, cwd, explicit)
-    previewer = Previewer(
-        prepared.redactor,
-        record_mode=settings.record.mode,
-        max_bytes=settings.limits.max_preview_bytes,
-        full_bytes=settings.limits.max_inspect_bytes,
-    )
     runs = Runs(
         where,
         identity,
         policies,
-        previewer,
-        max_journal_bytes=settings.limits.max_journal_bytes,
+        previewer_for(prepared.settings, prepared.redactor),
+        max_journal_bytes=prepared.settings.limits.max_journal_bytes,
     )
     default = run_id_of(os.environ, where)
     is_given = bool(os.environ.get(env.SUB_RUN_ID.name))
@@ -259,15 +260,15 @@ def _run(
 ) -> int:
     from subluminal.adapters.mcp_stdio.calls import Calls
     from subluminal.adapters.mcp_stdio.intake import Intake
+    from subluminal.adapters.mcp_stdio.live_settings import LiveSettings
     from subluminal.adapters.mcp_stdio.render import Renderer
     from subluminal.adapters.mcp_stdio.shim import Shim
     from subluminal.adapters.mcp_stdio.spool import Spool
     from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
     from subluminal.config import env
     from subluminal.core.identity import parent_is
+    from subluminal.core.settings_file import SettingsFile
 
-    settings = prepared.settings
-    limits = settings.limits
     _remember_use(where, prepared)
     runs, enforcer_of = _core(prepared, where, options)
     runs.poll_policies(0, force=True)
@@ -278,6 +279,9 @@ def _run(
         if required or os.environ.get(env.SUB_RUN_ID.name) or not parent_is("codex"):
             enforcer_of({})
 
+    file = SettingsFile(where.settings, prepared.settings, prepared.seen)
+    live = LiveSettings(file, prepared.server, prepared.values, runs)
+    settings = prepared.settings
     shim = Shim(
         guard,
         runs,
@@ -290,12 +294,11 @@ def _run(
         ),
         ToolLists(prepared.server, runs),
         Intake(
-            limits.max_inspect_bytes,
-            lambda: Spool(os.path.join(where.home, "spool"), limits.max_spool_bytes),
+            settings.limits.max_inspect_bytes,
+            lambda: Spool(os.path.join(where.home, "spool"), live.settings.limits.max_spool_bytes),
         ),
         server_name=prepared.server,
         open_run=open_run,
-        max_inspect_bytes=limits.max_inspect_bytes,
-        grace_ms=prepared.grace_ms,
+        settings=live,
     )
     return shim.run(greeting)

@@ -61,6 +61,11 @@ class Calls:
         self.unrecorded = 0
         """how much waits for `record`: ends of calls that are not yet in the journal's file"""
 
+    def adopt(self, renderer: Renderer, call_timeout_ms: int | None) -> None:
+        """Goes over to other settings; calls that are under way keep their deadline."""
+        self._renderer = renderer
+        self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
+
     @property
     def open(self) -> int:
         """How many forwarded calls have no answer yet."""
@@ -315,7 +320,8 @@ class Calls:
             return
         now_ns = time.monotonic_ns()
         for pending in self._pending.asked():
-            if pending.deadline_ns <= now_ns and not pending.ruling.finished:
+            # Those without a deadline were asked before there was one.
+            if 0 < pending.deadline_ns <= now_ns and not pending.ruling.finished:
                 self._end(pending, outcomes.TIMED_OUT)
 
     def refuse_pending(self, why: str) -> None:

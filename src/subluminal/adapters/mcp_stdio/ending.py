@@ -16,7 +16,7 @@ class Ending:
 
     def __init__(self, guard: Guard, grace_ms: int) -> None:
         self._guard = guard
-        self._grace_ms = grace_ms
+        self.grace_ms = grace_ms
         self._input_open = True
         self._answers_until_ms = 0
         self._give_up_ms = 0
@@ -32,7 +32,7 @@ class Ending:
 
     def wait_for_answers(self, now_ms: int, *, server_spoke: bool) -> None:
         """Gives the server its grace, anew with every sign of life."""
-        grace_ms = self._grace_ms if server_spoke else max(self._grace_ms, _BOOT_MS)
+        grace_ms = self.grace_ms if server_spoke else max(self.grace_ms, _BOOT_MS)
         self._answers_until_ms = now_ms + grace_ms
 
     def is_overdue(self, now_ms: int) -> bool:
@@ -50,7 +50,7 @@ class Ending:
         if self.stopping:
             return
         self.stopping = True
-        grace = self._grace_ms if grace_ms is None else grace_ms
+        grace = self.grace_ms if grace_ms is None else grace_ms
         self._give_up_ms = now_ms + grace + _MARGIN_MS
         self._guard.stop(grace_ms=grace)
 

@@ -47,7 +47,7 @@ class Intake:
     """Cuts chunks into lines. A line that outgrows `max_bytes` goes to a spool."""
 
     def __init__(self, max_bytes: int, open_spool: Callable[[], Spool]) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._open_spool = open_spool
         self._parts: list[bytes] = []
         self._size = 0
@@ -72,7 +72,7 @@ class Intake:
             yield self._ended(b"")
 
     def _ended(self, piece: bytes) -> bytes | LargeLine:
-        if self._large is None and not self._parts and len(piece) <= self._max_bytes:
+        if self._large is None and not self._parts and len(piece) <= self.max_bytes:
             return piece
         self._keep(piece)
         large, self._large = self._large, None
@@ -86,7 +86,7 @@ class Intake:
         self._parts.append(piece)
         self._size += len(piece)
         # The newline does not count: a message of exactly the bound is inspected.
-        if self._size > self._max_bytes + 1:
+        if self._size > self.max_bytes + 1:
             self._large = LargeLine(self._open_spool())
             self._large.append(b"".join(self._parts))
             self._parts = []

@@ -35,7 +35,7 @@ class LineKeeper:
     """Cuts chunks into lines, and keeps no more of a line than `max_bytes`."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._parts: list[bytes] = []
         self._size = 0
         self._hash: Any = None
@@ -67,7 +67,7 @@ class LineKeeper:
                 yield self._whole(piece)
 
     def _whole(self, piece: bytes) -> Line:
-        if len(piece) <= self._max_bytes:
+        if len(piece) <= self.max_bytes:
             return Line(len(piece), piece)
         self._keep(piece, True)
         return self._line()
@@ -85,7 +85,7 @@ class LineKeeper:
             self._tail = (self._tail + piece[-EDGE_BYTES:])[-EDGE_BYTES:]
             return
         self._parts.append(piece)
-        if self._size > self._max_bytes:
+        if self._size > self.max_bytes:
             self._let_go()
 
     def _let_go(self) -> None:

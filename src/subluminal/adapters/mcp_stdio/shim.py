@@ -26,6 +26,7 @@ from subluminal.adapters.mcp_stdio.ending import Ending
 from subluminal.adapters.mcp_stdio.greeting import Greeting
 from subluminal.adapters.mcp_stdio.held import Held
 from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
+from subluminal.adapters.mcp_stdio.live_settings import LiveSettings, of_server
 from subluminal.adapters.mcp_stdio.messages import (
     Ambiguous,
     Batch,
@@ -37,11 +38,12 @@ from subluminal.adapters.mcp_stdio.messages import (
     classify,
 )
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
-from subluminal.adapters.mcp_stdio.render import error_line
+from subluminal.adapters.mcp_stdio.render import Renderer, error_line
 from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
+from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
 from subluminal.core.runs import Runs
 from subluminal.errors import ExitCode
@@ -82,8 +84,7 @@ class Shim:
         *,
         server_name: str,
         open_run: Callable[[bool], None],
-        max_inspect_bytes: int,
-        grace_ms: int,
+        settings: LiveSettings,
     ) -> None:
         self._guard = guard
         self._runs = runs
@@ -98,7 +99,8 @@ class Shim:
         self._server = Outlet(guard.stdin_fd)
         self._calls = calls(self._client.inject)
         runs.is_busy = self._calls.concern
-        self._keeper = LineKeeper(max_inspect_bytes)
+        self._settings = settings
+        self._keeper = LineKeeper(settings.settings.limits.max_inspect_bytes)
         self._held = Held()
         self._reading_client = True
         self._asked = False
@@ -118,7 +120,7 @@ class Shim:
         self._settled = False
         """whether nothing but data is expected: loaded, the run open, the client there"""
         self._next_look_ms = 0
-        self.ending = Ending(guard, grace_ms)
+        self.ending = Ending(guard, of_server(settings.settings, server_name).grace_ms)
 
     def run(self, greeting: Greeting) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
@@ -234,6 +236,9 @@ class Shim:
         """What is due now and then, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         self._runs.poll_policies(now_ms)
+        settings = self._settings.poll(now_ms)
+        if settings is not None:
+            self._adopt(settings)
         if not self._calls.halted and not self.ending.stopping:
             self._halt_if_told()
         if not self._run_is_open or self._held:
@@ -245,6 +250,12 @@ class Shim:
         is_open = self._run_is_open and not self._held and self._reading_client
         self._settled = is_open and self._is_warm
         self._changed = True
+
+    def _adopt(self, settings: Settings) -> None:
+        own = of_server(settings, self._server_name)
+        self._keeper.max_bytes = self._intake.max_bytes = settings.limits.max_inspect_bytes
+        self.ending.grace_ms = own.grace_ms
+        self._calls.adopt(Renderer(settings.shim.codes), own.call_timeout_ms)
 
     def _halt_if_told(self) -> None:
         """`sub kill --hard`: ends the server's tree. We stay, and refuse."""
