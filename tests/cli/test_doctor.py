@@ -29,6 +29,7 @@ NAMES = [
     "runs",
     "policy",
     "self-test",
+    "kill switch",
     "clients",
 ]
 

@@ -26,7 +26,8 @@ def _settings() -> str:
     return page(
         "Settings",
         "`$SUB_HOME/config.toml`. Every section and key may be left out. Unknown keys are errors, "
-        "with line numbers and a suggestion.",
+        "with line numbers and a suggestion. Shims take a change over within a second; ledgerd "
+        "reads its own section when it starts.",
         *parts,
     )
 

@@ -93,9 +93,9 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     call_timeout_ms: Size | None = None
     """A call that takes longer is recorded as TIMEOUT. The call itself is not cut off."""
     pass_env: list[str] = field(default_factory=list)
-    """Credentials of the client that this server may see all the same."""
+    """Credentials of the client that this server may see all the same, from its next start on."""
     secret_bindings: list[SecretBinding] = field(default_factory=list)
-    """Secrets that this server gets as environment variables."""
+    """Secrets that this server gets as environment variables. Holds from its next start."""
 
 
 class Settings(_Section, frozen=True, kw_only=True):

@@ -182,11 +182,11 @@ def _answer(
 
 
 def _all_files(places: Places) -> Iterator[ApprovalFiles]:
-    key = seal_key(places.state)
     try:
         names = sorted(os.listdir(approvals_dir(places.state)))
     except OSError:
         return
+    key = seal_key(places.state)
     for name in names:
         yield ApprovalFiles(os.path.join(approvals_dir(places.state), name), key)
 

@@ -40,7 +40,7 @@ def run(args: Args, out: Output) -> int:
     if args.json:
         out.json({**done._asdict(), "state": "revived", "runs": [run.run_id for run in runs]})
         return ExitCode.OK
-    out.line(f"revived {target}: its next call is decided by the policy again")
+    out.line(f"revived {target}: the policy decides its calls again")
     if lifted.hard:
         out.talk("its servers were stopped: the client must start them again")
     return ExitCode.OK

@@ -20,7 +20,15 @@ Checker = Callable[[Places], Iterable[Check]]
 
 def all_checks() -> tuple[Checker, ...]:
     """Every group, from the ground up."""
-    from subluminal.cli.doctor import clients, daemon, home, policies, processes, versions
+    from subluminal.cli.doctor import (
+        clients,
+        daemon,
+        home,
+        in_force,
+        policies,
+        processes,
+        versions,
+    )
 
     return (
         versions.check,
@@ -29,5 +37,7 @@ def all_checks() -> tuple[Checker, ...]:
         processes.check,
         policies.check,
         policies.check_deny,
+        in_force.check_stops,
+        in_force.check_policies,
         clients.check,
     )

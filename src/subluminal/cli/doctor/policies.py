@@ -47,7 +47,7 @@ def check(places: Places) -> Iterator[Check]:
             bundle = parse_bundle(read_policy(file.path), file.path).bundle
             compile_bundle(bundle)
         except SubluminalError as problem:
-            hint = f"`sub policy lint {file.path}`; until then every call is refused"
+            hint = f"`sub policy lint {file.path}`; until then a new run refuses every call"
             yield Check(name, False, str(problem), hint)
             continue
         except OSError as error:

@@ -12,7 +12,7 @@ from subluminal.cli.screens.tables import Column
 from subluminal.core.grants import Waiting
 
 _COLOURS = {"pending": "yellow", "approved": "green", "denied": "red"}
-_LABEL = 11
+_LABEL = 13
 
 
 def approval_row(waiting: Waiting) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     state = Cell(waiting.state, _COLOURS.get(waiting.state, "dim"))
     _field(screen, "state", state, _answer(waiting))
     _field(screen, "why", cells.severity(asked.severity), f"rule {asked.rule_id}: {asked.message}")
-    _field(screen, "agent", Cell(who.agent_id), f"{who.client}, {who.env}")
+    _field(screen, "agent", Cell(who.agent_id), f"client {who.client}, env {who.env}")
     if who.principal:
         _field(screen, "principal", Cell(who.principal), "")
     workload = to_builtins(who.workload)
@@ -92,8 +92,8 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
         _field(screen, "workload", Cell(told), "")
     _field(screen, "run", Cell(request.run_id), "")
     tries = "once" if request.asked == 1 else f"{request.asked} times"
-    _field(screen, "asked", Cell(asked.requested_at), f"tried {tries}, waits until")
-    _field(screen, "", Cell(asked.expires_at), "")
+    _field(screen, "asked", Cell(asked.requested_at), f"tried {tries}")
+    _field(screen, "waits until", Cell(asked.expires_at), "")
     _field(screen, "args_hash", Cell(call.args_hash), "")
     cut_off = " (truncated)" if request.is_cut else ""
     screen.out.line(f"arguments{cut_off}")

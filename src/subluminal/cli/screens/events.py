@@ -62,7 +62,9 @@ def _decision(event: Event, facts: Facts) -> Told:
     would_be = (decision.get("would_be") or {}).get("action")
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
     if decision["action"] == Action.ALLOW and not would_be:
-        return cells.decision(decision["action"]), f"{tool}  {facts.get('text', '')}"
+        grant = decision.get("grant")
+        who = f"granted by {grant['approver']}: " if grant else ""
+        return cells.decision(decision["action"]), f"{tool}  {who}{facts.get('text', '')}"
     why = decision.get("rule_id") or decision["explain"]["reason_code"]
     summary = decision["explain"]["summary"]
     hint = (decision.get("hint") or {}).get("hint_text")
