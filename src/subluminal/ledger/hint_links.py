@@ -15,46 +15,43 @@ from msgspec import Struct
 
 from subluminal.ledger.batch import Batch
 from subluminal.ledger.hint_outcomes import Place, place, tool_of
-from subluminal.ledger.rows import Call, columns
+from subluminal.ledger.rows import Call
 
 MAX_RUNS = 4_096
 """Runs that are remembered."""
 
-_CALL = ", ".join(f"c.{name}" for name in columns(Call).split(", "))
-_WIDTH = len(Call.__struct_fields__)
-_OF_TOOL = "c.run_id = ?1 AND c.server_name = ?2 AND c.tool_name = ?3 AND c.decision IS NOT NULL"
-_PLACE = "ifnull(c.seq, 0), c.id"
+_PLACE = "c.created_at, ifnull(c.seq, 0), c.id"
 _BACKWARDS = "ifnull(c.seq, 0) DESC, c.id DESC LIMIT 1"
+_OF_TOOL = "c.run_id = ?1 AND c.server_name = ?2 AND c.tool_name = ?3 AND c.decision IS NOT NULL"
 _TOOLS = (
     "SELECT DISTINCT c.server_name, c.tool_name FROM hints h JOIN tool_calls c USING (id) "
     "WHERE h.run_id = ?"
 )
 _NEXT = (
-    f"SELECT {_CALL} FROM tool_calls c INDEXED BY calls_by_run "
-    f"WHERE {_OF_TOOL} AND c.created_at >= ?4 AND (c.created_at, {_PLACE}) > (?4, ?5, ?6) "
-    f"ORDER BY c.created_at, {_PLACE} LIMIT 1"
+    f"SELECT {_PLACE} FROM tool_calls c INDEXED BY calls_by_run "
+    f"WHERE {_OF_TOOL} AND c.created_at >= ?4 AND ({_PLACE}) > (?4, ?5, ?6) "
+    f"ORDER BY {_PLACE} LIMIT 1"
 )
 _LAST = (
-    f"SELECT {_CALL}, EXISTS (SELECT 1 FROM hints h WHERE h.id = c.id) "
-    f"FROM tool_calls c INDEXED BY calls_by_run WHERE {_OF_TOOL} "
+    f"SELECT {_PLACE} FROM tool_calls c INDEXED BY calls_by_run WHERE {_OF_TOOL} "
     f"ORDER BY c.created_at DESC, {_BACKWARDS}"
 )
+_IS_HINTED = "SELECT 1 FROM hints WHERE id = ?"
 # A hint's time is that of its call, and has an index.
 _HINTED = (
-    f"SELECT {_CALL}, h.next_id, n.created_at, ifnull(n.seq, 0), n.id "
+    f"SELECT {_PLACE}, h.next_id, n.created_at, ifnull(n.seq, 0), n.id "
     "FROM hints h INDEXED BY hints_by_run CROSS JOIN tool_calls c ON c.id = h.id "
     f"LEFT JOIN tool_calls n ON n.id = h.next_id WHERE h.run_id = ?1 AND {_OF_TOOL} "
 )
 _HINTED_BEFORE = (
-    f"{_HINTED} AND h.created_at <= ?4 AND (h.created_at, {_PLACE}) < (?4, ?5, ?6) "
+    f"{_HINTED} AND h.created_at <= ?4 AND ({_PLACE}) < (?4, ?5, ?6) "
     f"ORDER BY h.created_at DESC, {_BACKWARDS}"
 )
-_HINTED_SINCE = (
-    f"{_HINTED} AND h.created_at BETWEEN ?4 AND ?7 AND (h.created_at, {_PLACE}) >= (?4, ?5, ?6)"
-)
+_HINTED_SINCE = f"{_HINTED} AND h.created_at BETWEEN ?4 AND ?7 AND ({_PLACE}) >= (?4, ?5, ?6)"
 _LINK = (
-    "UPDATE hints SET next_id = ?, outcome = hint_outcome(?, ?, ?, ?, ?, suggested_args_json) "
-    "WHERE id = ?"
+    "UPDATE hints SET next_id = ?1, outcome = (SELECT hint_outcome(c.args_hash, c.rule_id, "
+    "n.args_hash, n.decision, n.rule_id, hints.suggested_args_json) "
+    "FROM tool_calls c, tool_calls n WHERE c.id = hints.id AND n.id = ?1) WHERE id = ?2"
 )
 _GAVE_UP = (
     "UPDATE hints SET outcome = 'gave_up' WHERE run_id = ?1 AND next_id IS NULL "
@@ -63,7 +60,8 @@ _GAVE_UP = (
 )
 
 Tool = tuple[str, str]
-Link = tuple[Call, Call]
+Link = tuple[int, int]
+"""a call, and a hinted one that it follows"""
 
 
 class _Track(Struct):
@@ -71,8 +69,8 @@ class _Track(Struct):
 
     last: Place | None = None
     """of its last decided call; None until it is looked up"""
-    hinted: Call | None = None
-    """that call, if it was hinted"""
+    is_hinted: bool = False
+    """whether that call was hinted"""
 
 
 class HintLinks:
@@ -95,10 +93,10 @@ class HintLinks:
             return
         links = [
             link
-            for (run_id, tool), calls in _decided(batch, tracked).items()
-            for link in self._links(batch, tracked[run_id][tool], calls)
+            for (run_id, tool), places in _decided(batch, tracked).items()
+            for link in self._links(batch, tracked[run_id][tool], (run_id, *tool), sorted(places))
         ]
-        self._connection.executemany(_LINK, map(_link_row, links))
+        self._connection.executemany(_LINK, links)
         self._give_up(batch, tracked, {call.run_id for call in hinted})
 
     def _tracks(self, run_id: str) -> dict[Tool, _Track]:
@@ -113,45 +111,44 @@ class HintLinks:
             self._runs.move_to_end(run_id)
         return tracks
 
-    def _links(self, batch: Batch, track: _Track, calls: list[Call]) -> Iterator[Link]:
-        calls.sort(key=place)
-        are_new = all(call.id >= batch.first_new_id for call in calls)
-        if track.last is None or place(calls[0]) <= track.last or not are_new:
-            yield from self._looked_up(batch, calls)
-            self._look_up_last(track, calls[0])
+    def _links(
+        self, batch: Batch, track: _Track, tool: tuple[str, str, str], places: list[Place]
+    ) -> Iterator[Link]:
+        are_new = all(row_id >= batch.first_new_id for _, _, row_id in places)
+        if track.last is None or places[0] <= track.last or not are_new:
+            yield from self._looked_up(tool, places)
+            self._look_up_last(track, tool)
             return
-        known = calls if track.hinted is None else [track.hinted, *calls]
-        for call, following in pairwise(known):
-            if call is track.hinted or call.id in batch.hints:
-                yield call, following
-        last = calls[-1]
-        track.last = place(last)
-        track.hinted = last if last.id in batch.hints else None
+        if track.is_hinted:
+            yield places[0][2], track.last[2]
+        for (_, _, row_id), (_, _, following) in pairwise(places):
+            if row_id in batch.hints:
+                yield following, row_id
+        track.last = places[-1]
+        track.is_hinted = places[-1][2] in batch.hints
 
-    def _looked_up(self, batch: Batch, calls: list[Call]) -> Iterator[Link]:
+    def _looked_up(self, tool: tuple[str, str, str], places: list[Place]) -> Iterator[Link]:
         """Links of calls that came late, or whose tool nobody remembers."""
         execute = self._connection.execute
-        places = [place(call) for call in calls]
-        first = (calls[0].run_id, *tool_of(calls[0]), *places[0])
-        fresh = {call.id for call in calls}
+        fresh = set(places)
+        first = (*tool, *places[0])
         stored = [*execute(_HINTED_BEFORE, first), *execute(_HINTED_SINCE, (*first, places[-1][0]))]
         for row in stored:
-            call, next_id, known = Call(*row[:_WIDTH]), row[_WIDTH], row[_WIDTH + 1 :]
-            if call.id in fresh:
-                found = execute(_NEXT, (call.run_id, *tool_of(call), *place(call))).fetchone()
+            hinted, next_id, known = row[:3], row[3], row[4:]
+            if hinted in fresh:
+                found = execute(_NEXT, (*tool, *hinted)).fetchone()
                 if found is not None:
-                    yield call, Call(*found)
+                    yield found[2], hinted[2]
             else:
-                index = bisect_right(places, place(call))
-                if index < len(calls) and _is_nearer(places[index], next_id, known):
-                    yield call, calls[index]
+                index = bisect_right(places, hinted)
+                if index < len(places) and _is_nearer(places[index], next_id, known):
+                    yield places[index][2], hinted[2]
 
-    def _look_up_last(self, track: _Track, call: Call) -> None:
-        found = self._connection.execute(_LAST, (call.run_id, *tool_of(call))).fetchone()
-        assert found is not None  # the call itself, if nothing came after it
-        last = Call(*found[:_WIDTH])
-        track.last = place(last)
-        track.hinted = last if found[_WIDTH] else None
+    def _look_up_last(self, track: _Track, tool: tuple[str, str, str]) -> None:
+        execute = self._connection.execute
+        # There is one: what was just linked.
+        track.last = last = next(execute(_LAST, tool))
+        track.is_hinted = execute(_IS_HINTED, (last[2],)).fetchone() is not None
 
     def _give_up(
         self, batch: Batch, tracked: dict[str, dict[Tool, _Track]], hinted: set[str]
@@ -170,17 +167,17 @@ def _call(batch: Batch, row_id: int) -> Call:
 
 def _decided(
     batch: Batch, tracked: dict[str, dict[Tool, _Track]]
-) -> dict[tuple[str, Tool], list[Call]]:
+) -> dict[tuple[str, Tool], list[Place]]:
     """The calls that a batch decided, as far as their tools were hinted at."""
-    found: dict[tuple[str, Tool], list[Call]] = {}
+    found: dict[tuple[str, Tool], list[Place]] = {}
     changed = (call for call in batch.changed_calls.values() if _is_news(batch, call))
     for calls in (batch.new_calls, changed):
         for call in calls:
             tracks = tracked.get(call.run_id)
             if tracks is not None and call.decision is not None:
-                tool = tool_of(call)
+                tool = (call.server_name, call.tool_name)
                 if tool in tracks:
-                    found.setdefault((call.run_id, tool), []).append(call)
+                    found.setdefault((call.run_id, tool), []).append(place(call))
     return found
 
 
@@ -196,9 +193,3 @@ def _is_nearer(found: Place, next_id: object, known: tuple[Any, ...]) -> bool:
         return True
     # What retention took was nearer than all that comes later.
     return known[-1] is not None and found <= known
-
-
-def _link_row(link: Link) -> tuple[object, ...]:
-    call, following = link
-    judged = (following.args_hash, following.decision, following.rule_id)
-    return (following.id, call.args_hash, call.rule_id, *judged, call.id)
