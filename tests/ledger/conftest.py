@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd
+from tests.shim.conftest import person
+from tests.shim.household import Household
 
 from subluminal.config.places import Places
+from subluminal.supervise import prctl
+
+__all__ = ["person"]
 
 
 @pytest.fixture
@@ -30,3 +35,13 @@ def ledgerd(home: Home) -> Iterator[Callable[..., Ledgerd]]:
     yield start
     for each in started:
         each.close()
+
+
+@pytest.fixture
+def household(tmp_path: Path, home: Home) -> Iterator[Household]:
+    """Real shims in the home."""
+    prctl.become_subreaper()
+    made = Household(tmp_path, Path(home.places.home))
+    yield made
+    made.clean()
+    prctl.resign_as_subreaper()

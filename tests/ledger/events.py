@@ -208,6 +208,10 @@ class Producer:
         )
         self._write(ToolsListed(listing=listing, **self._envelope(rfc3339(self.clock_ms))))
 
+    def write(self, kind: type[Event], at_ms: int, **fields: object) -> None:
+        """Any other event, told at this time."""
+        self._write(kind(**fields, **self._envelope(rfc3339(at_ms))))
+
     def _envelope(self, at: str) -> dict[str, object]:
         source = Source(
             host_id="host",

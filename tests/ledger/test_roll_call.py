@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,8 @@ from tests.shim.household import Household
 
 from subluminal.core.attendance import attending
 from subluminal.ledger.daemon.roll_call import RollCall
-from subluminal.supervise import prctl
 
 Start = Callable[..., Ledgerd]
-
-
-@pytest.fixture
-def household(tmp_path: Path, home: Home) -> Iterator[Household]:
-    prctl.become_subreaper()
-    made = Household(tmp_path, Path(home.places.home))
-    yield made
-    made.clean()
-    prctl.resign_as_subreaper()
 
 
 def killed_with_its_guard(household: Household, run: str) -> None:

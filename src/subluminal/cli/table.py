@@ -28,7 +28,7 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 COMMANDS: dict[str, Command | Group] = {
     "run": _command("run an agent as one run", "run"),
     "tail": _command("live events", "tail"),
-    "query": _command("search calls, runs, hints and tools", "query"),
+    "query": _command("search calls, runs, hints, approvals and tools", "query"),
     "show": _command("one call or run, whole", "show"),
     "approvals": _command("what waits for a person", "approvals"),
     "approve": _command("let a call pass that waits for a person", "approve"),

@@ -10,14 +10,19 @@ import apsw
 from msgspec import UNSET, Struct, field
 
 from subluminal.contracts.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     Event,
+    GrantRefused,
     HintIssued,
+    KillSwitch,
     PolicyLoaded,
     RunEnd,
     RunStart,
     ToolsListed,
 )
 from subluminal.ledger import deriving
+from subluminal.ledger.control_rows import Act, row_of
 from subluminal.ledger.rows import (
     Call,
     HintRow,
@@ -62,6 +67,10 @@ class Batch:
         self.runs: dict[str, RunDelta] = {}
         self.policies: list[tuple[PolicyLoaded, int]] = []
         self.listings: list[tuple[ToolsListed, int]] = []
+        self.acts: list[Act] = []
+        """what people were asked and did"""
+        self.grant_uses: list[tuple[str, int, int]] = []
+        """a grant, the call that passed by it, and when"""
         self.first_new_id = 0
 
 
@@ -85,6 +94,10 @@ class Folder:
             HintIssued: self._fold_hint,
             PolicyLoaded: self._fold_policy,
             ToolsListed: self._fold_listing,
+            ApprovalRequested: self._fold_act,
+            ApprovalDecided: self._fold_act,
+            GrantRefused: self._fold_act,
+            KillSwitch: self._fold_act,
         }
 
     def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
@@ -155,8 +168,12 @@ class Folder:
         if call is None:
             call = self._earlier(event, shim, at_ms)
         deriving.decide(call, event, n)
-        if event.decision.hint is not UNSET:
+        decision = event.decision
+        if decision.hint is not UNSET:
             self._add_hint(deriving.hint_of_decision(event, call))
+        if decision.grant is not UNSET:
+            grants = deriving.grants_of(event)
+            self.batch.grant_uses += [(grant_id, call.id, at_ms) for grant_id in grants]
 
     def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
         if (event.latency_ms | event.bytes_out) >> 63:
@@ -194,6 +211,11 @@ class Folder:
     def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
         if event.load.ok and event.policy is not UNSET:
             self.batch.policies.append((event, at_ms))
+
+    def _fold_act(self, event: Event, shim: int, n: int, at_ms: int) -> None:
+        row = row_of(event)
+        if row is not None:
+            self.batch.acts.append(Act(row, shim, n))
 
     def _fold_listing(self, event: ToolsListed, shim: int, n: int, at_ms: int) -> None:
         self.batch.listings.append((event, at_ms))

@@ -131,6 +131,13 @@ def hint_of_event(event: HintIssued, row: Call) -> HintRow:
     return _hint_row(event.hint, row, hint_id, rule_id, row.created_at)
 
 
+def grants_of(event: CallDecision) -> set[str]:
+    """The grants by which a call passed, by id."""
+    decision = event.decision
+    found = set() if decision.grant is UNSET else {decision.grant.grant_id}
+    return found if decision.grants is UNSET else found | {one.grant_id for one in decision.grants}
+
+
 def merge_hint(row: HintRow, later: HintRow) -> None:
     """The event and the decision tell of one hint: the first says it, either may name it."""
     row.hint_id = row.hint_id if later.hint_id is None else later.hint_id

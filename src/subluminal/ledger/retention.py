@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.ledger import rollups
+from subluminal.ledger.control_rows import TABLES
 from subluminal.ledger.rows import Call, RollupKey, columns, rollup_key
 from subluminal.ledger.segments import StoredSegment, segment_by_id
 from subluminal.ledger.store import PREVIEWS_DROPPED, add_to_counter
@@ -72,6 +73,7 @@ class Retention:
         segment = segment_by_id(connection, int(row[0]))
         with connection:
             _drop_calls(connection, segment)
+            _drop_acts(connection, segment)
             connection.execute("UPDATE segments SET lines = NULL WHERE id = ?", (segment.id,))
             _join_dropped(connection, segment)
         return True
@@ -83,6 +85,7 @@ class Retention:
                 "(SELECT 1 FROM tool_calls c WHERE c.run_id = runs.run_id)",
                 (before_ms,),
             )
+            self._connection.execute("DELETE FROM grant_uses WHERE used_at < ?", (before_ms,))
 
     def _give_back(self) -> bool:
         free = self._connection.pragma("freelist_count")
@@ -130,6 +133,14 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
             "DELETE FROM buckets WHERE bucket = ?1 AND "
             "NOT EXISTS (SELECT 1 FROM rollups WHERE bucket = ?1)",
             (bucket,),
+        )
+
+
+def _drop_acts(connection: apsw.Connection, segment: StoredSegment) -> None:
+    for table in TABLES:
+        connection.execute(
+            f"DELETE FROM {table.name} WHERE shim = ? AND n BETWEEN ? AND ?",
+            (segment.shim, segment.first_n, segment.last_n),
         )
 
 

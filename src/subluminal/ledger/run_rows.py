@@ -9,7 +9,7 @@ from msgspec import UNSET
 from subluminal.contracts.events import Event, RunEnd, RunStart
 from subluminal.ledger.batch import Batch, RunDelta
 from subluminal.ledger.deriving import json_text
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.timestamps import readable_ms
 
 _SEEN = (
     "INSERT INTO runs (run_id, agent_id, client, env, principal, started_at, workload_json, "
@@ -65,16 +65,9 @@ def ended_row(event: RunEnd) -> tuple[object, ...]:
 
 def start_ms(event: RunStart) -> int:
     """When a run began; the event's own time if it says something unreadable."""
-    return _readable(event.run.started_at, event.ts)
+    return readable_ms(event.run.started_at, event.ts)
 
 
 def end_ms(event: RunEnd) -> int:
     """When a run ended, likewise."""
-    return _readable(event.run.ended_at, event.ts)
-
-
-def _readable(text: str, otherwise: str) -> int:
-    try:
-        return to_ms(text)
-    except (ValueError, OverflowError):
-        return to_ms(otherwise)
+    return readable_ms(event.run.ended_at, event.ts)

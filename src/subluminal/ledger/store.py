@@ -7,7 +7,7 @@ import apsw
 from msgspec import structs
 
 from subluminal.clock import now
-from subluminal.ledger import policy_rows, rollups, run_rows, tool_rows
+from subluminal.ledger import control_rows, policy_rows, rollups, run_rows, tool_rows
 from subluminal.ledger.batch import Batch
 from subluminal.ledger.database import unavailable
 from subluminal.ledger.deriving import merged_flags
@@ -139,6 +139,7 @@ class Store:
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
         run_rows.write(self.connection, batch)
         policy_rows.write(self.connection, batch)
+        control_rows.write(self.connection, batch.acts, batch.grant_uses)
         self._hint_links.write(batch)
         tool_rows.write(self.connection, batch)
         rollups.write(self.connection, batch)

@@ -24,3 +24,11 @@ def _not_before_1970(at_ms: int) -> int:
     if at_ms < 0:
         raise ValueError("the time is before 1970")
     return at_ms
+
+
+def readable_ms(text: str, otherwise: str) -> int:
+    """A time that an event names; the event's own if that cannot be read."""
+    try:
+        return to_ms(text)
+    except (ValueError, OverflowError):
+        return to_ms(otherwise)

@@ -69,6 +69,10 @@ class WouldBe(_Lean, frozen=True, gc=False):
     action: str
 
 
+class Granted(_Lean, frozen=True, gc=False):
+    grant_id: str
+
+
 class Decided(_Lean, frozen=True, gc=False):
     action: str
     rule_id: str | None
@@ -76,6 +80,8 @@ class Decided(_Lean, frozen=True, gc=False):
     explain: Explain
     hint: Hint | UnsetType = UNSET
     would_be: WouldBe | UnsetType = UNSET
+    grant: Granted | UnsetType = UNSET
+    grants: list[Granted] | UnsetType = UNSET
 
 
 class Error(_Lean, frozen=True, gc=False):

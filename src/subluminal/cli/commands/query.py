@@ -11,6 +11,7 @@ from subluminal.cli.reading.pages import rows_of
 from subluminal.cli.reading.unknown import told
 from subluminal.cli.screens.lists import (
     Screen,
+    print_asked,
     print_calls,
     print_hints,
     print_runs,
@@ -27,11 +28,17 @@ EXAMPLE = """sub query decision:BLOCK since:1d
 sub query runs --status FAILED
 sub query calls --server 'git*' --text "rm -rf" --json"""
 
-_LISTS = {"calls": print_calls, "runs": print_runs, "hints": print_hints, "tools": print_tools}
+_LISTS = {
+    "calls": print_calls,
+    "runs": print_runs,
+    "hints": print_hints,
+    "approvals": print_asked,
+    "tools": print_tools,
+}
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.usage = "sub query [calls|runs|hints|tools] [FILTER…] [OPTION…]"
+    parser.usage = "sub query [calls|runs|hints|approvals|tools] [FILTER…] [OPTION…]"
     add_filter_arguments(parser, FLAGS)
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows; default 50")
     parser.add_argument(

@@ -14,7 +14,7 @@ from subluminal.ledger.database import open_reader
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filtering import Filter, parse_filter
 from subluminal.ledger.hint_outcomes import Outcome
-from subluminal.ledger.query import calls, hints, runs, scores, tools
+from subluminal.ledger.query import approvals, calls, hints, runs, scores, tools
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import Paging
 from subluminal.ledger.query.runs import RunFilter
@@ -42,6 +42,11 @@ class DirectLedger:
         wanted = None if outcome is None else Outcome(outcome)
         found = hints.find_hints(self._connection, None, _paging(page), terms, wanted)
         return Found(_plain(found.hints), found.next)
+
+    def approvals(self, where: str, page: Page) -> Found:
+        terms = _terms(where, CALL_FIELDS)
+        found = approvals.find_approvals(self._connection, _paging(page), now().wall_ms, terms)
+        return Found(_plain(found.approvals), found.next)
 
     def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
         return _plain(hints.count_recovery(self._connection, hints.By(by), since_ms, until_ms))

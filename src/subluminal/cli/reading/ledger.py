@@ -36,6 +36,7 @@ class Ledger(Protocol):
     def calls(self, where: str, page: Page) -> Found: ...
     def runs(self, where: str, page: Page) -> Found: ...
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found: ...
+    def approvals(self, where: str, page: Page) -> Found: ...
     def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]: ...
     def tools(self) -> list[Row]: ...
     def call(self, call_id: str) -> Row | None: ...
@@ -57,6 +58,9 @@ class DaemonLedger:
 
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         return self._list("/v1/hints", "hints", where, page, outcome=outcome)
+
+    def approvals(self, where: str, page: Page) -> Found:
+        return self._list("/v1/approvals", "approvals", where, page)
 
     def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
         span = {
@@ -90,7 +94,7 @@ class EmptyLedger:
     def calls(self, where: str, page: Page) -> Found:
         return Found([], None)
 
-    runs = calls
+    runs = approvals = calls
 
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         return Found([], None)

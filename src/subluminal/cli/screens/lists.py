@@ -1,4 +1,4 @@
-"""The lists of `sub query` and `sub hints`: calls, runs, hints, tools and recovery, a row each."""
+"""The lists of `sub query` and `sub hints`: calls, runs, hints, recovery, approvals and tools."""
 
 from typing import Any
 
@@ -150,6 +150,37 @@ def _recovery(row: Row) -> list[Cell]:
         Cell(row["pending"] or cells.NOTHING),
         Cell(helped, "green" if settled and row["followed"] == settled else ""),
     ]
+
+
+def print_asked(screen: Screen, rows: list[Row]) -> None:
+    """What people were asked, and what they answered."""
+    columns = [
+        _WHEN,
+        Column("ID"),
+        Column("STATE"),
+        Column("TOOL", shrinks_to=12),
+        Column("RULE", shrinks_to=8),
+        Column("BY"),
+        Column("REASON", shrinks_to=12),
+    ]
+    colours = {"pending": "yellow", "approved": "green", "used": "green", "denied": "red"}
+    nobody = {"by": cells.NOTHING, "reason": None}
+    screen.table(
+        columns,
+        [
+            [
+                screen.time(row["requested_at"]),
+                Cell(row["approval_id"]),
+                Cell(row["state"], colours.get(row["state"], "dim")),
+                Cell(f"{row['server_name']}/{row['tool_name']}"),
+                Cell(row["rule_id"]),
+                Cell(answer["by"]),
+                Cell(answer["reason"] or cells.NOTHING),
+            ]
+            for row in rows
+            for answer in [row["answer"] or nobody]
+        ],
+    )
 
 
 def print_tools(screen: Screen, rows: list[Row]) -> None:

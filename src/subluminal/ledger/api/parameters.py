@@ -12,6 +12,7 @@ from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Stat
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
 from subluminal.ledger.filtering import Filter, parse_filter
 from subluminal.ledger.hint_outcomes import Outcome
+from subluminal.ledger.query.approvals import State
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.hints import By
@@ -118,6 +119,17 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     where: str | None = None
     """the filter language, about the calls that got the hints"""
+
+    def terms(self) -> Filter:
+        return _terms(self.where, CALL_FIELDS)
+
+
+class ApprovalPageParameters(PageParameters, frozen=True, kw_only=True):
+    """A page of approvals."""
+
+    state: State | None = None
+    where: str | None = None
+    """the filter language, as far as it is about calls that were refused"""
 
     def terms(self) -> Filter:
         return _terms(self.where, CALL_FIELDS)

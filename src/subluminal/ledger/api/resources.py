@@ -7,19 +7,32 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from subluminal.clock import now
 from subluminal.ledger.api.answers import answer, refuse
 from subluminal.ledger.api.parameters import (
+    ApprovalPageParameters,
     CallPageParameters,
     CallParameters,
     HintPageParameters,
     HistogramParameters,
     NoParameters,
+    PageParameters,
     RecoveryParameters,
     RunPageParameters,
     read_parameters,
 )
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.query import calls, facets, hints, policies, records, runs, scores, tools
+from subluminal.ledger.query import (
+    approvals,
+    calls,
+    facets,
+    hints,
+    policies,
+    records,
+    runs,
+    scores,
+    tools,
+)
 
 
 class Resource(NamedTuple):
@@ -59,6 +72,15 @@ async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str])
     return await readers.run(hints.find_hints, *wanted)
 
 
+async def _approvals(readers: Readers, given: ApprovalPageParameters, _: dict[str, str]) -> Any:
+    wanted = (given.paging(), now().wall_ms, given.terms(), given.state)
+    return await readers.run(approvals.find_approvals, *wanted)
+
+
+async def _switches(readers: Readers, given: PageParameters, _: dict[str, str]) -> Any:
+    return await readers.run(approvals.find_switches, given.paging())
+
+
 async def _recovery(readers: Readers, given: RecoveryParameters, _: dict[str, str]) -> Any:
     return await readers.run(hints.count_recovery, given.by, *given.span())
 
@@ -96,6 +118,20 @@ RESOURCES = (
     ),
     Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
     Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
+    Resource(
+        "/v1/approvals",
+        "what people were asked, and what came of it",
+        ApprovalPageParameters,
+        records.ApprovalPage,
+        _approvals,
+    ),
+    Resource(
+        "/v1/switches",
+        "what people stopped and revived",
+        PageParameters,
+        records.SwitchPage,
+        _switches,
+    ),
     Resource(
         "/v1/recovery",
         "how often hints helped",

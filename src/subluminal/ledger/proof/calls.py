@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import apsw
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from subluminal.contracts.events import Event, HintIssued
 from subluminal.ledger import deriving
@@ -25,6 +25,7 @@ _FIND = (
     "p.args_preview, p.result_preview FROM tool_calls c LEFT JOIN previews p USING (id) "
     "WHERE c.call_id = ? AND c.shim = ? AND ifnull(c.start_n, ifnull(c.decision_n, c.end_n)) = ?"
 )
+_FIND_USE = "SELECT grant_id FROM grant_uses WHERE id = ?"
 _FIND_HINT = f"SELECT {columns(HintRow)} FROM hints WHERE id = ?"
 
 
@@ -37,6 +38,7 @@ class Derived(Struct):
     args: str | UnsetType = UNSET
     """the hash that the event commits to; or the text itself, where it could not be dropped"""
     result: str | UnsetType = UNSET
+    grants: set[str] = field(default_factory=set)
 
 
 class CallProof:
@@ -52,6 +54,7 @@ class CallProof:
         """whether retention took events of this shim, and with them the starts of some calls"""
         self.calls = 0
         self.hints = 0
+        self.grant_uses = 0
 
     def feed(self, event: RowEvent, n: int) -> None:
         """Takes the shim's next event, in the order of ingest."""
@@ -64,6 +67,8 @@ class CallProof:
             deriving.decide(derived.call, event, n)
             if event.decision.hint is not UNSET:
                 _add_hint(derived, deriving.hint_of_decision(event, derived.call))
+            if event.decision.grant is not UNSET:
+                derived.grants |= deriving.grants_of(event)
         elif isinstance(event, CallEnd):
             derived = self._derived(event, n)
             deriving.finish(derived.call, event, n)
@@ -112,6 +117,8 @@ class CallProof:
         self._compare_columns(call, stored, where)
         self._compare_previews(derived, rows[0][_WIDTH:], where)
         self._compare_hint(derived, where)
+        if derived.grants:
+            self._compare_grants(derived, where)
 
     def _compare_columns(self, call: Call, stored: Call, where: str) -> None:
         for name in call.__struct_fields__:
@@ -138,6 +145,14 @@ class CallProof:
         told = None if derived.hint is None else structs.astuple(derived.hint)
         if told != row:
             self._report.add("hints", where, "the hint is not the one that the events tell of")
+
+    def _compare_grants(self, derived: Derived, where: str) -> None:
+        rows = self._connection.execute(_FIND_USE, (derived.call.id,))
+        stored = {str(grant_id) for (grant_id,) in rows} & derived.grants
+        self.grant_uses += len(stored)
+        # Retention may take the use of an old grant before the call.
+        if stored != derived.grants and not self.has_dropped:
+            self._report.add("grant_uses", where, "a grant that it passed by is missing")
 
 
 def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[Event]:

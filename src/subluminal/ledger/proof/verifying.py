@@ -15,6 +15,7 @@ from subluminal.ledger.proof.chains import (
     stored_shims,
 )
 from subluminal.ledger.proof.checkpoints import check_checkpoints
+from subluminal.ledger.proof.control import ControlProof
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.proof.hints import check_outcomes
 from subluminal.ledger.proof.policies import PolicyProof
@@ -59,8 +60,8 @@ def _verify(
     else:
         wanted = {shim.shim_id for shim in shims}
         add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
-    shared = (RunProof(), PolicyProof(), ToolProof())
-    hints = 0
+    shared = (RunProof(), PolicyProof(), ToolProof(), ControlProof())
+    hints = uses = 0
     for done, shim in enumerate(shims):
         progress(done, len(shims))
         if report.is_full:
@@ -69,10 +70,11 @@ def _verify(
         proof = _check_calls(connection, shim, shared, report)
         report.calls += proof.calls
         hints += proof.hints
+        uses += proof.grant_uses
     if run_id is None:
         for each in shared:
             each.compare(connection, report)
-        _check_counts(connection, hints, report)
+        _check_counts(connection, hints, uses, report)
     check_outcomes(connection, run_id, report)
     _fill(connection, report)
 
@@ -80,7 +82,7 @@ def _verify(
 def _check_calls(
     connection: apsw.Connection,
     shim: StoredShim,
-    shared: tuple[RunProof, PolicyProof, ToolProof],
+    shared: tuple[RunProof, PolicyProof, ToolProof, ControlProof],
     report: Report,
 ) -> CallProof:
     proof = CallProof(connection, shim, report)
@@ -100,7 +102,7 @@ def _check_calls(
     return proof
 
 
-def _check_counts(connection: apsw.Connection, hints: int, report: Report) -> None:
+def _check_counts(connection: apsw.Connection, hints: int, uses: int, report: Report) -> None:
     """Finds rows that no event tells of: every one that should be there was found before."""
     stored = connection.execute("SELECT count(*) FROM tool_calls").fetchone()
     if stored is not None and stored[0] > report.calls:
@@ -108,6 +110,9 @@ def _check_counts(connection: apsw.Connection, hints: int, report: Report) -> No
     row = connection.execute("SELECT count(*) FROM hints").fetchone()
     if row is not None and row[0] > hints:
         report.add("hints", f"{row[0] - hints} rows", "no event tells of them")
+    row = connection.execute("SELECT count(*) FROM grant_uses").fetchone()
+    if row is not None and row[0] > uses and not report.dropped_events:
+        report.add("grant_uses", f"{row[0] - uses} rows", "no event tells of them")
     for table in ("previews", "hints"):
         sql = f"SELECT call_id FROM {table} WHERE id NOT IN (SELECT id FROM tool_calls)"
         for (call_id,) in connection.execute(sql):

@@ -167,3 +167,79 @@ class PolicyDetail(Struct, frozen=True):
     policy: PolicyRecord
     snapshot: Any
     """as `sub policy compile` writes it; None if no event told"""
+
+
+class AnswerRecord(Struct, frozen=True):
+    """What a person said."""
+
+    answer: str
+    """approved or denied"""
+    decided_at: str
+    by: str
+    reason: str | None
+    ticket: str | None
+    grant_id: str | None
+    uses: int | None
+    """how many calls it lets pass; None for a no, and where it is not counted"""
+    used: int
+    """how many calls passed by it"""
+    expires_at: str | None
+
+
+class ApprovalRecord(Struct, frozen=True):
+    """Something that a person was asked, and what came of it."""
+
+    approval_id: str
+    run_id: str
+    server_name: str
+    tool_name: str
+    args_hash: str
+    args_preview: str | None
+    rule_id: str
+    reason_code: str
+    requested_at: str
+    expires_at: str
+    state: str
+    """pending, approved, denied, used or expired"""
+    layer: str
+    requirement: str
+    severity: str
+    message: str
+    approver_role: str | None
+    call_id: str
+    """of the first call that asked"""
+    agent_id: str | None
+    client: str | None
+    env: str | None
+    principal: str | None
+    answer: AnswerRecord | None
+    """the last one, if there were several"""
+
+
+class ApprovalPage(Struct, frozen=True):
+    """Approvals, and where the next page begins."""
+
+    approvals: list[ApprovalRecord]
+    next: str | None
+
+
+class SwitchRecord(Struct, frozen=True):
+    """One move of the kill switch."""
+
+    switch_id: str
+    """what `killed` made and `revived` lifted"""
+    state: str
+    """killed or revived"""
+    scope: str
+    target: str | None
+    by: str
+    hard: bool
+    reason: str | None
+    moved_at: str
+
+
+class SwitchPage(Struct, frozen=True):
+    """Moves of the kill switch, and where the next page begins."""
+
+    switches: list[SwitchRecord]
+    next: str | None
