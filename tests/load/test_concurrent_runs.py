@@ -15,11 +15,13 @@ from tests.load.artifacts import check_artifact, same_events
 from tests.load.crowd import Crowd, table
 from tests.load.records import Record
 
+from subluminal.state.pruning import prune
 from subluminal.supervise import prctl
 from tools import realservers
 
 JOBS = 100 if os.environ.get("TORTURE") else 10
 SEED = 20261115
+FAR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -71,6 +73,7 @@ def test_many_runs_at_once(crowd):
     assert sorted(os.listdir("/dev/shm")) == shared_memory
     check_leaks(before, after)
     check_records(crowd)
+    check_state(crowd)
 
 
 def check_leaks(before, after):
@@ -82,6 +85,14 @@ def check_leaks(before, after):
     for pid in stayed:
         assert after[pid].role == before[pid].role
         assert after[pid].descriptors <= before[pid].descriptors, (pid, before[pid], after[pid])
+
+
+def check_state(crowd):
+    """Nobody is attached to any run: all of their shared memory can go."""
+    state = crowd.home / "state"
+    assert list((state / "processes").iterdir()) == []
+    assert prune(str(state), older_than_ms=-FAR_MS) == JOBS
+    assert list((state / "runs").iterdir()) == []
 
 
 def check_records(crowd):
