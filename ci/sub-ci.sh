@@ -7,7 +7,7 @@
 # Everything else is said by variables, so that nothing is ever pasted into a shell:
 #
 #   SUBLUMINAL_POLICY     policy file; else the repository's .subluminal/policy.yaml
-#   SUBLUMINAL_AGENT_ID   the agent's name, for selectors
+#   SUBLUMINAL_AGENT_ID   the agent's name, for selectors; else SUB_AGENT_ID, else the job's name
 #   SUBLUMINAL_STRICT     true (default): a refused call fails the job; throttle: so does a
 #                         throttled one; false: neither does
 #   SUBLUMINAL_FAIL_ON    info, warn or critical: any decision that serious fails the job
@@ -45,7 +45,8 @@ fi
 set -- --artifact "$artifact" -- "$@"
 [ -n "${SUB_ENV:-}" ] || set -- --env ci "$@"
 [ -z "${SUBLUMINAL_POLICY:-}" ] || set -- --policy "$SUBLUMINAL_POLICY" "$@"
-[ -z "${SUBLUMINAL_AGENT_ID:-}" ] || set -- --agent-id "$SUBLUMINAL_AGENT_ID" "$@"
+agent_id=${SUBLUMINAL_AGENT_ID:-${SUB_AGENT_ID:-${GITHUB_JOB:-${CI_JOB_NAME:-}}}}
+[ -z "$agent_id" ] || set -- --agent-id "$agent_id" "$@"
 [ -z "${SUBLUMINAL_FAIL_ON:-}" ] || set -- --fail-on "$SUBLUMINAL_FAIL_ON" "$@"
 case ${SUBLUMINAL_STRICT:-true} in
 true) set -- --strict "$@" ;;

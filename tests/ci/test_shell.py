@@ -63,6 +63,7 @@ class Runner:
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ACTION.parent),
+            "GITHUB_JOB": "agents",
             "GITHUB_OUTPUT": str(self.output),
             "GITHUB_REF": "refs/heads/main",
             "GITHUB_REPOSITORY": "acme/x",
@@ -78,6 +79,7 @@ class Runner:
             "GITLAB_CI": "true",
             "CI_COMMIT_BRANCH": "main",
             "CI_JOB_ID": "50",
+            "CI_JOB_NAME": "agents",
             "CI_PROJECT_PATH": "acme/x",
             **template()["variables"],
             **variables,
@@ -203,6 +205,8 @@ def test_gitlab_a_run_that_holds(runner):
     env = runner.gitlab(SUBLUMINAL_RUN=runner.agent("echo"), SUBLUMINAL_POLICY=runner.policy())
     ended = runner.job(env)
     assert ended.code == 0, ended.err
+    summary = json.loads((runner.work / "subluminal-artifact" / "summary.json").read_text())
+    assert summary["agent_id"] == "agents"
 
 
 @pytest.mark.parametrize("door", ["step", "job"])
