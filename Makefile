@@ -50,7 +50,7 @@ e2e: setup
 ## make container  the image of ci/Containerfile, built and run (installs a builder, as root)
 container: setup
 	sh tools/setup_system.sh container
-	if command -v buildah mmdebstrap >/dev/null && [ "$$(id -u)" -eq 0 ]; then \
+	if command -v buildah >/dev/null && command -v mmdebstrap >/dev/null && [ "$$(id -u)" -eq 0 ]; then \
 	  $(BIN)/pytest tests/container; else echo "no builder is at hand"; fi
 
 ## make cover    the tests of the deciding packages, which must reach every branch
