@@ -51,19 +51,19 @@ class Shim:
         }
         self.emit("run_start", run=started)
 
-    def end_run(self, status="SUCCEEDED"):
+    def end_run(self, status="SUCCEEDED", calls_total=0, ended_at="2026-01-01T00:00:09.000Z"):
         totals = dict.fromkeys(
             ("calls_total", "calls_allowed", "calls_blocked", "calls_throttled", "errors_total"), 0
         )
         ended = {
-            "ended_at": "2026-01-01T00:00:09.000Z",
+            "ended_at": ended_at,
             "status": status,
-            "summary": {**totals, "duration_ms": 9000},
+            "summary": {**totals, "calls_total": calls_total, "duration_ms": 9000},
         }
         self.emit("run_end", run=ended)
 
-    def health(self, state):
-        self.emit("shim_health", health={"state": state, "server_name": self.server})
+    def health(self, state, **fields):
+        self.emit("shim_health", health={"state": state, "server_name": self.server}, **fields)
 
     def call(self, seq, tool="read", *, status="OK", latency_ms=1, **decision):
         call = self.begin(seq, tool, **decision)

@@ -55,6 +55,7 @@ def test_the_heading_says_how_it_went():
     assert page(hostile.run("t")).startswith("## Agent run: policy violated\n")
     strict, free = Shim("a"), Shim("b")
     strict.start_run(strict="refused")
+    strict.end_run()
     free.start_run()
     free.end_run("CANCELLED")
     assert page(summarise(ordered([strict]))).startswith("## Agent run: policy held\n")

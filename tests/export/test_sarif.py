@@ -82,7 +82,7 @@ class TestLocations:
 
     def location(self, path, root, *rules):
         shim = Shim("a")
-        shim.emit("run_start", run={"mode": "guardrails"}, workload={"repo_path": str(root)})
+        shim.health("spawned", workload={"repo_path": str(root)})
         snapshot = loaded(shim, *rules, file=str(path))
         policy = ref("p", snapshot.policy_hash)
         shim.begin(1, action="BLOCK", rule_id=rules[-1], reason_code="NO", policy=policy)

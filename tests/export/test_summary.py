@@ -5,6 +5,7 @@ from tests.export.shims import Shim, ref
 
 from subluminal.export.ordering import ordered
 from subluminal.export.summary import MAX_VIOLATIONS, summarise
+from subluminal.export.violations import Demands, Strict
 
 
 def summary_of(*shims):
@@ -120,3 +121,71 @@ def test_an_observing_layers_rule_is_found_in_its_own_policy():
         ("observer", "watch", 1),
         ("p", "keep", 0),
     ]
+
+
+class TestGaps:
+    """A strict run whose record does not show that the policy held did not hold to it."""
+
+    def because(self, shim, demands=None):
+        return summarise(ordered([shim]), demands).verdict()["because"]
+
+    def strict(self):
+        shim = Shim("a")
+        shim.start_run(strict="refused")
+        return shim
+
+    def test_no_record_at_all(self):
+        verdict = summarise([], Demands(Strict.REFUSED)).verdict()
+        assert verdict["because"] == ["the record has no beginning or no end"]
+
+    def test_a_run_without_its_end(self):
+        assert self.because(self.strict()) == ["the record has no beginning or no end"]
+
+    def test_calls_that_are_counted_and_not_recorded(self):
+        shim = self.strict()
+        shim.call(1)
+        shim.end_run(calls_total=3)
+        assert self.because(shim) == ["2 calls are not on record"]
+
+    def test_a_killed_shim_may_have_counted_one(self):
+        shim = self.strict()
+        shim.health("killed")
+        shim.end_run(calls_total=1)
+        assert self.because(shim) == []
+
+    def test_a_line_that_was_removed_or_changed(self):
+        shim = self.strict()
+        shim.call(1)
+        shim.end_run(calls_total=1)
+        del shim.lines[3]
+        assert self.because(shim) == ["the record of shim `a` was changed"]
+        shim = self.strict()
+        shim.end_run()
+        shim.lines[0] = shim.lines[0].replace(b"fixer", b"other")
+        assert self.because(shim) == ["the record of shim `a` was changed"]
+        shim = self.strict()
+        shim.health("spawned")
+        shim.end_run()
+        del shim.lines[0]
+        assert "the record of shim `a` was changed" in self.because(shim, Demands(Strict.REFUSED))
+
+    def test_lines_that_are_no_events(self):
+        shim = self.strict()
+        shim.emit("tool_call_decision", call={})
+        shim.end_run()
+        assert self.because(shim) == ["1 lines of the record are no events"]
+
+    def test_what_was_demanded_is_not_for_an_agent_to_say(self):
+        shim, forged = self.strict(), Shim("b")
+        shim.begin(1, action="BLOCK", rule_id="no", reason_code="NO")
+        shim.end_run(calls_total=1)
+        forged.start_run()
+        lines = list(ordered([shim, forged]))
+        assert summarise(lines, Demands(Strict.REFUSED)).verdict()["because"] == ["1 violation"]
+
+
+def test_the_last_end_counts_whoever_wrote_it():
+    first, second = Shim("a"), Shim("b")
+    first.end_run("SUCCEEDED", ended_at="2026-01-01T00:00:08.000Z")
+    second.end_run("FAILED", ended_at="2026-01-01T00:00:07.000Z")
+    assert summary_of(first, second).as_dict()["status"] == "SUCCEEDED"

@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from subluminal.errors import SubluminalError
-from subluminal.export.chain import CHAIN, ChainRecord
+from subluminal.export.chain import CHAIN
 from subluminal.export.junit import as_junit
 from subluminal.export.markdown import as_markdown
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary
+from subluminal.export.violations import Demands
 
 EVENTS = "events.jsonl"
 SUMMARY = "summary.json"
@@ -32,14 +33,16 @@ Shown = Callable[[str], str]
 """Makes control characters visible."""
 
 
-def make_artifact(directory: str, lines: Iterable[bytes], shown: Shown) -> Summary:
+def make_artifact(
+    directory: str, lines: Iterable[bytes], shown: Shown, demands: Demands | None = None
+) -> Summary:
     """Writes every file, from a run's events in the order of `ordering`. Raises SubluminalError."""
-    summary, chain = Summary(), ChainRecord()
+    summary = Summary(demands)
     try:
-        written = {EVENTS: _write_events(directory, lines, summary, chain)}
+        written = {EVENTS: _write_events(directory, lines, summary)}
         for name, data in _reports(summary, shown).items():
             written[name] = _write(directory, name, data)
-        _write(directory, CHAIN, as_json(chain.chain(written)))
+        _write(directory, CHAIN, as_json(summary.chain.chain(written)))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(f"cannot write the artifact `{directory}`: {reason}") from None
@@ -83,15 +86,12 @@ def _reports(summary: Summary, shown: Shown) -> dict[str, bytes]:
     }
 
 
-def _write_events(
-    directory: str, lines: Iterable[bytes], summary: Summary, chain: ChainRecord
-) -> str:
+def _write_events(directory: str, lines: Iterable[bytes], summary: Summary) -> str:
     path = os.path.join(directory, EVENTS)
     digest = hashlib.sha256()
     with open(f"{path}.part", "wb") as file:
         for line in lines:
             summary.add(line)
-            chain.add(line)
             digest.update(line + b"\n")
             file.write(line + b"\n")
     os.replace(f"{path}.part", path)

@@ -5,7 +5,7 @@ With it, events that were cut off at the end of an artifact are missed, not only
 
 import msgspec
 
-from subluminal.journal.chain import chained_form, link
+from subluminal.journal.chain import chained_form, link, seed
 
 CHAIN = "chain.json"
 FORMAT = 1
@@ -53,6 +53,8 @@ class ChainRecord:
     """Follows the events as they are written out."""
 
     def __init__(self) -> None:
+        self.broken: set[str] = set()
+        """shims whose events do not follow from each other, or not from the first one"""
         self._run_id = ""
         self._events = 0
         self._shims: dict[str, ShimChain] = {}
@@ -71,6 +73,11 @@ class ChainRecord:
                 shim_id=source.shim_id, first=source.n, prev=source.prev, head=source.prev
             )
             self._shims[source.shim_id] = shim
+            follows = source.n == 1 and source.prev == seed(source.shim_id).decode()
+        else:
+            follows = source.n == shim.first + shim.events and source.prev == shim.head
+        if not follows:
+            self.broken.add(source.shim_id)
         shim.events += 1
         shim.head = link(source.prev.encode(), chained_form(line)).decode()
 

@@ -1,12 +1,14 @@
 """A run's summary from its events alone: what it did, what it was refused, how that went."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from subluminal.contracts.codec import decode_event
 from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
+from subluminal.export.chain import ChainRecord
 from subluminal.export.latencies import Latencies
 from subluminal.export.policies import UsedPolicies
 from subluminal.export.rules import RuleCounts, RuleRow
@@ -27,23 +29,28 @@ _STATUSES = [*(status.value for status in Status), UNKNOWN]
 class Summary:
     """Counts one run, event by event, in the order of `ordering`."""
 
-    def __init__(self) -> None:
+    def __init__(self, demands: Demands | None = None) -> None:
+        """`demands` go before those that the events tell of: an agent can write events too."""
         self.policies = UsedPolicies()
+        self.chain = ChainRecord()
         self.violations: list[Violation] = []
-        self.demands = Demands()
+        self.demands = demands or Demands()
+        self._is_told = demands is not None
         self._rules = RuleCounts()
         self._head: dict[str, Any] = {}
         self._start: dict[str, Any] = {}
         self._end: dict[str, Any] = {}
         self._events = 0
         self._lost = 0
+        self._damaged = 0
+        self._killed = 0
         self._violations = 0
         self._failing = 0
         self._decisions: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
-        self._servers: dict[str, Counter[str]] = {}
-        self._tools: dict[str, Counter[str]] = {}
+        self._servers: defaultdict[str, Counter[str]] = defaultdict(_nothing)
+        self._tools: defaultdict[str, Counter[str]] = defaultdict(_nothing)
         self._latencies = Latencies()
         self._tool_latencies: dict[str, Latencies] = {}
         self._seqs: dict[str, int] = {}
@@ -51,16 +58,26 @@ class Summary:
 
     def add(self, line: bytes) -> None:
         """Takes in one event."""
-        event: Event = msgspec.json.decode(line)
+        self.chain.add(line)
         self._events += 1
+        try:
+            decode_event(line)
+        except msgspec.MsgspecError:
+            self._damaged += 1
+            return
+        self._count(msgspec.json.decode(line), line)
+
+    def _count(self, event: Event, line: bytes) -> None:
         if not self._head:
             self._head = {name: event[name] for name in _HEAD if name in event}
         match event["type"]:
             case EventType.RUN_START:
                 self._start = event["run"]
-                self.demands = Demands.recorded(self._start.get("meta") or {})
+                if not self._is_told:
+                    self.demands = Demands.recorded(self._start.get("meta") or {})
             case EventType.RUN_END:
-                self._end = event["run"]
+                # The last one counts (D4), whichever shim wrote it.
+                self._end = max(self._end, event["run"], key=lambda end: end.get("ended_at", ""))
             case EventType.TOOL_CALL_START:
                 self._seqs[event["call"]["call_id"]] = event["call"]["seq"]
             case EventType.TOOL_CALL_DECISION:
@@ -71,6 +88,7 @@ class Summary:
                 self.policies.add(line)
             case EventType.SHIM_HEALTH:
                 self._lost += event["health"].get("events_lost", 0)
+                self._killed += event["health"]["state"] == "killed"
 
     def _decide(self, event: Event) -> None:
         call, decision = event["call"], event["decision"]
@@ -105,11 +123,7 @@ class Summary:
         self._tool_latencies.setdefault(tool, Latencies()).add(event["latency_ms"])
 
     def _counts_of(self, call: Event) -> tuple[Counter[str], Counter[str]]:
-        nothing = {"calls": 0, "refused": 0, "throttled": 0, "errors": 0}
-        return (
-            self._servers.setdefault(call["server_name"], Counter(nothing)),
-            self._tools.setdefault(_tool(call), Counter(nothing)),
-        )
+        return self._servers[call["server_name"]], self._tools[_tool(call)]
 
     def as_dict(self) -> dict[str, Any]:
         """The whole summary; every list and every object has an order that time does not change."""
@@ -160,16 +174,35 @@ class Summary:
             yield "the run was terminated"
         for file, problem in sorted(self.policies.problems):
             yield f"the policy `{file}` was not taken: {problem}"
+        yield from self._gaps()
+
+    def _gaps(self) -> Iterable[str]:
+        """What keeps the record from showing that the policy held."""
+        if not self._start or not self._end:
+            yield "the record has no beginning or no end"
         if self._lost:
             yield f"{self._lost} events could not be recorded"
+        if self._damaged:
+            yield f"{self._damaged} lines of the record are no events"
+        for shim_id in sorted(self.chain.broken):
+            yield f"the record of shim `{shim_id}` was changed"
+        # A shim that is killed may have counted a call that it had no time to record.
+        counted = self._end.get("summary", {}).get("calls_total", 0) - self._killed
+        missing = counted - sum(self._decisions.values())
+        if missing > 0:
+            yield f"{missing} calls are not on record"
 
 
-def summarise(lines: Iterable[bytes]) -> Summary:
+def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary:
     """Counts one run."""
-    summary = Summary()
+    summary = Summary(demands)
     for line in lines:
         summary.add(line)
     return summary
+
+
+def _nothing() -> Counter[str]:
+    return Counter({"calls": 0, "refused": 0, "throttled": 0, "errors": 0})
 
 
 def _tool(call: Event) -> str:

@@ -1,11 +1,23 @@
 """`sub run --strict` and `--fail-on`: a run that broke policy fails, one without policy too."""
 
+import shlex
 import sys
 
 import pytest
 from tests.shim.household import budget, deny, policy
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
+FORGER = """
+import glob, json, os
+lines = [(path, open(path).readline()) for path in glob.glob(os.environ["SUB_HOME"] + "/journal/*/*")]
+first, line = next(pair for pair in lines if "run_start" in pair[1])
+start = json.loads(line)
+start["run"]["meta"] = {}
+start["source"] |= {"shim_id": "zz", "n": 0}
+with open(os.path.dirname(first) + "/zz.jsonl", "w") as forged:
+    forged.write(json.dumps(start) + chr(10))
+    forged.write(json.dumps({"type": "run_end", "source": {"shim_id": "zz"}}) + chr(10))
+"""
 SLOW = """\
   - {rule_id: slow, kind: rate_limit, enabled: true, severity: info, match: {},
      effect: {rate_limit: {scope: run, capacity: 1, refill_tokens: 1, refill_period_ms: 3600000,
@@ -119,6 +131,36 @@ class TestWithoutAPolicy:
         assert (code, out) == (3, "echo 0\n")
         assert "call 1: echo/echo: ungoverned by `POLICY_NOT_APPLICABLE` (info)" in err
         assert runner.run("--strict", "--env", "ci", command=agent)[0] == 0
+
+
+class TestTampering:
+    """What an agent does to its record does not turn into a verdict for it."""
+
+    def run(self, runner, deed):
+        runner.write_policy(policy(deny("fail")))
+        agent = shlex.join(runner.agent("exit=0", "fail", "echo", "echo"))
+        return runner.run("--strict", command=["sh", "-c", f"{agent}; {deed}"])
+
+    def test_a_record_that_is_gone(self, runner):
+        code, _, err = self.run(runner, 'rm -r "$SUB_HOME/journal"')
+        assert code == 3
+        assert "the record has no beginning or no end" in err
+
+    def test_a_shims_record_that_is_gone(self, runner):
+        code, _, err = self.run(runner, 'rm $(grep -l tool_call "$SUB_HOME"/journal/*/*.jsonl)')
+        assert code == 3
+        assert "3 calls are not on record" in err
+
+    def test_a_decision_that_was_rewritten(self, runner):
+        code, _, err = self.run(runner, 'sed -i s/BLOCK/ALLOW/ "$SUB_HOME"/journal/*/*.jsonl')
+        assert code == 3
+        assert "was changed" in err
+
+    def test_a_beginning_without_demands(self, runner):
+        """And a line that only looks like an event."""
+        code, _, err = self.run(runner, shlex.join([*PYTHON, FORGER]))
+        assert code == 3
+        assert "1 violation; 1 lines of the record are no events" in err
 
 
 class TestFailOn:

@@ -1,24 +1,32 @@
-"""What a run leaves for others: its events while it lasts, an artifact and a verdict at its end."""
+"""What a run leaves for others: its events while it lasts, an artifact and a verdict at its end.
+
+Most runs leave nothing but their journals, so what makes reports is loaded where it is needed.
+"""
 
 import errno
 import fcntl
 import os
 import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from subluminal.cli.output import Output, shown
-from subluminal.cli.reading.run_roads import journal_roads
 from subluminal.cli.running.agent import PASSED_ON
 from subluminal.cli.running.stream import Outlet, Stream
 from subluminal.errors import ExitCode, SubluminalError
-from subluminal.export.artifact import EVENTS, clear_artifact, make_artifact
-from subluminal.export.ordering import ordered
-from subluminal.export.summary import Summary, summarise
 from subluminal.export.violations import Demands, Violation
+
+if TYPE_CHECKING:
+    from subluminal.export.summary import Summary
 
 STDOUT = "-"
 _SHOWN = 10
 """Violations that stderr tells of one by one."""
 _LOOK_S = 0.1
+_LAST_WORDS_S = 3.0
+_PATIENCE_S = 2.0
+"""For a reader that is slow, once we are told to stop."""
 
 
 class Evidence:
@@ -33,6 +41,8 @@ class Evidence:
         self._directory = ""
         self._lock = -1
         if self.artifact is not None:
+            from subluminal.export.artifact import EVENTS
+
             self._lock = _claimed(self.artifact)
             # What there is of it when we are killed; replaced by the whole of it in the end.
             self._outlets.append(_file(os.path.join(self.artifact, EVENTS)))
@@ -49,6 +59,13 @@ class Evidence:
             self._stream = Stream(directory, self._outlets)
             self._stream.start()
 
+    def await_last_words(self, shim_pids: Callable[[], frozenset[int]]) -> None:
+        """Gives shims that are not the agent's own processes the time to close too."""
+        if self._outlets or self._demands != Demands():
+            deadline = time.monotonic() + _LAST_WORDS_S
+            while shim_pids() and time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
+
     def end(self, code: int, out: Output) -> int:
         """Leaves everything, tells what was broken; returns the exit code in place of the agent's.
 
@@ -56,39 +73,43 @@ class Evidence:
         """
         if self._stream is not None:
             self._stream.finish()
-        try:
-            summary = self._summary()
-        except SubluminalError as problem:
-            out.error(str(problem), problem.hint)
-            code = code or ExitCode.NO
-            summary = None
+        summary = None
+        if self.artifact is not None:
+            from subluminal.export.artifact import make_artifact
+
+            try:
+                summary = make_artifact(self.artifact, self._lines(), shown, self._demands)
+            except SubluminalError as problem:
+                out.error(str(problem), problem.hint)
+                code = code or ExitCode.NO
         if self._stream is not None and not self._passed_on(self._stream, out):
             code = code or ExitCode.NO
         for outlet in self._outlets:
             outlet.close()
-        if summary is None or self._demands == Demands():
+        if self._demands == Demands():
             return code
-        return _judged(summary, code, out)
+        from subluminal.export.summary import summarise
+
+        return _judged(summary or summarise(self._lines(), self._demands), code, out)
 
     def close(self) -> None:
         """Lets go of the artifact."""
         if self._lock >= 0:
             os.close(self._lock)
 
-    def _summary(self) -> Summary | None:
-        if self.artifact is None and self._demands == Demands():
-            return None
-        lines = ordered(journal_roads(self._directory))
-        if self.artifact is None:
-            return summarise(lines)
-        return make_artifact(self.artifact, lines, shown)
+    def _lines(self) -> Iterator[bytes]:
+        from subluminal.cli.reading.run_roads import journal_roads
+        from subluminal.export.ordering import ordered
+
+        return ordered(journal_roads(self._directory))
 
     def _passed_on(self, stream: Stream, out: Output) -> bool:
-        """Waits for the readers, until somebody has had enough; whether no event was withheld."""
-        while not stream.wait(_LOOK_S):
-            if signal.sigtimedwait(PASSED_ON, 0) is not None:
-                break
-        held_back = True
+        """Waits for the readers, until somebody has had enough; whether all could be written."""
+        patience_s = _PATIENCE_S
+        while not stream.wait(_LOOK_S) and patience_s > 0:
+            if patience_s < _PATIENCE_S or signal.sigtimedwait(PASSED_ON, 0) is not None:
+                patience_s -= _LOOK_S
+        is_written = True
         for outlet in self._outlets:
             problem = outlet.problem
             if problem is None:
@@ -98,12 +119,14 @@ class Evidence:
                 continue
             reason = (problem.strerror or str(problem)).lower()
             out.error(f"cannot write all events to `{outlet.name}`: {reason}")
-            held_back = False
-        return held_back
+            is_written = False
+        return is_written
 
 
 def _claimed(directory: str) -> int:
     """Makes the artifact's directory, empties it of an earlier run, and keeps others out."""
+    from subluminal.export.artifact import clear_artifact
+
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -135,7 +158,7 @@ def _file(path: str) -> Outlet:
         raise SubluminalError(f"cannot write the events to `{path}`: {reason}") from None
 
 
-def _judged(summary: Summary, code: int, out: Output) -> int:
+def _judged(summary: "Summary", code: int, out: Output) -> int:
     """Tells the verdict; returns the exit code that it means."""
     verdict = summary.verdict()
     total = len(summary.violations)

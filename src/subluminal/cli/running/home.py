@@ -5,8 +5,6 @@ What the user's home says is still obeyed, because a policy must not be lost wit
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -29,6 +27,8 @@ class Home(NamedTuple):
     def remove(self) -> None:
         """Takes a passing home away: its keys are nobody else's business."""
         if self.is_passing:
+            import shutil
+
             shutil.rmtree(self.places.home, ignore_errors=True)
 
 
@@ -58,6 +58,8 @@ def find_home(environ: Mapping[str, str], artifact: str | None, *, is_streamed: 
             f"cannot use `{where.home}` ({problem}), nor another place: {reason}",
             hint="give an --artifact directory that can be written",
         ) from None
+    import tempfile
+
     named = {env.SUB_HOME.name: root}
     try:
         tempfile.gettempdir()
@@ -81,6 +83,10 @@ def _problem(where: Places, environ: Mapping[str, str]) -> str | None:
 
 
 def _made(artifact: str | None) -> str:
+    # Few runs ever need these.
+    import shutil
+    import tempfile
+
     if artifact is None:
         return tempfile.mkdtemp(prefix="subluminal-")
     root = os.path.join(artifact, _NAME)
