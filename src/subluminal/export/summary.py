@@ -12,7 +12,7 @@ from subluminal.export.chain import ChainRecord
 from subluminal.export.latencies import Latencies
 from subluminal.export.policies import UsedPolicies
 from subluminal.export.rules import RuleCounts, RuleRow
-from subluminal.export.violations import Demands, Violation, violation_in
+from subluminal.export.violations import NO_DEMANDS, Demands, Violation, violation_in
 
 Event = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Summary:
         self.policies = UsedPolicies()
         self.chain = ChainRecord()
         self.violations: list[Violation] = []
-        self.demands = demands or Demands()
+        self.demands = demands or NO_DEMANDS
         self._is_told = demands is not None
         self._rules = RuleCounts()
         self._head: dict[str, Any] = {}

@@ -66,6 +66,9 @@ class Demands(NamedTuple):
         return self.fail_on is not None and _rank(severity) >= SEVERITY_RANK[self.fail_on]
 
 
+NO_DEMANDS = Demands()
+
+
 class Violation(Struct, frozen=True, kw_only=True):
     """One call that broke a rule."""
 

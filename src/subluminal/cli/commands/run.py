@@ -20,7 +20,7 @@ from subluminal.config import env
 from subluminal.contracts.vocabulary import Client, Env, RunStatus, Severity
 from subluminal.core.runs import journal_dir
 from subluminal.errors import UsageError
-from subluminal.export.violations import Demands, Strict
+from subluminal.export.violations import NO_DEMANDS, Demands, Strict
 from subluminal.ledger.daemon.instance import read_note
 from subluminal.supervise import become_subreaper
 
@@ -133,7 +133,7 @@ def _attended(
     # A shim that was killed with its guard has nobody else to end its part.
     close_what_died(held.home.places)
     status = record.close(*_verdict(ended))
-    if status is RunStatus.TERMINATED and held.demands == Demands():
+    if status is RunStatus.TERMINATED and held.demands == NO_DEMANDS:
         out.talk("sub: this run was terminated by policy; `sub query runs` tells more")
     return ended.exit_code
 

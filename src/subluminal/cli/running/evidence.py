@@ -15,7 +15,7 @@ from subluminal.cli.output import Output, shown
 from subluminal.cli.running.agent import PASSED_ON
 from subluminal.cli.running.stream import Outlet, Stream
 from subluminal.errors import ExitCode, SubluminalError
-from subluminal.export.violations import Demands, Violation
+from subluminal.export.violations import NO_DEMANDS, Demands, Violation
 
 if TYPE_CHECKING:
     from subluminal.export.summary import Summary
@@ -61,7 +61,7 @@ class Evidence:
 
     def await_last_words(self, shim_pids: Callable[[], frozenset[int]]) -> None:
         """Gives shims that are not the agent's own processes the time to close too."""
-        if self._outlets or self._demands != Demands():
+        if self._outlets or self._demands != NO_DEMANDS:
             deadline = time.monotonic() + _LAST_WORDS_S
             while shim_pids() and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
@@ -86,7 +86,7 @@ class Evidence:
             code = code or ExitCode.NO
         for outlet in self._outlets:
             outlet.close()
-        if self._demands == Demands():
+        if self._demands == NO_DEMANDS:
             return code
         from subluminal.export.summary import summarise
 

@@ -22,7 +22,7 @@ from subluminal.core.run import Run, end_run
 from subluminal.core.run_names import host_id
 from subluminal.core.runs import journal_dir, record_loads
 from subluminal.errors import SubluminalError
-from subluminal.export.violations import Demands
+from subluminal.export.violations import NO_DEMANDS, Demands
 from subluminal.journal import Journal
 from subluminal.policy.evaluation import Engine
 from subluminal.state.errors import StateBusy, StateUnusable
@@ -47,7 +47,12 @@ class RunRecord:
 
     @classmethod
     def open(
-        cls, places: Places, stamp: Stamp, policy: str | None, cwd: str, demands: Demands
+        cls,
+        places: Places,
+        stamp: Stamp,
+        policy: str | None,
+        cwd: str,
+        demands: Demands = NO_DEMANDS,
     ) -> "RunRecord":
         """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started.
 
