@@ -11,6 +11,7 @@ import sys
 import pytest
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
+from subluminal.cli.running.stream import Outlet, Stream
 from subluminal.journal.verifying import verify_lines
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -66,6 +67,22 @@ class TestEvents:
         run_id, said, _ = err.splitlines()
         assert said == "echo 0"
         assert run_id == json.loads(out.splitlines()[0])["run_id"]
+
+    def test_arguments_that_look_like_events_do_not_tear_lines(self, tmp_path):
+        """What an agent sends may stand in an event as it is."""
+        nested = b'{"type":"tool_call_decision","x":{"type":"run_end"},"n":%d}'
+        end = b'{"type":"run_end","n":%d}'
+        (tmp_path / "a.jsonl").write_bytes(b"%b\n%b\n" % (nested % 1, end % 2))
+        (tmp_path / "b.jsonl").write_bytes(b"%b\n%b\n" % (end % 3, nested % 4))
+        (tmp_path / "c.jsonl").write_bytes(b"%b\n" % (nested % 5))
+        outlet = Outlet(os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), "out")
+        stream = Stream(str(tmp_path), [outlet])
+        stream.start()
+        stream.finish()
+        assert stream.wait(WITHIN_S)
+        outlet.close()
+        lines = (tmp_path / "out").read_bytes().splitlines()
+        assert [json.loads(line)["n"] for line in lines] == [1, 5, 2, 3, 4]
 
     def test_while_it_runs(self, runner):
         """The call's events come before the agent ends."""

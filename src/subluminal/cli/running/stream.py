@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from subluminal.journal.reading import Follower, JournalFile, Lines, files_in
 
 _LOOK_S = 0.05
+_RUN_END = b'{"type":"run_end"'
 
 
 class Outlet:
@@ -73,9 +74,18 @@ class Stream:
             self._ended.wait(_LOOK_S)
 
     def _news(self) -> Iterator[bytes]:
-        """What was added since the last look. A shim's next file is begun after its last line."""
+        """What was added since the last look. A shim's next file is begun after its last line.
+
+        A run's end is told after what others said before it. `sub run` writes it, whose id is the
+        oldest: its file is read first, so what came before its last line is read after it.
+        """
+        ends = []
         for file in sorted(files_in(self._directory, "")):
-            yield from self._added(file)
+            for piece in self._added(file):
+                end = _end_in(piece)
+                yield piece[:end]
+                ends.append(piece[end:])
+        yield from ends
 
     def _added(self, file: JournalFile) -> Iterator[bytes]:
         offset = self._offsets.get(file.path, 0)
@@ -93,3 +103,11 @@ class Stream:
                 yield b"".join(line + b"\n" for line in lines if line.endswith(b"}"))
         finally:
             follower.close()
+
+
+def _end_in(lines: bytes) -> int:
+    """Where a run's end begins among whole lines; only at the start of one it is that."""
+    if lines.startswith(_RUN_END):
+        return 0
+    at = lines.find(b"\n" + _RUN_END)
+    return len(lines) if at < 0 else at + 1
