@@ -135,7 +135,7 @@ class RunLayering:
         """What decides this call again. Mostly the same as the call before."""
         asked = call.decision.layers
         last = self._last
-        if last is not None and last[0] is call.identity and last[1] is asked:
+        if last is not None and last[0] is call.identity and last[1] == asked:
             return last[2]
         layers = tuple(
             each._replace(layer=self._layers.get(each.policy_hash)) if each.layer is None else each

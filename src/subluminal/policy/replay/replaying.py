@@ -178,7 +178,8 @@ class RunReplay:
         if updates and not self._write(updates):
             full = setting.engine.failure(asked, ReasonCode.EVALUATION_ERROR, "")
             return _Answer(said_by(full))
-        self._answers.use(chosen)
+        if chosen.grants:
+            self._answers.use(chosen)
         self._watch(call, [chosen])
         return _Answer(said_by(chosen), None, chosen.risk_classes)
 
