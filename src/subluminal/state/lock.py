@@ -28,6 +28,8 @@ STARVED_WAIT_MS = 2_000
 """For a holder that would go on if it had a CPU. A hundred runs on two of them need it."""
 
 _PAUSE_S = 0.00005
+_STARVED_PAUSE_S = 0.001
+"""What waits for a CPU gets none sooner by others asking."""
 _PATIENCE_S = 0.0005
 """How long a waiter tries before it asks to go first."""
 _MAX_COURTESIES = 20
@@ -92,6 +94,7 @@ class RunLock:
                         return
                     if waited >= STARVED_WAIT_MS / 1000 or self._is_stuck():
                         raise StateBusy(self._path, LOCK_WAIT_MS)
+                    time.sleep(_STARVED_PAUSE_S)
                 if courtesies >= _MAX_COURTESIES or (may_try and waited >= _PATIENCE_S):
                     words[W_WANTED] = own_pid
                 time.sleep(_PAUSE_S)
