@@ -105,9 +105,10 @@ class Stage:
         )
         controls = Controls(
             KillSwitch(self.home.places.state).view(run_id, who.agent_id),
-            Approvals(self.home.places.state, run, previewer),
+            lambda: Approvals(self.home.places.state, run, previewer),
         )
         made = Enforcer(run, Engine(layers, who), previewer, controls)
+        made.on_bug = _raise
         self._shims.append(made)
         run.enter(made.engine.mode, made.engine.policy)
         self.loaded(made, layers)
@@ -211,3 +212,7 @@ class Stage:
         for shim in self._shims:
             shim.run.close()
         self.home.close()
+
+
+def _raise(bug: Exception) -> None:
+    raise bug
