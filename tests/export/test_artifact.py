@@ -112,7 +112,10 @@ class TestProof:
             verify_artifact(str(artifact))
 
     def test_nothing_to_prove(self, tmp_path):
-        with pytest.raises(SubluminalError, match="there is no"):
+        with pytest.raises(SubluminalError, match="there is no `"):
+            verify_artifact(str(tmp_path))
+        (tmp_path / "events.jsonl").touch()
+        with pytest.raises(SubluminalError, match="there is no event"):
             verify_artifact(str(tmp_path))
 
 

@@ -48,6 +48,8 @@ def verify_artifact(directory: str) -> Proof:
     checks: dict[str, ChainCheck] = {}
     for file in files:
         _prove_file(file, os.path.relpath(file.path, directory), proof, checks)
+    if not proof.events and not proof.findings:
+        raise SubluminalError(f"there is no event in `{directory}`", hint="its run never began")
     proof.shims = len(checks)
     if chain is not None:
         _hold_to(chain, directory, proof, checks)

@@ -79,6 +79,15 @@ def test_throttled_calls_fail_it_only_where_asked(runner):
     assert runner.run("--strict=throttle", command=agent)[0] == 3
 
 
+@pytest.mark.parametrize("words", [["--strict=odd"], ["--strict", "odd"]])
+def test_what_is_no_strictness(runner, words):
+    code, _, err = runner.run(*words, command=["true"])
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "error: argument --strict: `odd` is not `throttle`; the agent goes after `--`",
+    )
+
+
 def test_without_the_flag_nothing_changes(runner):
     runner.write_policy(policy(deny("echo")))
     assert runner.run(command=runner.agent("exit=0", "echo"))[0] == 0
@@ -92,6 +101,10 @@ class TestWithoutAPolicy:
         assert (code, out) == (2, "")
         assert runner.events() == []
         return err
+
+    def test_nothing_is_left_of_it(self, runner):
+        self.refused(runner, "--strict", "--artifact", "out")
+        assert list((runner.cwd / "out").iterdir()) == []
 
     def test_missing(self, runner):
         assert self.refused(runner, "--strict") == (

@@ -50,8 +50,7 @@ def add_arguments(parser: Parser) -> None:
         "--strict",
         nargs="?",
         const=Strict.REFUSED,
-        type=Strict,
-        choices=[Strict.REFUSED, Strict.THROTTLE],
+        type=_strictness,
         metavar="throttle",
         help="exit 3 if a call was refused (=throttle: or throttled), or no policy applied",
     )
@@ -71,17 +70,26 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the agent")
 
 
+def _strictness(word: str) -> Strict:
+    if word not in list(Strict):
+        # What follows --strict is most often the agent.
+        raise argparse.ArgumentTypeError(f"`{word}` is not `throttle`; the agent goes after `--`")
+    return Strict(word)
+
+
 def run(args: Args, out: Output) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command or not command[0]:
         raise UsageError("the agent's command is missing", hint="sub run -- COMMAND [ARG…]")
     demands = Demands(args.strict, None if args.fail_on is None else Severity(args.fail_on))
     evidence = Evidence(args.events, args.artifact, demands)
-    home = find_home(os.environ, evidence.artifact, is_streamed=evidence.is_streamed)
     try:
-        return _run(command, args, _Held(demands, evidence, home), out)
+        home = find_home(os.environ, evidence.artifact, is_streamed=evidence.is_streamed)
+        try:
+            return _run(command, args, _Held(demands, evidence, home), out)
+        finally:
+            home.remove()
     finally:
-        home.remove()
         evidence.close()
 
 

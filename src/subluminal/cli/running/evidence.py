@@ -93,8 +93,10 @@ class Evidence:
         return _judged(summary or summarise(self._lines(), self._demands), code, out)
 
     def close(self) -> None:
-        """Lets go of the artifact."""
+        """Lets go of the artifact; of a run that never began nothing stays."""
         if self._lock >= 0:
+            if not self._directory:
+                self._outlets[0].remove()
             os.close(self._lock)
 
     def _lines(self) -> Iterator[bytes]:

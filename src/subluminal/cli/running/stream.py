@@ -38,6 +38,11 @@ class Outlet:
         if self._owns:
             os.close(self._fd)
 
+    def remove(self) -> None:
+        """Takes the file away that was made for this."""
+        self.close()
+        os.unlink(self.name)
+
 
 class Stream:
     """Follows the journals of one run until it is told that no more will come."""
