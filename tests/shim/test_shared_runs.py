@@ -102,6 +102,10 @@ def test_a_stopped_process_with_the_lock_does_not_freeze_the_others(household, o
         for event in household.events("tool_call_decision")
     ]
     assert reasons.count("EVALUATION_ERROR") >= 2
+    # What was refused or passed without the lock is counted once it is free again.
+    summary = household.run_end()["summary"]
+    assert summary["calls_total"] == len(reasons)
+    assert summary["errors_total"] == sum(status != "OK" for status, _ in household.ends())
 
 
 def test_leaving_while_the_lock_is_held_leaves_the_end_to_the_holder(household):

@@ -196,3 +196,20 @@ def test_the_hot_path_loads_nothing_heavy():
     ).stdout.split()
     assert "subluminal.state.table" in loaded
     assert not heavy & set(loaded)
+
+
+def test_what_is_owed_is_added_with_the_next_count(state):
+    state.owe(Total.CALLS_BLOCKED)
+    state.owe(Total.ERRORS)
+    assert state.totals().calls_total == 0
+    with state.locked():
+        state.count(Total.CALLS_ALLOWED)
+        state.count(Total.CALLS_ALLOWED)
+    assert state.totals() == (3, 2, 1, 0, 1)
+
+
+def test_what_is_owed_is_added_at_the_latest_when_one_leaves(state):
+    state.owe(Total.CALLS_THROTTLED)
+    with state.locked():
+        state.detach("nobody")
+    assert state.totals() == (1, 0, 0, 1, 0)

@@ -74,8 +74,10 @@ class Enforcer:
                 )
         except (StateBusy, StateUnusable, CountersFull) as error:
             evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
-            if isinstance(error, CountersFull):  # else it would wait for the same lock again
+            if isinstance(error, CountersFull):
                 self._count(evaluation)
+            else:  # it would wait for the same lock again
+                self._state.owe(_TOTALS[evaluation.decision.action])
         except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
             self.on_bug(bug)
             evaluation = self._failure(asked, f"a bug in sub: {type(bug).__name__}")
@@ -107,12 +109,13 @@ class Enforcer:
         return self._without_rules(call, asked, self.engine.refusal(blocked))
 
     def _count(self, evaluation: Evaluation) -> None:
-        """Adds to the totals what failed before it was counted, if they can be reached at all."""
+        """Adds to the totals what failed before it was counted, as soon as they can be reached."""
+        total = _TOTALS[evaluation.decision.action]
         try:
             with self._state.locked():
-                self._state.count(_TOTALS[evaluation.decision.action])
+                self._state.count(total)
         except (StateBusy, StateUnusable):
-            return
+            self._state.owe(total)
 
     def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
         """Counts and records what no rule decided; a run that is over, or locked, stays so."""
@@ -124,7 +127,8 @@ class Enforcer:
                 seq = self._state.take_seq()
                 self._state.count(_TOTALS[evaluation.decision.action])
         except (StateBusy, StateUnusable):
-            pass  # it is recorded below all the same
+            # It is recorded below all the same.
+            self._state.owe(_TOTALS[evaluation.decision.action])
         return self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, None)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
@@ -277,8 +281,12 @@ class Enforcer:
                 if updates:
                     self._state.counters.write(updates)
                 return b',"after_seq":%d,"mono_ms":%d' % (self._state.last_seq(), mono_ms)
-        except (StateBusy, StateUnusable, CountersFull):
+        except CountersFull:
             # The call is over and was recorded; a window that misses one entry is all it costs.
+            return b""
+        except (StateBusy, StateUnusable):
+            if status is not Status.OK:
+                self._state.owe(Total.ERRORS)
             return b""
 
 

@@ -49,6 +49,7 @@ class RunState:
         self._lock = lock
         self._shims = ShimTable(file)
         self._latch = TerminationLatch(file)
+        self._owed: list[Total] = []
         self.path = file.path
         self.counters = SharedCounters(file, lock)
 
@@ -97,9 +98,20 @@ class RunState:
         return int(self._words[layout.W_SEQ])
 
     def count(self, total: Total) -> None:
-        """Adds one to a total."""
+        """Adds one to a total, and what was owed before."""
         self._lock.require()
         self._words[layout.W_TOTALS + total] += 1
+        if self._owed:
+            self._pay()
+
+    def owe(self, total: Total) -> None:
+        """Remembers one for a total while the lock is out of reach; our next turn adds it."""
+        self._owed.append(total)
+
+    def _pay(self) -> None:
+        for total in self._owed:
+            self._words[layout.W_TOTALS + total] += 1
+        self._owed.clear()
 
     def totals(self) -> Totals:
         """The totals so far."""
@@ -148,6 +160,7 @@ class RunState:
     def detach(self, shim_id: str) -> int:
         """Removes a shim, and dead ones. Returns how many live."""
         self._lock.require()
+        self._pay()
         self._shims.drop(shim_id)
         self._touch()
         return len(self._shims.live())
