@@ -53,5 +53,7 @@ def _row(action: argparse.Action) -> tuple[str, str]:
     if not action.option_strings:
         return f"`{metavar}`", (action.help or "").replace("%%", "%")
     value = "" if action.nargs == 0 else f" {metavar}"
+    if action.nargs == "?":
+        value = f"[={metavar}]"  # after a space it would take the next word for itself
     names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
     return names, (action.help or "").replace("%%", "%")
