@@ -12,8 +12,11 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Outcome
+from subluminal.core.previews import Previewer
+from subluminal.core.redaction.redactor import Redactor
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Engine
+from subluminal.secrets.value import SecretValue
 from subluminal.state.errors import StateBusy
 
 
@@ -143,3 +146,16 @@ def test_a_decision_names_the_layers_of_its_own_time(own_home):
     enforcer.begin(call(), b"{}")
     decisions = [each[1]["decision"] for each in calls_of(finished(enforcer, own_home))]
     assert [len(each.get("policies", ())) for each in decisions] == [0, 2]
+
+
+def test_a_rejection_keeps_a_hint_even_where_a_secret_is_one_of_our_own_words(own_home):
+    """Then what is told cannot be read back; the agent still learns not to repeat the call."""
+    made = enforcer_in(own_home, snapshot(budget(0, "REJECT_WITH_HINT")))
+    redactor = Redactor([SecretValue("odd", "REJECT_WITH_HINT")])
+    made._previews = Previewer(redactor, record_mode="metadata", max_bytes=99, full_bytes=99)
+    decision = made.begin(call(), b"{}").decision
+    assert (decision.action, decision.summary) == ("REJECT_WITH_HINT", "[REDACTED]")
+    assert decision.hint.hint_text == "[REDACTED]"
+    assert decision.hint.retry_advice
+    (events,) = calls_of(finished(made, own_home))
+    assert events[1]["decision"]["hint"]["hint_text"] == "[REDACTED]"

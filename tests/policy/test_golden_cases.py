@@ -12,9 +12,12 @@ import pytest
 from tests.differential.driving import Naively, Product
 from tests.requirements import requirement
 
+from subluminal.contracts.vocabulary import Action, HintKind, Layer, Mode, ReasonCode
 from subluminal.policy.case_running import run_case
 from subluminal.policy.casefile import CaseCall, LoadedCase, parse_cases
 from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.evaluation import Call, Engine
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "policy").glob("*.yaml"))
 NAIVE_FIELDS = ("action", "rule_id", "reason_code", "backoff_ms", "would_be")
@@ -39,6 +42,27 @@ def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
 def test_the_engine_answers_alike_when_nobody_asks_why(loaded: LoadedCase):
     """The runner explains every call; a shim does not."""
     assert_answers(loaded, Product)
+
+
+@requirement("3.2.4:hint")
+@pytest.mark.parametrize("mode", ["guardrails", "control"])
+@pytest.mark.parametrize("loaded", CASES)
+def test_every_rejection_says_what_to_do(loaded: LoadedCase, mode: str):
+    """A REJECT_WITH_HINT has its text, its kind and retry advice, whoever made it."""
+    for _, policy in loaded.policies:
+        bundle = msgspec.structs.replace(policy.bundle, mode=Mode(mode))
+        engine, counters = Engine([(Layer.USER, compile_bundle(bundle))], loaded.identity), MemoryCounters()  # fmt: skip
+        for call in loaded.case.calls:
+            asked = Call(call.server, call.tool, call.args, "0" * 64)
+            made = engine.evaluate(asked, counters, wall_ms=loaded.start_ms, mono_ms=0)
+            counters.write(made.updates)
+            for each in (made, engine.failure(asked, ReasonCode.EVALUATION_ERROR, "why")):
+                hint = each.decision.hint
+                if each.decision.action is Action.REJECT_WITH_HINT:
+                    assert hint is not None
+                    assert hint.hint_text
+                    assert hint.retry_advice
+                    assert hint.hint_kind in HintKind
 
 
 # The naive evaluator has the standard library's regexes, which lack RE2's syntax and its patience.

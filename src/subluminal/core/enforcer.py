@@ -12,7 +12,7 @@ import msgspec
 
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import CountersFull, Update
-from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.decision import Decision, Hint, Terminate
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
 from subluminal.core.controls import NO_CONTROLS, Controls, refusal_of
@@ -37,6 +37,8 @@ _TOTALS = {
     Action.REJECT_WITH_HINT: Total.CALLS_BLOCKED,
     Action.TERMINATE_RUN: Total.CALLS_BLOCKED,
 }
+_NO_HINT = Hint(hint_text="[REDACTED]", retry_advice="do not retry this call unchanged")
+"""Told where the hint cannot be: a REJECT_WITH_HINT always has one (Pack 1.6)."""
 
 
 class Enforcer:
@@ -255,8 +257,9 @@ class Enforcer:
             return decision
         try:
             return msgspec.json.decode(masked, type=Decision)
-        except msgspec.MsgspecError:
-            return msgspec.structs.replace(decision, summary="[REDACTED]", hint=None)
+        except msgspec.MsgspecError:  # a secret that is one of our own words
+            hint = None if decision.hint is None else _NO_HINT
+            return msgspec.structs.replace(decision, summary="[REDACTED]", hint=hint)
 
     def _unrecorded(self, ruling: Ruling, call: Call, why: str) -> Evaluation:
         """Nothing may run unrecorded, unless the policy would rather run blind (D5)."""

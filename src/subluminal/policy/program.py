@@ -145,7 +145,11 @@ class Program:
         if self.mode is Mode.OBSERVE:
             return _observed(written)
         if self.mode is Mode.CONTROL and written.action is Action.BLOCK:
-            given = written.hint or Hint(hint_text=written.summary, hint_kind=HintKind.OTHER)
+            given = written.hint or Hint(
+                hint_text=written.summary,
+                retry_advice="do not retry this call unchanged",
+                hint_kind=HintKind.OTHER,
+            )
             rejected = msgspec.structs.replace(written, action=Action.REJECT_WITH_HINT, hint=given)
             return rejected, None
         hint = written.hint
