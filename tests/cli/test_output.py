@@ -55,3 +55,13 @@ def test_data_to_stdout_and_talk_to_stderr() -> None:
 def test_paint_follows_stdout() -> None:
     assert Output(Stream(), Stream()).paint("x", "green") == "x"
     assert Output(Stream(terminal=True), Stream()).paint("x", "green") == "\x1b[32mx\x1b[0m"
+
+
+def test_progress_is_one_line_of_a_terminal_and_nothing_in_a_pipe():
+    screen, pipe = Stream(terminal=True), Stream()
+    for stream in (screen, pipe):
+        out = Output(Stream(), stream)
+        out.progress("1 of 2")
+        out.progress()
+    assert screen.text() == "\r\x1b[K1 of 2\r\x1b[K"
+    assert pipe.text() == ""

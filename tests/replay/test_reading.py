@@ -265,6 +265,27 @@ def test_a_backtest_tells_of_a_change(stage: Stage):
     assert not backtest(reader, EMPTY, ended).groups
 
 
+def test_a_backtest_about_one_tool_leaves_out_the_runs_without_it(stage: Stage):
+    before, after = snapshot(deny("put", rule_id="no")), snapshot()
+    seen: list[int] = []
+    for name, tools in (
+        ("one", ("put", "get")),
+        ("two", ("get", "get", "get")),
+        ("three", ("put",)),
+    ):
+        shim = stage.shim([(USER, before)], run_id=name)
+        for tool in tools:
+            stage.call(shim, tool, {})
+    stage.close_shims()
+    reader = stage.home.reader()
+    ((server,),) = reader.execute("SELECT DISTINCT server_name FROM tool_calls").fetchall()
+    assert list(run_ids(reader, None, (str(server), "put"))) == ["one", "three"]
+    assert list(run_ids(reader, None, ("elsewhere", "put"))) == []
+    found = backtest(reader, before, after, tool=(str(server), "put"), watch=seen.append)
+    assert (found.calls, found.count(Change.NEWLY_ALLOWED)) == (3, 2)
+    assert seen == [2, 3]
+
+
 def test_memory_does_not_grow_with_the_number_of_runs(home: Home):
     """What a replay holds at its peak is one run's, however many there are."""
     for number in range(60):

@@ -50,6 +50,12 @@ class Output:
         """Says something to the person, beside the data."""
         self._err.write(text + "\n")
 
+    def progress(self, text: str = "") -> None:
+        """Says how far long work has come, on one line of a terminal; wipes it without a text."""
+        if self.err_is_terminal:
+            self._err.write(f"\r\x1b[K{text}")
+            self._err.flush()
+
     def error(self, message: str, hint: str | None = None) -> None:
         """Says what is wrong, and what can be done."""
         self._err.write(f"{self._paint('error', 'red', self._colour_err)}: {shown(message)}\n")

@@ -252,3 +252,20 @@ def test_options_of_the_other_way_are_refused(sub, words, message):
     ran = sub("promote", "x", *words)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_another_layer_that_refuses_too_is_told(sub, house):
+    """An exception in one policy does not reach another (D17)."""
+    repository = house.household.cwd
+    (repository / ".git").mkdir()
+    (repository / ".subluminal").mkdir()
+    theirs = POLICY.replace("policy_id: house", "policy_id: team").replace("short", "brief")
+    (repository / ".subluminal" / "policy.yaml").write_text(theirs)
+    house.client = house.household.start(run="run-2").ready()
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--dry-run", "--json")
+    assert json.loads(ran.out)["still_refused_by"] == ["rule `brief` of `team` (repository)"]
+    assert ran.err == (
+        "warning: rule `brief` of `team` (repository) refuses this call too\n"
+        "hint: the strictest layer decides\n"
+    )

@@ -4,19 +4,24 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.reading.file import open_ledger_file
 from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 
 if TYPE_CHECKING:
+    import apsw
+
     from subluminal.cli.promoting.hinted import Hinted
 
 EXAMPLE = """sub promote hint-0198c7.3 --to .subluminal/policy.yaml
 sub promote 0198c7.3 --to policy.yaml --key path --dry-run
 sub promote 0198c7.3 --session --ttl 30m"""
 
+_SINCE = "30d"
 _FILE_OPTIONS = ("args", "key", "rule_id", "since", "dry_run", "yes")
 _SESSION_OPTIONS = ("ttl", "uses", "reason")
 
@@ -55,17 +60,20 @@ def run(args: Args, out: Output) -> int:
     refuse_inside_agent(os.environ, "sub promote")
     _refuse_strangers(args)
     from subluminal.cli.promoting.hinted import find_hinted
-    from subluminal.cli.reading.ledger import open_ledger
 
     where = places(os.environ)
-    ledger = open_ledger(where, out)
-    hinted = find_hinted(ledger, where, args.hint)
-    if args.session:
-        found = ledger.run(hinted.run_id) or {}
-        if found.get("ended_at"):
+    ledger, connection = open_ledger_file(where, out)
+    try:
+        hinted = find_hinted(ledger, connection, args.hint)
+        assert connection is not None  # a hint was found in it
+        if args.to is not None:
+            return _edit(args, out, connection, hinted)
+        if (ledger.run(hinted.run_id) or {}).get("ended_at"):
             out.warning(f"run `{hinted.run_id}` has ended", "the grant helps only if it goes on")
-        return _grant(args, out, where, hinted)
-    return _edit(args, out, where, hinted)
+        return _grant(args, out, where, connection, hinted)
+    finally:
+        if connection is not None:
+            connection.close()
 
 
 def _refuse_strangers(args: Args) -> None:
@@ -80,8 +88,8 @@ def _refuse_strangers(args: Args) -> None:
         raise UsageError("`--key` and `--args` exclude each other")
 
 
-def _edit(args: Args, out: Output, where: Places, hinted: "Hinted") -> int:
-    from subluminal.cli.promoting.backtesting import backtest_plan
+def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinted") -> int:
+    from subluminal.cli.promoting.past import look_back
     from subluminal.cli.promoting.planning import EXACT, Wish, plan_exception
     from subluminal.cli.promoting.review import Review
     from subluminal.clock import now, rfc3339
@@ -93,7 +101,8 @@ def _edit(args: Args, out: Output, where: Places, hinted: "Hinted") -> int:
     by = f"promoted from {hinted.hint_id} by {local_user()}, {rfc3339(now().wall_ms)[:10]}"
     wish = Wish(args.args or EXACT, args.key or [], args.rule_id, by)
     plan = plan_exception(found.data, args.to, hinted, wish)
-    review = Review(args.to, found.data, plan, backtest_plan(where, plan, hinted, args.since))
+    past = look_back(connection, plan, hinted, since_ms(args.since or _SINCE), out)
+    review = Review(args.to, found.data, plan, past)
     if not args.json:
         review.show(out)
         if wish.args == EXACT and not wish.keys:
@@ -138,11 +147,14 @@ def _say_when_it_holds(args: Args, out: Output, hinted: "Hinted") -> None:
         out.talk("running shims take it within a second")
 
 
-def _grant(args: Args, out: Output, where: Places, hinted: "Hinted") -> int:
+def _grant(
+    args: Args, out: Output, where: Places, connection: "apsw.Connection", hinted: "Hinted"
+) -> int:
     from subluminal.cli.durations import milliseconds_in
-    from subluminal.cli.promoting.granting import grant_for_run
+    from subluminal.cli.promoting.granting import allowed_ttl_ms, grant_for_run
 
-    ttl_ms = None if args.ttl is None else milliseconds_in(args.ttl, "--ttl")
+    wish_ms = None if args.ttl is None else milliseconds_in(args.ttl, "--ttl")
+    ttl_ms = allowed_ttl_ms(connection, hinted, wish_ms)
     given = grant_for_run(where, hinted, ttl_ms=ttl_ms, uses=args.uses, reason=args.reason)
     if args.json:
         out.json({"hint_id": hinted.hint_id, "run_id": hinted.run_id, "grant": given})

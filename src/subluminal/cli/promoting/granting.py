@@ -1,5 +1,7 @@
 """A grant for a whole run: calls of a tool pass the rule that refused one of them."""
 
+import apsw
+
 from subluminal.cli.durations import told
 from subluminal.cli.promoting.hinted import Hinted
 from subluminal.config.places import Places
@@ -7,13 +9,12 @@ from subluminal.contracts.control import ApprovalGiven
 from subluminal.core.approval_files import Slot
 from subluminal.core.grants import DEFAULT_TTL_MS, issue_grant
 from subluminal.errors import SubluminalError, UsageError
-from subluminal.ledger.database import open_reader
 from subluminal.ledger.query.replaying import snapshots_of
 from subluminal.policy.promoting import refuse_limits
 
 
 def grant_for_run(
-    places: Places, hinted: Hinted, *, ttl_ms: int | None, uses: int | None, reason: str | None
+    places: Places, hinted: Hinted, *, ttl_ms: int, uses: int | None, reason: str | None
 ) -> ApprovalGiven:
     """Makes and records the grant. Raises SubluminalError."""
     if uses is not None and uses < 1:
@@ -30,15 +31,15 @@ def grant_for_run(
         hinted.run_id,
         Slot(call.server_name, call.tool_name, None, layer, rule_id),
         uses=uses,
-        ttl_ms=_ttl_ms(places, hinted, ttl_ms),
+        ttl_ms=ttl_ms,
         reason=reason or f"promoted from {hinted.hint_id}",
     )
     return answer.given
 
 
-def _ttl_ms(places: Places, hinted: Hinted, wish_ms: int | None) -> int:
-    """As long as a person wishes, and the rule allows."""
-    longest_ms = _longest_ms(places, hinted)
+def allowed_ttl_ms(connection: apsw.Connection, hinted: Hinted, wish_ms: int | None) -> int:
+    """How long the grant lasts: as a person wishes, and the rule allows."""
+    longest_ms = _longest_ms(connection, hinted)
     if longest_ms is None:
         return wish_ms or DEFAULT_TTL_MS
     if wish_ms is not None and wish_ms > longest_ms:
@@ -49,14 +50,10 @@ def _ttl_ms(places: Places, hinted: Hinted, wish_ms: int | None) -> int:
     return wish_ms or min(longest_ms, DEFAULT_TTL_MS)
 
 
-def _longest_ms(places: Places, hinted: Hinted) -> int | None:
+def _longest_ms(connection: apsw.Connection, hinted: Hinted) -> int | None:
     """The rule's `expires_ms`, as it was when it refused."""
-    connection = open_reader(places.ledger)
-    try:
-        snapshot = snapshots_of(connection)(hinted.policy_hash or "")
-    finally:
-        connection.close()
+    snapshot = snapshots_of(connection)(hinted.policy_hash or "")
     rules = [] if snapshot is None else snapshot.data["rules"]
     effects = [rule["effect"] for rule in rules if rule["rule_id"] == hinted.rule_id]
-    longest_ms: int | None = effects[0]["expires_ms"] if effects else None
+    longest_ms: int | None = effects[0].get("expires_ms") if effects else None
     return longest_ms

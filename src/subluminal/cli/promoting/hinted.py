@@ -3,16 +3,15 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
 from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.cli.reading.ledger import Ledger, Page, Row
 from subluminal.cli.reading.naming import ending_in
-from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
-from subluminal.ledger.database import open_reader
 from subluminal.ledger.moments import milliseconds
 from subluminal.ledger.query.recorded_runs import RunReader
 from subluminal.policy.promoting import RefusedCall
@@ -34,10 +33,12 @@ class Hinted(NamedTuple):
     layer: Layer | None
     """whose policy refused; None where that is not on record"""
     policy_hash: str | None
+    other_layers: list[tuple[Layer, str]]
+    """what else was asked, by the hash of its policy"""
     call: RefusedCall
 
 
-def find_hinted(ledger: Ledger, places: Places, name: str) -> Hinted:
+def find_hinted(ledger: Ledger, connection: apsw.Connection | None, name: str) -> Hinted:
     """The hint of this id, or of the call of this id; the end of either is enough."""
     detail = ledger.call(name.removeprefix(_PREFIX)) or _ending(ledger, name)
     hint = detail["hint"]
@@ -47,7 +48,9 @@ def find_hinted(ledger: Ledger, places: Places, name: str) -> Hinted:
         )
     call, events = detail["call"], detail["events"]
     decisions = [event["decision"] for event in events if event["type"] == "tool_call_decision"]
-    decision = decisions[0] if decisions else None
+    policy_hash = decisions[0]["policy"]["policy_hash"] if decisions else None
+    layers = _layers(connection, call["run_id"], decisions)
+    layer = next((layer for layer, each in layers if each == policy_hash), None)
     return Hinted(
         hint_id=hint["hint_id"] or _PREFIX + hint["call_id"],
         hint_kind=hint["hint_kind"],
@@ -55,8 +58,9 @@ def find_hinted(ledger: Ledger, places: Places, name: str) -> Hinted:
         reason_code=call["reason_code"],
         run_id=call["run_id"],
         args_hash=call["args_hash"],
-        layer=_layer(places, call["run_id"], decision) if decision else None,
-        policy_hash=decision["policy"]["policy_hash"] if decision else None,
+        layer=layer,
+        policy_hash=policy_hash,
+        other_layers=[each for each in layers if each != (layer, policy_hash)],
         call=RefusedCall(
             server_name=call["server_name"],
             tool_name=call["tool_name"],
@@ -103,15 +107,13 @@ def _identity(events: list[Row]) -> Identity:
         return Identity()
 
 
-def _layer(places: Places, run_id: str, decision: Row) -> Layer | None:
-    """The layer whose policy decided: the decision says it where there were several."""
-    policy_hash = decision["policy"]["policy_hash"]
-    for asked in decision.get("policies", []):
-        if asked["policy_hash"] == policy_hash:
-            return Layer(asked["layer"])
-    connection = open_reader(places.ledger)
-    try:
-        loads = RunReader(connection).setting(run_id).loads
-    finally:
-        connection.close()
-    return next((load.layer for load in loads if load.policy_hash == policy_hash), None)
+def _layers(
+    connection: apsw.Connection | None, run_id: str, decisions: list[Row]
+) -> list[tuple[Layer, str]]:
+    """The layers that were asked. A decision names them where there were several."""
+    asked = decisions[0].get("policies", []) if decisions else []
+    if asked or connection is None:
+        return [(Layer(each["layer"]), each["policy_hash"]) for each in asked]
+    hashes = {decision["policy"]["policy_hash"] for decision in decisions}
+    loads = RunReader(connection).setting(run_id).loads
+    return [(load.layer, load.policy_hash) for load in loads if load.policy_hash in hashes][:1]

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from subluminal.cli.output import Output, shown
+from subluminal.cli.promoting.past import Past
 from subluminal.cli.promoting.planning import Plan
 from subluminal.policy.diff.report import Report, as_text, report
 from subluminal.policy.diffing import diff
-from subluminal.policy.replay.tallying import Backtest
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -17,7 +17,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 class Review:
     """One planned exception, told in full."""
 
-    def __init__(self, file: str, before: bytes, plan: Plan, past: Backtest) -> None:
+    def __init__(self, file: str, before: bytes, plan: Plan, past: Past) -> None:
         self._file = file
         self._before = before
         self._plan = plan
@@ -32,7 +32,7 @@ class Review:
         out.line()
         for line in as_text(self._report):
             out.line(shown(line))
-        out.line(f"backtest: {self._past.sentence()}")
+        out.line(f"backtest: {self._past.backtest.sentence()}")
 
     def warn(self, out: Output) -> None:
         """Says what is easily overlooked."""
@@ -42,6 +42,8 @@ class Review:
             out.warning(
                 f"these calls also pass by {names}", "an allow shields from every deny below it"
             )
+        for told in self._past.still_refused_by:
+            out.warning(f"{told} refuses this call too", "the strictest layer decides")
         if not plan.is_proven:
             out.warning(
                 "the arguments are not on record, so that this very call would pass is not proven"
@@ -57,7 +59,8 @@ class Review:
             "severity": found["severity"],
             "changes": found["changes"],
             "also_passed": self._plan.also_passed,
-            "backtest": self._past.plain(),
+            "still_refused_by": self._past.still_refused_by,
+            "backtest": self._past.backtest.plain(),
         }
 
     def _lines(self) -> list[str]:

@@ -31,6 +31,10 @@ from subluminal.policy.replay.recorded import (
     recorded_decision,
 )
 
+_CALLED = (
+    "EXISTS (SELECT 1 FROM tool_calls c INDEXED BY calls_by_run WHERE c.run_id = runs.run_id "
+    "AND c.server_name = ? AND c.tool_name = ?)"
+)
 _PAGE = 256
 _LOADED, _ANSWERED = b'"policy_loaded"', b'"approval_decided"'
 _MAX_KEPT = 1_024
@@ -93,12 +97,21 @@ _decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
-def run_ids(connection: apsw.Connection, since_ms: int | None = None) -> Iterator[str]:
-    """Every run that was active since then, in the order in which the ledger heard of them."""
+def run_ids(
+    connection: apsw.Connection, since_ms: int | None = None, tool: tuple[str, str] | None = None
+) -> Iterator[str]:
+    """Every run that was active since then, in the order in which the ledger heard of them.
+
+    With a tool, by its server's name and its own, only the runs that called it.
+    """
+    called = "" if tool is None else f"AND {_CALLED} "
+    sql = (
+        "SELECT id, run_id FROM runs WHERE id > ? AND last_event_at >= ? "
+        f"{called}ORDER BY id LIMIT ?"
+    )
     last: Any = 0
     while True:
-        sql = "SELECT id, run_id FROM runs WHERE id > ? AND last_event_at >= ? ORDER BY id LIMIT ?"
-        page = connection.execute(sql, (last, since_ms or 0, _PAGE)).fetchall()
+        page = connection.execute(sql, (last, since_ms or 0, *(tool or ()), _PAGE)).fetchall()
         for number, run_id in page:
             last = number
             yield str(run_id)

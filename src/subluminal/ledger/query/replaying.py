@@ -1,6 +1,6 @@
 """Replays what the ledger holds: by a candidate, or by a policy before and after a change."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import apsw
 
@@ -64,17 +64,21 @@ def backtest(
     *,
     layer: Layer | None = None,
     since_ms: int | None = None,
+    tool: tuple[str, str] | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Backtest:
     """What changing one policy into another would have done to the calls since then.
 
     Both are replayed, so what was in force at the time does not matter for the policy itself; it
-    does for the other layers.
+    does for the other layers. A change that is about one tool, given as its server's name and its
+    own, cannot concern the runs that never called it: they are left out. `watch` is told after each
+    run how many calls were looked at.
     """
     find = snapshots_of(connection)
     reader = RunReader(connection)
     layerings = [Layering(each, find, layer) for each in (before, after)]
     found = Backtest()
-    for run_id in run_ids(connection, since_ms):
+    for run_id in run_ids(connection, since_ms, tool):
         known = reader.setting(run_id)
         replays = [RunReplay(each.of_run(known.loads), known.answers) for each in layerings]
         for item in reader.items(run_id):
@@ -85,6 +89,8 @@ def backtest(
             then, now = (replay.decide(item) for replay in replays)
             if item.wall_ms >= (since_ms or 0):
                 found.add(then, now)
+        if watch is not None:
+            watch(found.calls)
     return found
 
 
