@@ -260,6 +260,34 @@ def test_a_policy_that_becomes_invalid_leaves_the_old_one(household):
     wait_until(lambda: loads(household)[-1] == ("user", True), "the good one again")
 
 
+def test_a_policy_that_is_read_while_it_is_written_does_not_come_into_force(household):
+    """Half a file is a policy too, one with fewer rules; what held before holds until it is whole."""
+    path = household.write_policy(policy(deny("one"), deny("rm")))
+    shim = household.start().ready()
+    assert shim.code("rm") == BLOCKED
+    other = policy(deny("two"), deny("rm"))
+    cut = other.index("  - {rule_id: no-rm")
+    for _ in range(6):
+        with open(path, "w") as file:
+            file.write(other[:cut])
+            file.flush()
+            before = len(household.events("tool_call_decision"))
+            until = time.monotonic() + 0.1  # several looks of a shim under traffic
+            while time.monotonic() < until:
+                assert shim.code("rm") == BLOCKED
+            assert len(household.events("tool_call_decision")) > before
+            file.write(other[cut:])
+        assert shim.code("rm") == BLOCKED
+    soon(shim, "two", BLOCKED)
+    assert [shim.code("rm"), shim.code("one")] == [BLOCKED, 0]
+    # Replaced, again and again, as editors do: one of the two holds, always whole.
+    for number in range(40):
+        household.write_policy(policy(deny("one" if number % 2 else "two"), deny("rm")))
+        assert shim.code("rm") == BLOCKED
+    soon(shim, "one", BLOCKED)
+    assert shim.code("two") == 0
+
+
 def test_a_deleted_policy_stays_in_force(household):
     path = household.write_policy(policy(deny("rm")))
     shim = household.start().ready()

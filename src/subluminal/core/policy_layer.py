@@ -71,6 +71,7 @@ class PolicyLayer:
         self.problem = ""
         self._cache = cache
         self._stamp: Stamp | None = None
+        self._read_at: Stamp | None = None
         self._content_hash = ""
         self._compiling: compile_helper.Compilation | None = None
 
@@ -100,6 +101,7 @@ class PolicyLayer:
             return self._missing()
         is_racy = time.time_ns() - stamp.mtime_ns < _RACY_NS
         self._stamp = None if is_racy else stamp
+        self._read_at = stamp
         try:
             data = read_policy(self.file.path)
         except OSError as error:
@@ -132,6 +134,11 @@ class PolicyLayer:
         if compiled is None:
             return []
         self._compiling = None
+        if stamp_of(self.file.path) not in (None, self._read_at):
+            # Written meanwhile: what was read may have been half of it, and half a policy may well
+            # compile. What is in force stays until the file has held still for one compilation.
+            self._content_hash, self._stamp = "", None
+            return self.look()
         if compiled.snapshot is None:
             return self._refuse(compiled.problem)
         self._cache.put(self._content_hash, compiled.snapshot)

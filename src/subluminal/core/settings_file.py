@@ -13,8 +13,8 @@ from subluminal.errors import SubluminalError
 
 LOOK_EVERY_MS = 250
 """How often the file's times are looked at, at most."""
-_RACY_NS = 50_000_000
-"""A file this young may change again with no new time (see core.policy_layer)."""
+_YOUNG_NS = 50_000_000
+"""A file this young may still be written: the next look takes it."""
 
 
 class Change(NamedTuple):
@@ -33,7 +33,7 @@ class SettingsFile:
         It must have been taken before the file was read.
         """
         self._path = path
-        self._stamp = None if seen is None or _is_racy(seen) else seen
+        self._stamp = None if seen is None or _is_young(seen) else seen
         self._next_look_ms = 0
         self.settings = settings
         self.problem = ""
@@ -45,9 +45,9 @@ class SettingsFile:
             return None
         self._next_look_ms = mono_ms + LOOK_EVERY_MS
         stamp = stamp_of(self._path)
-        if stamp is None or stamp == self._stamp:
+        if stamp is None or stamp == self._stamp or _is_young(stamp):
             return None
-        self._stamp = None if _is_racy(stamp) else stamp
+        self._stamp = stamp
         return self._load()
 
     def _load(self) -> Change | None:
@@ -71,5 +71,6 @@ class SettingsFile:
         return Change(None, problem)
 
 
-def _is_racy(stamp: Stamp) -> bool:
-    return time.time_ns() - stamp.mtime_ns < _RACY_NS
+def _is_young(stamp: Stamp) -> bool:
+    # A time in the future is someone else's clock, and tells nothing.
+    return 0 <= time.time_ns() - stamp.mtime_ns < _YOUNG_NS
