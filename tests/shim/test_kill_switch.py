@@ -83,6 +83,17 @@ def test_a_stop_survives_restarts_and_names_the_runs_end(household, person):
     assert (listed["scope"], listed["target"]) == ("run", "run-1")
 
 
+def test_a_stopped_run_whose_shim_dies_is_terminated(household, person):
+    """Its guard writes the end, and knows of the stop."""
+    shim = household.start().ready()
+    assert shim.code() == 0
+    person("kill", "--agent", "unknown")
+    shim.kill()
+    shim.wait()
+    household.wait_empty()
+    assert household.status() == "TERMINATED"
+
+
 def test_nobody_needs_to_run_for_everything_to_be_stopped(household, person):
     person("kill", "--all", "--reason", "holiday")
     shim = household.start().ready()

@@ -3,6 +3,7 @@
 Whoever depends on that something compares two integers, and looks closer only when they differ.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -64,9 +65,15 @@ def move(path: str) -> int:
 
 
 def _fill(fd: int) -> None:
-    """Gives a new file its size. Two that do so at once write the same."""
-    if os.fstat(fd).st_size < _WORD.size:
-        os.pwrite(fd, _WORD.pack(0), 0)
+    """Gives a new file its size and its disk block, and leaves what stands in it alone."""
+    if os.fstat(fd).st_size >= _WORD.size:
+        return
+    try:
+        os.posix_fallocate(fd, 0, _WORD.size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.ftruncate(fd, _WORD.size)  # a file system that cannot promise blocks
 
 
 def _read(fd: int) -> int:
