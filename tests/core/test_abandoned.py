@@ -13,7 +13,7 @@ from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
 from subluminal.core.abandoned import close_abandoned
 from subluminal.core.attendance import Attendance, attendances, note_attendance
 from subluminal.core.run import Run
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import journal_dir
 from subluminal.journal import Journal
 from subluminal.state.run_state import RunState
 

@@ -17,7 +17,7 @@ from subluminal.core.attendance import (
 )
 from subluminal.core.kill_switch import is_run_stopped
 from subluminal.core.run import Run, end_run
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import journal_dir
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.processes import start_time

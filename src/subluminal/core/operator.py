@@ -16,8 +16,7 @@ from subluminal.contracts.vocabulary import Client, Env
 from subluminal.core.absent import AbsentState
 from subluminal.core.ids import uuid7
 from subluminal.core.run import Run
-from subluminal.core.run_names import host_id
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import host_id, journal_dir
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.files import SUFFIX
 from subluminal.state.errors import StateUnusable

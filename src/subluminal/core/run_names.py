@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 
 from subluminal.config import env
-from subluminal.config.places import Places, make_private_dir
+from subluminal.config.places import Places, encode_name, make_private_dir
 from subluminal.core.identity import process_start
 from subluminal.core.ids import uuid7
 
@@ -28,6 +28,11 @@ def run_id_of(environ: Mapping[str, str], places: Places) -> str:
 def host_id(places: Places) -> str:
     """This machine's id, made once per home; a passing one if the home cannot keep it."""
     return _agreed(os.path.join(places.state, "host_id")) or uuid7()
+
+
+def journal_dir(places: Places, run_id: str) -> str:
+    """Where the journals of a run are."""
+    return os.path.join(places.journal, encode_name(run_id))
 
 
 def _run_of_process(places: Places, pid: int) -> str:

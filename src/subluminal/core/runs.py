@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
-from subluminal.config.places import Places, encode_name
+from subluminal.config.places import Places
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
@@ -27,7 +27,7 @@ from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
 from subluminal.core.previews import Previewer
 from subluminal.core.run import Run
-from subluminal.core.run_names import host_id
+from subluminal.core.run_names import host_id, journal_dir
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.policy.snapshot import Snapshot
 from subluminal.state.errors import StateUnusable
@@ -284,11 +284,6 @@ class Runs:
             enforcer.run.record_gap()
         enforcer.run.leave(failure)
         self._left.append(enforcer)
-
-
-def journal_dir(places: Places, run_id: str) -> str:
-    """Where the journals of a run are."""
-    return os.path.join(places.journal, encode_name(run_id))
 
 
 def _is_whole(run: Run) -> bool:

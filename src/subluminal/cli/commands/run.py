@@ -18,7 +18,7 @@ from subluminal.cli.running.stamping import Stamp, Wishes, stamp
 from subluminal.cli.running.sweeping import sweep
 from subluminal.config import env
 from subluminal.contracts.vocabulary import Client, Env, RunStatus, Severity
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import journal_dir
 from subluminal.errors import UsageError
 from subluminal.export.violations import NO_DEMANDS, Demands, Strict
 from subluminal.ledger.daemon.instance import read_note

@@ -14,7 +14,7 @@ from subluminal.contracts.vocabulary import EventType
 from subluminal.core.attendance import attendances
 from subluminal.core.kill_switch import stops
 from subluminal.core.living_runs import living_runs
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import journal_dir
 from subluminal.journal.reading import files_in
 
 _LOADED = b'"type":"%b"' % EventType.POLICY_LOADED.encode()

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from subluminal.cli.output import Output
 from subluminal.cli.reading.run_roads import journal_roads
 from subluminal.config.places import Places, encode_name
-from subluminal.core.runs import journal_dir
+from subluminal.core.run_names import journal_dir
 from subluminal.errors import SubluminalError
 from subluminal.export.ordering import ordered
 

@@ -19,8 +19,8 @@ from subluminal.core.kill_switch import is_run_stopped
 from subluminal.core.policies import Policies
 from subluminal.core.policy_layer import Load
 from subluminal.core.run import Run, end_run
-from subluminal.core.run_names import host_id
-from subluminal.core.runs import journal_dir, record_loads
+from subluminal.core.run_names import host_id, journal_dir
+from subluminal.core.runs import record_loads
 from subluminal.errors import SubluminalError
 from subluminal.export.violations import NO_DEMANDS, Demands
 from subluminal.journal import Journal
