@@ -37,6 +37,7 @@ COMMANDS: dict[str, Command | Group] = {
     "revive": _command("lift what `sub kill` stopped", "revive"),
     "hints": _command("hints given, and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
+    "passphrase": _command("ask for one before a person's commands", "passphrase"),
     "demo": _command("the whole loop in a minute", "demo"),
     "doctor": _command("whether everything here would work", "doctor"),
     "version": _command("what runs here", "version"),

@@ -31,6 +31,10 @@ SUB_RUNTIME_DIR = Variable(
 )
 SUB_POLICY = Variable("SUB_POLICY", "A policy file that replaces the repository's layer.")
 SUB_DEBUG = Variable("SUB_DEBUG", "`1` prints the traceback of a bug besides writing its report.")
+SUB_PASSPHRASE_FD = Variable(
+    "SUB_PASSPHRASE_FD",
+    "A descriptor to read the passphrase of `sub passphrase` from, where nobody can type it.",
+)
 NO_COLOR = Variable("NO_COLOR", "Any value: no colour, even on a terminal.")
 
 VARIABLES = (
@@ -44,6 +48,7 @@ VARIABLES = (
     SUB_RUNTIME_DIR,
     SUB_POLICY,
     SUB_DEBUG,
+    SUB_PASSPHRASE_FD,
     NO_COLOR,
 )
 

@@ -7,8 +7,8 @@ from msgspec import UNSET
 from subluminal.cli.durations import milliseconds_in, told
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.person import need_person
 from subluminal.cli.screens.approvals import approval_row
-from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Requirement
 from subluminal.core.grants import (
@@ -38,10 +38,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    refuse_inside_agent(os.environ, "sub approve")
     if not 1 <= args.uses <= _MAX_USES:
         raise UsageError(f"`--uses` is 1 to {_MAX_USES}")
     where = places(os.environ)
+    need_person("sub approve", where)
     waiting = find_waiting(where, args.id)
     check_open(where, waiting)
     ttl_ms = _ttl_ms(waiting, args.ttl)

@@ -4,8 +4,8 @@ import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.person import need_person
 from subluminal.cli.screens.approvals import approval_row
-from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import places
 from subluminal.core.grants import deny, find_waiting
 from subluminal.errors import ExitCode
@@ -21,8 +21,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    refuse_inside_agent(os.environ, "sub deny")
     where = places(os.environ)
+    need_person("sub deny", where)
     waiting = find_waiting(where, args.id)
     was_granted = waiting.state == "approved"
     answer = deny(where, waiting, reason=args.reason)

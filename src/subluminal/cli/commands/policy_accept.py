@@ -8,8 +8,8 @@ import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.person import need_person
 from subluminal.cli.policy_files import load_policy
-from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import places
 from subluminal.core.pins import SeenPolicy, accept
 from subluminal.core.policy_files import repository_policy
@@ -27,8 +27,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    refuse_inside_agent(os.environ, "sub policy accept")
     where = places(os.environ)
+    need_person("sub policy accept", where)
     path = args.file or repository_policy(where, os.getcwd())
     if path is None:
         raise SubluminalError(

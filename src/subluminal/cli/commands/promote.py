@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.person import need_person
 from subluminal.cli.reading.file import open_ledger_file
-from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 
@@ -57,11 +57,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    refuse_inside_agent(os.environ, "sub promote")
     _refuse_strangers(args)
     from subluminal.cli.promoting.hinted import find_hinted
 
     where = places(os.environ)
+    need_person("sub promote", where)
     ledger, connection = open_ledger_file(where, out)
     try:
         hinted = find_hinted(ledger, connection, args.hint)

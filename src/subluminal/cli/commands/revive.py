@@ -4,8 +4,8 @@ import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
+from subluminal.cli.person import need_person
 from subluminal.cli.stopping import add_target, cannot, concerned, record_switch, target_of
-from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import places
 from subluminal.core.kill_switch import lift_stop
 from subluminal.core.users import local_user
@@ -21,8 +21,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    refuse_inside_agent(os.environ, "sub revive")
     where = places(os.environ)
+    need_person("sub revive", where)
     target = target_of(args, where, must_be_known=True)
     try:
         lifted = lift_stop(where.state, target.scope, target.name)
