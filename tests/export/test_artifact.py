@@ -126,6 +126,23 @@ class TestDiff:
     def test_the_same_calls_are_the_same(self, artifact, tmp_path):
         assert self.diff(artifact, write(tmp_path / "b", *shims("x", "run-2"))) == []
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "process {0} died",
+            "run 01a1de5f-0a5a-7fb0-b583-{0:012} ended",
+            "this is approval {0:012x}",
+            "since 2026-11-15T08:42:13.{0}Z",
+        ],
+    )
+    def test_ids_and_times_inside_of_text(self, tmp_path, text):
+        sides = []
+        for name, number in (("a", 123), ("b", 45678)):
+            shim = Shim(name)
+            shim.emit("shim_health", health={"state": "killed", "detail": text.format(number)})
+            sides.append(write(tmp_path / name, shim))
+        assert self.diff(*sides) == []
+
     def test_another_decision(self, artifact, tmp_path):
         other = write(tmp_path / "b", *shims(action="REJECT_WITH_HINT"))
         assert self.diff(artifact, other) == [

@@ -22,7 +22,7 @@ _IDS_AND_TIMES = frozenset(
     [
         *("ts", "started_at", "ended_at", "requested_at", "expires_at", "decided_at"),
         *("latency_ms", "duration_ms", "backoff_ms"),
-        *("run_id", "call_id", "client_call_id", "hint_id", "approval_id", "grant_id"),
+        *("run_id", "call_id", "client_call_id", "hint_id", "approval_id", "grant_id", "switch_id"),
         *("traceparent", "host_id", "proc_id", "shim_id", "pid", "job_id", "pod"),
         *("n", "prev", "seq", "after_seq", "mono_ms", "snapshot"),
     ]
@@ -31,6 +31,7 @@ _IN_TEXT = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z?"), "<time>"),
     (re.compile(r"\b(process|pid) \d+"), r"\1 <pid>"),
+    (re.compile(r"\b(approval|grant) [0-9a-f]{12}\b"), r"\1 <id>"),
 )
 _NO_CALL = 0
 
