@@ -11,6 +11,7 @@ import sys
 import pytest
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
+from subluminal.cli.reading.run_roads import journal_roads
 from subluminal.cli.running.stream import Outlet, Stream
 from subluminal.journal.verifying import verify_lines
 
@@ -83,6 +84,22 @@ class TestEvents:
         outlet.close()
         lines = (tmp_path / "out").read_bytes().splitlines()
         assert [json.loads(line)["n"] for line in lines] == [1, 5, 2, 3, 4]
+
+    def test_a_journal_in_many_parts_is_one_chain(self, tmp_path):
+        """The tenth part comes after the second, for the stream and for the artifact."""
+        for part in range(12):
+            name = f"a.{part}.jsonl" if part else "a.jsonl"
+            (tmp_path / name).write_bytes(b'{"type":"x","n":%d}\n' % part)
+        outlet = Outlet(os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), "out")
+        stream = Stream(str(tmp_path), [outlet])
+        stream.start()
+        stream.finish()
+        assert stream.wait(WITHIN_S)
+        outlet.close()
+        streamed = (tmp_path / "out").read_bytes().splitlines()
+        (road,) = journal_roads(str(tmp_path))
+        assert list(road()) == streamed
+        assert [json.loads(line)["n"] for line in streamed] == list(range(12))
 
     def test_while_it_runs(self, runner):
         """The call's events come before the agent ends."""

@@ -21,6 +21,9 @@ Event = dict[str, Any]
 Facts = dict[str, Any]
 Told = tuple[Cell, str] | None
 
+_MAX_RUNS = 1_024
+"""Whose policies are remembered at once."""
+
 
 class EventLines:
     """Turns events into lines of one terminal or pipe."""
@@ -28,11 +31,12 @@ class EventLines:
     def __init__(self, out: Output, width: int) -> None:
         self._out = out
         self._width = width if out.out_is_terminal else None
+        self._in_force: dict[tuple[str, str], str] = {}
 
     def line(self, event: Event, facts: Facts) -> str | None:
         """The line of an event; `facts` is what is known of its call."""
         told = _tell(event, facts)
-        if told is None:
+        if told is None or self._is_known(event):
             return None
         word, text = told
         run = str(event.get("run_id", ""))
@@ -41,6 +45,18 @@ class EventLines:
         room = 10_000 if self._width is None else self._width - places_of(head) - _WORD - 2
         painted = self._out.paint(word, word.colour) if word.colour else str(word)
         return f"{head}{painted}{padding}  {cut(Cell(text), max(8, room))}"
+
+    def _is_known(self, event: Event) -> bool:
+        """Whether another shim of the run has told that this policy is in force."""
+        if event["type"] != EventType.POLICY_LOADED or "policy" not in event:
+            return False
+        key, policy_hash = (event["run_id"], event["load"]["layer"]), event["policy"]["policy_hash"]
+        if self._in_force.get(key) == policy_hash:
+            return True
+        if len(self._in_force) >= _MAX_RUNS:
+            self._in_force.clear()
+        self._in_force[key] = policy_hash
+        return False
 
     def _id(self, run: str) -> str:
         return run if self._width is None else f"{cells.short_id(run):<8}"

@@ -1,0 +1,41 @@
+"""Lines of `sub tail`: what says nothing new has none."""
+
+import io
+
+from subluminal.cli.output import Output
+from subluminal.cli.screens.events import EventLines
+
+
+def loaded(policy_hash, run_id="r", layer="user"):
+    return {
+        "type": "policy_loaded",
+        "ts": "2026-01-01T00:00:00.000Z",
+        "run_id": run_id,
+        "policy": {"policy_id": "p", "policy_version": "1", "policy_hash": policy_hash},
+        "load": {"ok": True, "layer": layer, "mode": "guardrails"},
+    }
+
+
+def test_a_policy_is_told_once_per_run_not_by_every_shim():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()), 80)
+    told = [
+        lines.line(event, {}) is not None
+        for event in (
+            loaded("a"),
+            loaded("a"),
+            loaded("a", layer="repository"),
+            loaded("a", run_id="other"),
+            loaded("b"),
+            loaded("a"),
+        )
+    ]
+    assert told == [True, False, True, True, True, True]
+
+
+def test_a_refused_policy_is_told_each_time():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()), 80)
+    refused = loaded("a")
+    del refused["policy"]
+    refused["load"] = {"ok": False, "layer": "user", "problem": "no rules"}
+    assert "no rules" in lines.line(refused, {})
+    assert "no rules" in lines.line(refused, {})
