@@ -7,7 +7,7 @@ in order need no look at the ledger. The rest is looked up there, hint by hint.
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -54,12 +54,12 @@ _LINK = (
     "FROM tool_calls c, tool_calls n WHERE c.id = hints.id AND n.id = ?1) WHERE id = ?2"
 )
 _GAVE_UP = (
-    "UPDATE hints SET outcome = 'gave_up' WHERE run_id = ?1 AND next_id IS NULL "
-    "AND outcome = 'pending' "
+    "UPDATE hints SET outcome = 'gave_up' WHERE run_id = ?1 AND outcome = 'pending' "
     "AND created_at <= (SELECT ended_at FROM runs WHERE run_id = ?1)"
 )
 
 Tool = tuple[str, str]
+ToolOfRun = tuple[str, str, str]
 Link = tuple[int, int]
 """a call, and a hinted one that it follows"""
 
@@ -88,13 +88,11 @@ class HintLinks:
         tracked = {run_id: self._tracks(run_id) for run_id in {*batch.runs, *earlier}}
         for call in hinted:
             tracked[call.run_id].setdefault(tool_of(call), _Track())
-        tracked = {run_id: tracks for run_id, tracks in tracked.items() if tracks}
-        if not tracked:
-            return
+        news = _News(batch, hinted, tracked)
         links = [
             link
-            for (run_id, tool), places in _decided(batch, tracked).items()
-            for link in self._links(batch, tracked[run_id][tool], (run_id, *tool), sorted(places))
+            for tool, places in news.decided.items()
+            for link in self._links(news, tracked[tool[0]][tool[1:]], tool, places)
         ]
         self._connection.executemany(_LINK, links)
         self._give_up(batch, tracked, {call.run_id for call in hinted})
@@ -112,22 +110,23 @@ class HintLinks:
         return tracks
 
     def _links(
-        self, batch: Batch, track: _Track, tool: tuple[str, str, str], places: list[Place]
+        self, news: "_News", track: _Track, tool: ToolOfRun, places: list[Place]
     ) -> Iterator[Link]:
-        are_new = all(row_id >= batch.first_new_id for _, _, row_id in places)
-        if track.last is None or places[0] <= track.last or not are_new:
+        if track.last is None or places[0] <= track.last or tool in news.late:
             yield from self._looked_up(tool, places)
             self._look_up_last(track, tool)
             return
         if track.is_hinted:
             yield places[0][2], track.last[2]
-        for (_, _, row_id), (_, _, following) in pairwise(places):
-            if row_id in batch.hints:
-                yield following, row_id
+        hinted = news.hinted.get(tool, ())
+        for each in hinted:
+            following = bisect_right(places, each)
+            if following < len(places):
+                yield places[following][2], each[2]
         track.last = places[-1]
-        track.is_hinted = places[-1][2] in batch.hints
+        track.is_hinted = places[-1] in hinted
 
-    def _looked_up(self, tool: tuple[str, str, str], places: list[Place]) -> Iterator[Link]:
+    def _looked_up(self, tool: ToolOfRun, places: list[Place]) -> Iterator[Link]:
         """Links of calls that came late, or whose tool nobody remembers."""
         execute = self._connection.execute
         fresh = set(places)
@@ -144,7 +143,7 @@ class HintLinks:
                 if index < len(places) and _is_nearer(places[index], next_id, known):
                     yield places[index][2], hinted[2]
 
-    def _look_up_last(self, track: _Track, tool: tuple[str, str, str]) -> None:
+    def _look_up_last(self, track: _Track, tool: ToolOfRun) -> None:
         execute = self._connection.execute
         # There is one: what was just linked.
         track.last = last = next(execute(_LAST, tool))
@@ -154,31 +153,49 @@ class HintLinks:
         self, batch: Batch, tracked: dict[str, dict[Tool, _Track]], hinted: set[str]
     ) -> None:
         ended = {run_id for run_id, run in batch.runs.items() if run.ends}
-        for run_id in tracked:
-            if run_id in ended or run_id in hinted:
+        for run_id, tracks in tracked.items():
+            if tracks and (run_id in ended or run_id in hinted):
                 self._connection.execute(_GAVE_UP, (run_id,))
+
+
+_tool = attrgetter("run_id", "server_name", "tool_name")
+
+
+class _News:
+    """What a batch says of the tools that were hinted at."""
+
+    def __init__(
+        self, batch: Batch, hinted: list[Call], tracked: dict[str, dict[Tool, _Track]]
+    ) -> None:
+        self.decided: dict[ToolOfRun, list[Place]] = {
+            (run_id, *tool): [] for run_id, tracks in tracked.items() for tool in tracks
+        }
+        """calls that were decided, in order"""
+        self.hinted: dict[ToolOfRun, list[Place]] = {}
+        self.late: set[ToolOfRun] = set()
+        """tools of which an earlier call was decided, decided once more, or hinted only now"""
+        for call in hinted:
+            self.hinted.setdefault(_tool(call), []).append(place(call))
+        if self.decided:
+            self._add(batch.new_calls)
+            changed = [call for call in batch.changed_calls.values() if _is_news(batch, call)]
+            self.late = set(map(_tool, changed)) & self.decided.keys()
+            self._add(changed)
+        self.decided = {tool: sorted(places) for tool, places in self.decided.items() if places}
+
+    def _add(self, calls: list[Call]) -> None:
+        # For every call of a batch: as little as possible.
+        find = self.decided.get
+        for call, tool in zip(calls, map(_tool, calls), strict=True):
+            places = find(tool)
+            if places is not None and call.decision is not None:
+                places.append((call.created_at, call.seq or 0, call.id))
 
 
 def _call(batch: Batch, row_id: int) -> Call:
     if row_id < batch.first_new_id:
         return batch.changed_calls[row_id]
     return batch.new_calls[row_id - batch.first_new_id]
-
-
-def _decided(
-    batch: Batch, tracked: dict[str, dict[Tool, _Track]]
-) -> dict[tuple[str, Tool], list[Place]]:
-    """The calls that a batch decided, as far as their tools were hinted at."""
-    found: dict[tuple[str, Tool], list[Place]] = {}
-    changed = (call for call in batch.changed_calls.values() if _is_news(batch, call))
-    for calls in (batch.new_calls, changed):
-        for call in calls:
-            tracks = tracked.get(call.run_id)
-            if tracks is not None and call.decision is not None:
-                tool = (call.server_name, call.tool_name)
-                if tool in tracks:
-                    found.setdefault((call.run_id, tool), []).append(place(call))
-    return found
 
 
 def _is_news(batch: Batch, call: Call) -> bool:

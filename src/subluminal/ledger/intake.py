@@ -124,6 +124,7 @@ class Intake:
         shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
         folds, append = self.folder.folds, segment.chained.append
         ts, at_ms = "", 0
+        second, second_ms = "", 0
         last_prev, last_ms = "", 0
         try:
             for line in islice(lines, index, None):
@@ -139,7 +140,13 @@ class Intake:
                     break
                 if event.ts != ts:
                     ts = event.ts
-                    at_ms = to_ms(ts)
+                    # As to_ms says it, without a call for each event of the same second.
+                    if ts[:20] == second and ts[23:] == "Z":
+                        at_ms = second_ms + int(ts[20:23])
+                    else:
+                        at_ms = to_ms(ts)
+                        if ts[19:20] == "." and ts[23:] == "Z":
+                            second, second_ms = ts[:20], at_ms - int(ts[20:23])
                 kind = type(event)
                 folds[kind](event, shim, n, at_ms)
                 append(line if kind is CallDecision else chained_form(line))

@@ -5,8 +5,7 @@ ALTER TABLE hints ADD COLUMN outcome TEXT NOT NULL DEFAULT 'pending';
 
 DROP INDEX hints_by_run;
 CREATE INDEX hints_by_run ON hints (run_id, created_at);
-CREATE INDEX hints_by_outcome ON hints (run_id, rule_id, outcome);
-CREATE INDEX hints_unanswered ON hints (run_id) WHERE next_id IS NULL;
+CREATE INDEX hints_by_outcome ON hints (run_id, outcome, rule_id);
 
 UPDATE hints SET next_id = answer.next_id FROM (
   SELECT id, lead(id) OVER (
