@@ -12,6 +12,7 @@ _ARGS_EVENT, _ARGS = b'{"type":"tool_call_start"', b'","args_preview":"'
 _RESULT_EVENT, _RESULT = b'{"type":"tool_call_end"', b'","result_preview":"'
 _HASH = b',"hash":"'
 _HASH_BYTES = len(_HASH) + 64
+_ARGS_BYTES, _RESULT_BYTES = len(_ARGS), len(_RESULT)
 _BACKSLASH, _QUOTE = b'\\"'
 
 
@@ -31,27 +32,62 @@ def chained_form(line: bytes) -> bytes:
     Idempotent. A text without its hash is not droppable: nothing would commit to it. Spaces at the
     end stand where a text was dropped in place (`sub secrets scan`).
     """
-    if line.startswith(_ARGS_EVENT):
-        marker, tail, brackets = _ARGS, b'"}}}', b"}}}"
-    elif line.startswith(_RESULT_EVENT):
-        marker, tail, brackets = _RESULT, b'"}}', b"}}"
-    else:
+    return chained_start(line) if line.startswith(_ARGS_EVENT) else chained_end(line)
+
+
+def chained_start(line: bytes) -> bytes:
+    """As `chained_form`, of a line that can only be a tool_call_start."""
+    if not line.startswith(_ARGS_EVENT):
         return line
+    at = line.find(_ARGS)
+    start = at + _ARGS_BYTES
+    # Nearly always the first one is it: nothing else is looked at then.
+    if at > _HASH_BYTES and line.endswith(b'"}}}', start) and _is_preview(line, at, start, -4):
+        return line[: at + 1] + b"}}}"
+    return _without_text(line, _ARGS, b'"}}}', b"}}}")
+
+
+def chained_end(line: bytes) -> bytes:
+    """As `chained_form`, of a line that cannot be a tool_call_start."""
+    if not line.startswith(_RESULT_EVENT):
+        return line
+    at = line.find(_RESULT)
+    start = at + _RESULT_BYTES
+    if at > _HASH_BYTES and line.endswith(b'"}}', start) and _is_preview(line, at, start, -3):
+        return line[: at + 1] + b"}}"
+    return _without_text(line, _RESULT, b'"}}', b"}}")
+
+
+def _without_text(line: bytes, marker: bytes, tail: bytes, brackets: bytes) -> bytes:
     if line.endswith(b" "):
         line = line.rstrip(b" ")
     at = line.find(marker)
     while at >= 0:
         start = at + len(marker)
         if (
-            line.endswith(tail, start)
-            and line.startswith(_HASH, max(0, at - _HASH_BYTES))
-            and _is_one_string(line[start : -len(tail)])
+            at > _HASH_BYTES
+            and line.endswith(tail, start)
+            and _is_preview(line, at, start, -len(tail))
         ):
             # From its comma on; the quote before that ends the hash.
             return line[: at + 1] + brackets
         # These names stood in someone's labels.
         at = line.find(marker, start)
     return line
+
+
+def _is_preview(line: bytes, at: int, start: int, end: int) -> bool:
+    """Whether a hash stands before the text, and no quote ends the text before its last one."""
+    if not line.startswith(_HASH, at - _HASH_BYTES):
+        return False
+    inside = line[start:end]
+    # By number: looking for a bytes object raises and swallows an exception inside of Python.
+    if _BACKSLASH not in inside:
+        return _QUOTE not in inside
+    if b"\\\\" in inside:
+        # Escaped backslashes first: what is left of a backslash before a quote then escapes it.
+        inside = inside.replace(b"\\\\", b"")
+    return inside.count(b'"') == inside.count(b'\\"')
 
 
 def preview_place(line: bytes) -> tuple[int, int] | None:
@@ -62,15 +98,6 @@ def preview_place(line: bytes) -> tuple[int, int] | None:
         return None
     brackets = 3 if line.startswith(_ARGS_EVENT) else 2
     return len(form) - brackets, end - brackets
-
-
-def _is_one_string(inside: bytes) -> bool:
-    """Whether no quote ends the JSON string before its last one."""
-    # By number: looking for a bytes object raises and swallows an exception inside of Python.
-    if _BACKSLASH not in inside:
-        return _QUOTE not in inside
-    # Escaped backslashes first: what is left of a backslash before a quote then escapes it.
-    return _QUOTE not in inside.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def with_text(form: bytes, text_json: bytes) -> bytes:

@@ -14,13 +14,13 @@ from msgspec import UNSET, Struct
 from subluminal.contracts.codec import decode_event
 from subluminal.contracts.events import Event
 from subluminal.contracts.identity import Source
-from subluminal.journal.chain import chained_form, link
+from subluminal.journal.chain import chained_end, chained_form, chained_start, link
 from subluminal.journal.reading import Overlong
 from subluminal.ledger.batch import Folder
 from subluminal.ledger.deriving import MAX_INTEGER
 from subluminal.ledger.shims import Segment, Shims, ShimState
 from subluminal.ledger.timestamps import to_ms
-from subluminal.ledger.wire import CallDecision, decode_call, lean
+from subluminal.ledger.wire import CallDecision, CallEnd, decode_call, lean
 
 HEAD_BYTES = 256
 """How much of a quarantined line is kept."""
@@ -149,7 +149,10 @@ class Intake:
                             second, second_ms = ts[:20], at_ms - int(ts[20:23])
                 kind = type(event)
                 folds[kind](event, shim, n, at_ms)
-                append(line if kind is CallDecision else chained_form(line))
+                if kind is CallDecision:
+                    append(line)
+                else:
+                    append(chained_end(line) if kind is CallEnd else chained_start(line))
                 last_prev, last_ms = prev, at_ms
                 n += 1
         except _DAMAGE:
