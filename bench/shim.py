@@ -9,7 +9,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench import proxies
@@ -123,17 +123,9 @@ def _large_results(echo: str, c_pass: str) -> Iterator[Result]:
 def _start(echo: str) -> Iterator[Result]:
     """Spawn to the first reply. The policy's cache is warm, as it is from the second start on."""
     home = WORK / "home" / "start"
-    shim(home, [echo]).close()
-    times: dict[str, list[float]] = {"bare": [], "sub": []}
-    for _ in range(15):
-        for name, start in (
-            ("bare", lambda: Peer("bare", proxies.bare_python([echo]))),
-            ("sub", lambda: shim(home, [echo])),
-        ):
-            peer = start()
-            times[name].append(peer.first_reply_s * 1000)
-            peer.close()
-    bare, ours = (statistics.median(times[name]) for name in ("bare", "sub"))
+    bare, ours = _first_replies_ms(
+        lambda: Peer("bare", proxies.bare_python([echo])), lambda: shim(home, [echo])
+    )
     detail = f"bare {bare:.0f} ms, sub {ours:.0f} ms"
     yield Result("start, to a bare pass-through in Python", ours / bare, 8.0, False, detail)
 
@@ -143,19 +135,22 @@ def _start_of_real_server() -> Iterator[Result]:
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     server = ["node", str(realservers.install() / _EVERYTHING), "stdio"]
     home = WORK / "home" / "real"
-    shim(home, server).close()
-    times: dict[str, list[float]] = {"direct": [], "sub": []}
-    for _ in range(9):
-        for name, start in (
-            ("direct", lambda: Peer("direct", server)),
-            ("sub", lambda: shim(home, server)),
-        ):
-            peer = start()
-            times[name].append(peer.first_reply_s * 1000)
-            peer.close()
-    direct, ours = (statistics.median(times[name]) for name in ("direct", "sub"))
+    direct, ours = _first_replies_ms(lambda: Peer("direct", server), lambda: shim(home, server))
     detail = f"direct {direct:.0f} ms, sub {ours:.0f} ms"
     yield Result("start of server-everything, to direct", ours / direct, 1.15, False, detail)
+
+
+def _first_replies_ms(*starts: Callable[[], Peer]) -> list[float]:
+    """Medians of the time to the first reply; the very first start of each fills caches."""
+    for start in starts:
+        start().close()
+    times: list[list[float]] = [[] for _ in starts]
+    for _ in range(15):
+        for start, taken in zip(starts, times, strict=True):
+            peer = start()
+            taken.append(peer.first_reply_s * 1000)
+            peer.close()
+    return [statistics.median(taken) for taken in times]
 
 
 def _memory(echo: str) -> Iterator[Result]:
