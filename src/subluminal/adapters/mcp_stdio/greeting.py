@@ -12,8 +12,8 @@ from typing import NamedTuple
 from subluminal.adapters.mcp_stdio.messages import OTHER, classify
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
 
-_WAIT_MS = 2
-"""A server that answers at once has answered by then; any other boots while we load."""
+_WAIT_MS = 10
+"""A server that answers at once has answered by then; any other boots for longer than we load."""
 _SMALL_BYTES = 4_096
 """A pipe that nothing was written to takes this much without blocking (PIPE_BUF)."""
 
