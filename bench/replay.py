@@ -107,8 +107,8 @@ def _timed(home: Home) -> Result:
 
 
 def _kept(home: Home) -> Result:
-    few, many = (_peak_bytes(home, runs) for runs in (RUNS // 10, RUNS))
-    detail = f"{few / 1024:.0f} KiB for {RUNS // 10} runs, {many / 1024:.0f} KiB for {RUNS}"
+    few, many = (_peak_bytes(home, runs) for runs in (RUNS // 40, RUNS // 4))
+    detail = f"{few / 1024:.0f} KiB for {RUNS // 40} runs, {many / 1024:.0f} KiB for {RUNS // 4}"
     return Result("replay memory, ten times the runs", many / few, 1.2, False, detail)
 
 

@@ -29,6 +29,9 @@ def args_predicate(spec: dict[str, Any] | None) -> ArgsPredicate | None:
         return None
     if len(tests) == 1:
         return tests[0]
+    if len(tests) == 2:  # as most are; a generator costs more than both tests
+        first, second = tests
+        return lambda args: first(args) and second(args)
     return lambda args: all(test(args) for test in tests)
 
 

@@ -392,6 +392,16 @@ def test_calls_that_are_missing_make_counters_doubtful():
     assert changes(record.replay(policy(NO_PUSH))[0]) == ["newly_blocked"] * 2
 
 
+def test_numbers_that_come_twice_are_no_gap():
+    """Other makers of events may count each shim's calls on their own."""
+    record = Record((REPOSITORY, EMPTY))
+    for seq in (1, 1, 2, 2):
+        record.call(seq=seq)
+    rows, run, _ = record.replay(policy(rule("budget", limit_calls=3)))
+    assert changes(rows) == ["same", "same", "same", "newly_blocked"]
+    assert run.unrecorded == 0
+
+
 class TestMissingLayers:
     """Another layer of the run whose rules nobody wrote down."""
 

@@ -8,8 +8,19 @@ from subluminal.contracts.control import KILLED, ApprovalGiven
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Action, Layer, Severity, Status
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity, Status
 from subluminal.policy.evaluation import NO_POLICY, Evaluation
+
+_OUTSIDE = frozenset(
+    {
+        ReasonCode.RUN_TERMINATED,
+        ReasonCode.KILL_SWITCH,
+        ReasonCode.AMBIGUOUS_MESSAGE,
+        ReasonCode.JOURNAL_UNAVAILABLE,
+        ReasonCode.EVALUATION_ERROR,
+    }
+)
+"""Without a rule_id: nobody asked the rules, or could not."""
 
 
 class Said(NamedTuple):
@@ -63,6 +74,8 @@ class RecordedDecision(Struct, frozen=True):
     """grant_ids that let this call pass"""
     was_killed: bool
     """whether a person had stopped the run"""
+    by_rules: bool
+    """whether the policies' rules were asked, and nothing else had a say"""
 
     @property
     def ends_run(self) -> bool:
@@ -142,6 +155,7 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         layers,
         frozenset(each.grant_id for each in grants),
         event.terminate is not UNSET and event.terminate.terminate_code == KILLED,
+        event.rule_id is not None or event.explain.reason_code not in _OUTSIDE,
     )
 
 

@@ -64,7 +64,10 @@ class RunReplay:
 
     def decide(self, call: RecordedCall) -> Replayed:
         """Decides one call again. Calls come in the order of their `seq`."""
-        self._note_gap(call.seq)
+        if call.seq == self._last_seq + 1:
+            self._last_seq = call.seq
+        else:
+            self._note_gap(call.seq)
         was = call.decision.said
         answer = self._answer(call)
         now = answer.said
@@ -105,7 +108,7 @@ class RunReplay:
 
     def _answer(self, call: RecordedCall) -> _Answer:
         recorded = call.decision
-        if self._stands(recorded):
+        if not recorded.by_rules and self._stands(recorded):
             return _Answer(recorded.said)
         if self._ended:
             return _Answer(_ENDED)
@@ -120,8 +123,6 @@ class RunReplay:
     def _stands(self, recorded: RecordedDecision) -> bool:
         """Whether a person refused this call, through no rule."""
         said = recorded.said
-        if said.rule_id is not None:
-            return False
         if said.reason_code == ReasonCode.RUN_TERMINATED:
             return recorded.was_killed or not self._rule_ended
         return said.reason_code == ReasonCode.KILL_SWITCH
@@ -130,7 +131,7 @@ class RunReplay:
         recorded = call.decision
         said = recorded.said
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
-        if said.rule_id is None and said.reason_code in _FAILURES:
+        if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             return _Answer(said_by(failed))
         self._counters.was_asked = False
@@ -143,7 +144,11 @@ class RunReplay:
             if self._as_recorded:
                 return _Answer(said)
             return _Answer(None, Doubt.ARGUMENTS)
-        if _failed_outside(said) and not any(_failed_outside(said_by(each)) for each in found):
+        if (
+            not recorded.by_rules
+            and _failed_outside(said)
+            and not any(_failed_outside(said_by(each)) for each in found)
+        ):
             return _Answer(said)
         if len(found) == 1 and not self._counters.was_asked:
             return self._certain(call, asked, setting, found[0])
