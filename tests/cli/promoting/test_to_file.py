@@ -222,6 +222,18 @@ def test_arguments_that_were_masked_cannot_be_named(sub, house):
     assert "that this very call would pass is not proven" in ran.err
 
 
+def test_what_an_agent_sent_is_shown_and_not_executed(sub, house):
+    """In the terminal, and in the file that an editor opens."""
+    evil = "\x1b[31m\u202egnp\r"
+    hint = house.refused(path=evil, n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes")
+    assert ran.code == 0, ran.err
+    for char in "\x1b\u202e\r":
+        assert char not in ran.out
+        assert char not in house.policy.read_text()
+    wait_until(lambda: house.passes(path=evil, n=500), "the exception holds")
+
+
 def test_a_compiled_policy_is_not_edited(sub, house, tmp_path):
     hint = house.refused(path="a", n=500)
     compiled = tmp_path / "policy.json"

@@ -191,3 +191,7 @@ def test_however_a_policy_is_written_only_the_rule_is_added(data, index):
     bundle = parse_bundle(before, "f").bundle
     assert [each.rule_id for each in bundle.rules] == ["d0", "d1", "d2", "d3"]
     checked(before, index)
+
+
+def test_what_would_hide_or_reorder_text_is_written_as_an_escape():
+    assert as_json("a\u202eb\u200bc\x85d\u2069é😀") == '"a\\u202eb\\u200bc\\u0085d\\u2069é😀"'

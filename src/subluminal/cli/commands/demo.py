@@ -20,6 +20,7 @@ Where to go from here:
   sub run -- claude      run an agent as one run
   sub tail               watch it
   sub query, sub show    search it, look at one call or run
+  sub hints              whether hints helped; `sub promote` where one was too strict
   sub policy explain     ask what a policy would say, and why
   sub doctor             whether everything here would work"""
 
@@ -40,7 +41,7 @@ def run(args: Args, out: Output) -> int:
             else:
                 stage.look_back("query", "runs")
                 stage.look_back("query", "decision!=ALLOW", "--order", "oldest")
-                stage.look_back("query", "hints")
+                stage.look_back("hints")
         finally:
             stage.stop_daemon()
         out.line(_NEXT)

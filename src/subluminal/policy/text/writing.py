@@ -9,6 +9,8 @@ from typing import Any
 UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_REORDERS = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb]")
+"""Makes an editor show text other than it is."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _NO_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 """What some YAML parser takes for something other than a string."""
@@ -17,7 +19,9 @@ _NO_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON that is also YAML: readable in any script, with nothing invisible in it."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    for hidden in (UNPRINTABLE, _REORDERS):
+        text = hidden.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return text
 
 
 def as_flow(value: Any) -> str:
