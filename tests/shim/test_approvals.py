@@ -212,8 +212,12 @@ def test_a_grant_survives_restarts_of_everything(household, person):
     household.write_policy(asking())
     shim = household.start().ready()
     shim.call("push")
+    (row,) = waiting(person)
+    assert not row["run_is_over"]
     leave(shim)
     (row,) = waiting(person)
+    assert row["run_is_over"]
+    assert "run over" in person("approvals")
     person("approve", row["approval_id"])
     again = household.start().ready()
     assert again.code("push") == 0

@@ -83,6 +83,17 @@ def test_a_stop_survives_restarts_and_names_the_runs_end(household, person):
     assert (listed["scope"], listed["target"]) == ("run", "run-1")
 
 
+def test_what_cannot_be_read_with_certainty_does_not_pass_a_stop(household, person):
+    """Without a policy an ambiguous message is forwarded (D6); not where it may be a call."""
+    shim = household.start().ready()
+    line = b'{"jsonrpc":"2.0","id":90,"method":"tools/call","method":"tools/call","params":{}}\n'
+    person("kill", "--all")
+    shim.write(line)
+    assert shim.answer(90)["error"]["code"] == ENDED
+    leave(shim)
+    assert household.executed() == []
+
+
 def test_a_stopped_run_whose_shim_dies_is_terminated(household, person):
     """Its guard writes the end, and knows of the stop."""
     shim = household.start().ready()
@@ -105,6 +116,7 @@ def test_nobody_needs_to_run_for_everything_to_be_stopped(household, person):
         ("operator", "killed", "all"),
         ("run-1", "revived", "all"),
     ]
+    assert household.status("operator") == "SUCCEEDED", "nothing goes on there"
 
 
 def test_a_stop_holds_while_the_run_cannot_be_locked_or_a_rule_would_fail_open(household, person):

@@ -19,7 +19,7 @@ from subluminal.core.operator import identity_in, record_act
 from subluminal.core.sealed import SealBroken, seal_key
 from subluminal.core.users import local_user
 from subluminal.errors import SubluminalError
-from subluminal.state.storage import incarnation_of
+from subluminal.state.storage import incarnation_of, is_over
 
 DEFAULT_TTL_MS = 3_600_000
 MAX_TTL_MS = 7 * 86_400_000
@@ -39,6 +39,8 @@ class Waiting(NamedTuple):
     """what a person said, if it is about this request"""
     used: int
     """how often its grant was used"""
+    run_is_over: bool
+    """whether nobody is there to try again, unless the run is resumed"""
 
     @property
     def approval_id(self) -> str:
@@ -107,7 +109,7 @@ def deny(places: Places, waiting: Waiting, *, reason: str | None = None) -> Answ
 def all_waiting(places: Places) -> list[Waiting]:
     """Every approval that is still on disk, the oldest first."""
     found = [
-        _look(files, name, wall_ms)
+        _look(files, name, wall_ms, places.state)
         for wall_ms in [now().wall_ms]
         for files in _all_files(places)
         for name in files.names()
@@ -191,7 +193,7 @@ def _all_files(places: Places) -> Iterator[ApprovalFiles]:
         yield ApprovalFiles(os.path.join(approvals_dir(places.state), name), key)
 
 
-def _look(files: ApprovalFiles, name: str, wall_ms: int) -> Waiting | None:
+def _look(files: ApprovalFiles, name: str, wall_ms: int, state_dir: str) -> Waiting | None:
     request = files.request_named(name)
     if request is None:
         return None
@@ -221,4 +223,5 @@ def _look(files: ApprovalFiles, name: str, wall_ms: int) -> Waiting | None:
             state = "used"
         else:
             state = "approved" if wall_ms < (answer.expires_ms or 0) else "expired"
-    return Waiting(request, slot, state, answer, used)
+    over = is_over(state_dir, request.run_id)
+    return Waiting(request, slot, state, answer, used, over)

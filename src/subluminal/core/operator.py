@@ -9,14 +9,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from subluminal.clock import now, rfc3339
 from subluminal.config.places import Places
-from subluminal.contracts.events import Event
+from subluminal.contracts.events import Event, RunEnd, RunEnded, RunSummary
 from subluminal.contracts.identity import Identity, Source, Workload
-from subluminal.contracts.vocabulary import Client, Env
+from subluminal.contracts.vocabulary import Client, Env, RunStatus
 from subluminal.core.absent import AbsentState
 from subluminal.core.ids import uuid7
 from subluminal.core.run import Run
 from subluminal.core.run_names import host_id, journal_dir
+from subluminal.core.users import local_user
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.files import SUFFIX
 from subluminal.state.errors import StateUnusable
@@ -50,11 +52,35 @@ def record_act(
         return False
     source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
     untouched = AbsentState(StateUnusable(places.state, "it is not opened"))
+    if run_id == OPERATOR_RUN:
+        identity = Identity(agent_id=OPERATOR_RUN, client=Client.CUSTOM, principal=local_user())
     run = Run(run_id, identity, source, untouched, journal)
+
+    def write() -> None:
+        run.emit(kind, **fields)
+        if run_id == OPERATOR_RUN:
+            run.emit(RunEnd, run=_nothing_called())
+
     try:
-        return run.record(lambda: run.emit(kind, **fields))
+        return run.record(write)
     finally:
         run.close()
+
+
+def _nothing_called() -> RunEnded:
+    """The end of a run in which nothing runs: it must not seem to go on."""
+    return RunEnded(
+        ended_at=rfc3339(now().wall_ms),
+        status=RunStatus.SUCCEEDED,
+        summary=RunSummary(
+            calls_total=0,
+            calls_allowed=0,
+            calls_blocked=0,
+            calls_throttled=0,
+            errors_total=0,
+            duration_ms=0,
+        ),
+    )
 
 
 def identity_in(places: Places, run_id: str) -> Identity:

@@ -103,6 +103,18 @@ def incarnation_of(state_dir: str, run_id: str) -> int | None:
         file.close()
 
 
+def is_over(state_dir: str, run_id: str) -> bool:
+    """Whether the run ended and nobody came after, or its state is gone."""
+    try:
+        file = StateFile(state_path(state_dir, run_id))
+    except (FileNotFoundError, StateUnusable):
+        return True
+    try:
+        return bool(file.words[layout.W_ENDED])
+    finally:
+        file.close()
+
+
 def open_or_create(state_dir: str, run_id: str) -> StateFile:
     """Opens the state of a run; the first to come makes it. Every racer ends up with one file."""
     path = state_path(state_dir, run_id)

@@ -38,6 +38,7 @@ def approval_row(waiting: Waiting) -> dict[str, Any]:
         "approver_role": None if asked.approver_role is UNSET else asked.approver_role,
         "call_id": request.call.call_id,
         "asked": request.asked,
+        "run_is_over": waiting.run_is_over,
         **to_builtins(request.identity),
         "answer": None,
     }
@@ -63,7 +64,7 @@ def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
             [
                 screen.time(each.request.approval.requested_at),
                 Cell(each.approval_id),
-                Cell(each.state, _COLOURS.get(each.state, "dim")),
+                _state(each),
                 Cell(f"{each.request.identity.agent_id} ({each.request.identity.env})"),
                 Cell(f"{each.request.call.server_name}/{each.request.call.tool_name}"),
                 Cell(each.request.approval.rule_id),
@@ -80,8 +81,7 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     who, call = request.identity, request.call
     name = f"{call.server_name}/{call.tool_name}"
     screen.out.line(screen.out.paint(shown(f"{name}  {asked.approval_id}"), "bold"))
-    state = Cell(waiting.state, _COLOURS.get(waiting.state, "dim"))
-    _field(screen, "state", state, _answer(waiting))
+    _field(screen, "state", _state(waiting), _answer(waiting))
     _field(screen, "why", cells.severity(asked.severity), f"rule {asked.rule_id}: {asked.message}")
     _field(screen, "agent", Cell(who.agent_id), f"client {who.client}, env {who.env}")
     if who.principal:
@@ -90,7 +90,8 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     if workload:
         told = ", ".join(f"{key} {value}" for key, value in workload.items())
         _field(screen, "workload", Cell(told), "")
-    _field(screen, "run", Cell(request.run_id), "")
+    over = "over: an answer helps only if it is resumed" if waiting.run_is_over else ""
+    _field(screen, "run", Cell(request.run_id), over)
     tries = "once" if request.asked == 1 else f"{request.asked} times"
     _field(screen, "asked", Cell(asked.requested_at), f"tried {tries}")
     _field(screen, "waits until", Cell(asked.expires_at), "")
@@ -99,6 +100,12 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     screen.out.line(f"arguments{cut_off}")
     text = request.args_preview
     screen.out.line(f"  {shown(text)}" if text is not None else "  not recorded (`record.mode`)")
+
+
+def _state(waiting: Waiting) -> Cell:
+    if waiting.state == "pending" and waiting.run_is_over:
+        return Cell("pending, run over", "dim")
+    return Cell(waiting.state, _COLOURS.get(waiting.state, "dim"))
 
 
 def _answer(waiting: Waiting) -> str:
