@@ -156,6 +156,14 @@ def test_who_cannot_look_knows_of_a_stop(state_dir, monkeypatch):
     switch.close()
 
 
+def test_where_there_is_no_home_nothing_is_stopped(tmp_path):
+    """`decision_on_error` and the policy say what happens there, not the kill switch."""
+    (tmp_path / "home").write_text("not a directory")
+    switch = KillSwitch(str(tmp_path / "home" / "state"))
+    assert found(switch.view("r", "a")) is None
+    assert stops(str(tmp_path / "home" / "state")) == []
+
+
 def test_servers_are_stopped_by_hard_stops_only(state_dir, switch):
     view = switch.view("r", "a")
     stop(state_dir, "run", "r")

@@ -30,9 +30,9 @@ def write_bug_report(
         try:
             path = os.path.join(make_private_dir(directory), name)
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
         except OSError:
-            continue
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+            continue  # a full disk has room for the name alone
         return path
     return None

@@ -8,7 +8,7 @@ from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.chain import seed
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.lock import RunLock
-from subluminal.state.run_state import RunState
+from subluminal.state.run_state import RunState, Total
 from subluminal.state.termination import Termination
 
 
@@ -54,6 +54,9 @@ class AbsentState(RunState):
     def locked(self) -> RunLock:
         """Raises StateAbsent."""
         raise StateAbsent(self._problem)
+
+    def owe(self, total: Total) -> None:
+        """There are no totals."""
 
     def terminated(self) -> Termination | None:
         """Not known."""

@@ -272,6 +272,10 @@ def _all(state_dir: str) -> dict[str, Stop]:
         files = os.listdir(directory)
     except FileNotFoundError:
         return {}
+    except NotADirectoryError:
+        if not os.path.isdir(state_dir):
+            return {}  # no home at all, so nobody can have stopped anything in it
+        raise
     found: dict[str, Stop] = {}
     for file in files:
         if file == _GENERATION or file.endswith(_ASIDE):
