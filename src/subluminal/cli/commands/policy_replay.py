@@ -110,9 +110,11 @@ def _wanted(rows: Iterator[Replayed], *, every: bool) -> Iterator[Replayed]:
 
 def _watched(replay: "LedgerReplay", runs: list[str] | None, out: Output) -> Iterator[Replayed]:
     for row in replay.rows(runs):
-        if out.err_is_terminal and not out.out_is_terminal and replay.tally.calls % 10_000 == 0:
-            out.talk(f"\x1b[1A\x1b[K{replay.tally.calls} calls replayed")
+        # Where both go to one terminal, the rows themselves show how far it has come.
+        if not out.out_is_terminal and replay.tally.calls % 10_000 == 0:
+            out.progress(f"{replay.tally.calls} calls replayed")
         yield row
+    out.progress()
 
 
 def _end(tally: Tally, candidate: Snapshot, missing: list[str], args: Args, out: Output) -> None:

@@ -144,7 +144,7 @@ def _say_when_it_holds(args: Args, out: Output, hinted: "Hinted") -> None:
             f" `sub policy accept {shown(args.to)}`"
         )
     else:
-        out.talk("running shims take it within a second")
+        out.talk("shims that use it take it within a second")
 
 
 def _grant(
