@@ -109,12 +109,14 @@ def _wanted(rows: Iterator[Replayed], *, every: bool) -> Iterator[Replayed]:
 
 
 def _watched(replay: "LedgerReplay", runs: list[str] | None, out: Output) -> Iterator[Replayed]:
+    # Where both go to one terminal, the rows themselves show how far it has come.
+    is_told = not out.out_is_terminal
     for row in replay.rows(runs):
-        # Where both go to one terminal, the rows themselves show how far it has come.
-        if not out.out_is_terminal and replay.tally.calls % 10_000 == 0:
+        if is_told and replay.tally.calls % 10_000 == 0:
             out.progress(f"{replay.tally.calls} calls replayed")
         yield row
-    out.progress()
+    if is_told:
+        out.progress()
 
 
 def _end(tally: Tally, candidate: Snapshot, missing: list[str], args: Args, out: Output) -> None:
