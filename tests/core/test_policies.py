@@ -44,7 +44,7 @@ def settled(policies: Policies) -> list[Load]:
     """Looks now, and waits for the compilers."""
     loads = policies.poll(0, force=True)
     deadline = time.monotonic() + 20
-    while any(layer._compiling for layer in policies._layers):
+    while any(layer._is_busy for layer in policies._layers):
         assert time.monotonic() < deadline
         loads += policies.poll(0)
     return loads
@@ -176,3 +176,59 @@ def test_a_pin_that_this_home_did_not_write_is_not_believed(
     write(path, policy())
     settled(policies)
     assert first in hashes(policies, "one")
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The compilers that are started from now on."""
+    started: list[str] = []
+    start = compile_helper.start
+
+    def counting(name: str, bundle: bytes) -> compile_helper.Compilation:
+        started.append(name)
+        return start(name, bundle)
+
+    monkeypatch.setattr(compile_helper, "start", counting)
+    return started
+
+
+def test_runs_that_begin_at_once_compile_once(
+    make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred compilers on two CPUs took longer than any run would wait."""
+    started = counted(monkeypatch)
+    write(where.policy, policy(deny("rm")))
+    crowd = [make() for _ in range(5)]
+    for policies in crowd:
+        assert policies.poll(0, force=True) == []
+        assert policies.loading
+    found = [settled(policies) for policies in crowd]
+    assert [len(loads) for loads in found] == [1] * 5
+    assert len(started) == 1
+    for policies in crowd:
+        policies.close()
+
+
+def test_a_process_that_stops_while_it_compiles_stops_nobody_for_good(
+    make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = counted(monkeypatch)
+    write(where.policy, policy(deny("rm")))
+    stopped, other = make(), make()
+    stopped.poll(0, force=True)
+    monkeypatch.setattr(policy_layer, "_TURN_S", 0.0)
+    assert len(settled(other)) == 1
+    assert len(started) == 2
+    stopped.close()
+    other.close()
+
+
+def test_the_turn_of_one_that_ends_early_is_another_s(
+    make: Callable[..., Policies], where: Places
+) -> None:
+    write(where.policy, policy(deny("rm")))
+    first, second = make(), make()
+    first.poll(0, force=True)
+    second.poll(0, force=True)
+    first.close()
+    assert len(settled(second)) == 1
+    second.close()

@@ -4,12 +4,13 @@ A file that is deleted, unreadable or wrong leaves in force what was: only a pol
 replaces a policy. Compiled snapshots are cached by content, under this home's seal.
 """
 
+import fcntl
 import hashlib
 import os
 import time
 from typing import NamedTuple
 
-from subluminal.config.places import Places
+from subluminal.config.places import Places, make_private_dir
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core import compile_helper
 from subluminal.core.policy_files import PolicyFile, Stamp, read_policy, stamp_of
@@ -20,6 +21,8 @@ from subluminal.policy.snapshot import Snapshot
 _PURPOSE = "policy-snapshot"
 _RACY_NS = 50_000_000
 """File times have ticks of up to 10 ms: a file this young may change again with no new time."""
+_TURN_S = 25.0
+"""How long to wait for another process that compiles; it may be stopped, and must not stop us."""
 
 
 class Load(NamedTuple):
@@ -58,6 +61,24 @@ class SnapshotCache:
         except OSError:
             return  # a read-only home compiles each time
 
+    def take_turn(self) -> int | None:
+        """The right to compile, as a descriptor to be closed; None while another process has it.
+
+        A hundred runs that begin at once need one compiler, not a hundred. Where the home cannot
+        be written everybody compiles, and the descriptor is -1.
+        """
+        fd = -1
+        try:
+            make_private_dir(self._directory)
+            fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError:
+            pass  # it is a courtesy only; some file systems have no locks
+        return fd
+
     def _path(self, content_hash: str) -> str:
         return os.path.join(self._directory, f"{content_hash}.json")
 
@@ -74,11 +95,18 @@ class PolicyLayer:
         self._read_at: Stamp | None = None
         self._content_hash = ""
         self._compiling: compile_helper.Compilation | None = None
+        self._waiting: tuple[bytes, float] | None = None
+        """what is to be compiled when it is our turn, and until when we wait for that"""
+        self._turn = -1
 
     @property
     def is_awaited(self) -> bool:
         """Whether calls may wait for this: it is being compiled, and nothing older is in force."""
-        return bool(self._compiling and not self.snapshot and not self.problem)
+        return bool(self._is_busy and not self.snapshot and not self.problem)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._compiling is not None or self._waiting is not None
 
     def give_up_waiting(self) -> None:
         """Refuses instead of holding, until the compiler is done."""
@@ -94,7 +122,7 @@ class PolicyLayer:
     def look(self) -> list[Load]:
         """Looks at the file's times, and starts to compile what is new."""
         stamp = stamp_of(self.file.path)
-        if self._compiling or (stamp == self._stamp and stamp is not None):
+        if self._is_busy or (stamp == self._stamp and stamp is not None):
             return []  # a change meanwhile is seen at the next look
         if stamp is None:
             self._stamp = None
@@ -119,26 +147,65 @@ class PolicyLayer:
         cached = self._cache.get(content_hash)
         if cached is not None:
             return self._accept(cached)
+        self._waiting = data, time.monotonic() + _TURN_S
+        return self._wait()
+
+    def _wait(self) -> list[Load]:
+        """Starts the compiler when it is our turn, unless somebody has compiled the same."""
+        assert self._waiting is not None
+        data, until = self._waiting
+        turn = self._cache.take_turn()
+        cached = self._cache.get(self._content_hash)
+        if cached is None and turn is None and time.monotonic() < until:
+            return []
+        self._waiting = None
+        self._turn = -1 if turn is None else turn
+        if cached is not None:
+            self._end_turn()
+            return self._again() if self._is_changed() else self._accept(cached)
         try:
             self._compiling = compile_helper.start(self.file.path, data)
         except OSError as error:
+            self._end_turn()
             self._content_hash, self._stamp = "", None  # try again at the next look
             return self._refuse(f"cannot be compiled: {(error.strerror or str(error)).lower()}")
         return []
 
+    def _end_turn(self) -> None:
+        if self._turn >= 0:
+            os.close(self._turn)
+            self._turn = -1
+
     def collect(self) -> list[Load]:
         """Takes the compiler's answer if it is there."""
+        if self._waiting is not None:
+            return self._wait()
         if self._compiling is None:
             return []
         compiled = compile_helper.collect(self._compiling)
         if compiled is None:
             return []
         self._compiling = None
-        if stamp_of(self.file.path) not in (None, self._read_at):
-            # Written meanwhile: what was read may have been half of it, and half a policy may well
-            # compile. What is in force stays until the file has held still for one compilation.
-            self._content_hash, self._stamp = "", None
-            return self.look()
+        try:
+            return self._take_answer(compiled)
+        finally:
+            if not self._is_busy:  # else it is about the next turn
+                self._end_turn()
+
+    def _is_changed(self) -> bool:
+        return stamp_of(self.file.path) not in (None, self._read_at)
+
+    def _again(self) -> list[Load]:
+        """Written meanwhile: what was read may have been half of it, and half a policy may well
+        compile. What is in force stays until the file has held still for one compilation.
+        """
+        self._content_hash, self._stamp = "", None
+        self._end_turn()
+        return self.look()
+
+    def _take_answer(self, compiled: compile_helper.Compiled) -> list[Load]:
+        if self._is_changed():
+            return self._again()
         if compiled.snapshot is None:
             return self._refuse(compiled.problem)
         self._cache.put(self._content_hash, compiled.snapshot)
@@ -149,6 +216,8 @@ class PolicyLayer:
         if self._compiling is not None:
             compile_helper.end(self._compiling)
             self._compiling = None
+        self._waiting = None
+        self._end_turn()
 
     def _missing(self) -> list[Load]:
         """A deleted policy stays in force: removing a file must not loosen a run."""

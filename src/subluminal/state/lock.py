@@ -24,7 +24,7 @@ from subluminal.state.storage import StateFile
 
 LOCK_WAIT_MS = 50
 """Far above any honest hold (tens of microseconds), far below what a client notices."""
-STARVED_WAIT_MS = 2_000
+STARVED_WAIT_MS = 10_000
 """For a holder that would go on if it had a CPU. A hundred runs on two of them need it."""
 
 _PAUSE_S = 0.00005
