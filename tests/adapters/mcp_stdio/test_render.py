@@ -13,7 +13,7 @@ from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer, message_
 from subluminal.canonical import args_hash
 from subluminal.contracts.decision import Decision, Hint, PolicyRef
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Action, Layer, Severity
+from subluminal.contracts.vocabulary import Action, HintKind, Layer, Severity
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
@@ -213,3 +213,24 @@ def test_what_is_too_long_to_be_read_is_left_to_the_data(args):
     assert said == "Rejected by policy (rule r): too long. Shorter."
     line = Renderer().error(1, rejected({"x": LONG}), CALL)
     assert json.loads(line)["error"]["data"]["subluminal"]["hint"]["suggested_args"] == {"x": LONG}
+
+
+def test_a_masked_key_is_never_named_raw():
+    """It would stand there as one that goes."""
+    hint = Hint(
+        hint_text="fewer",
+        hint_kind=HintKind.ARG_FIX,
+        suggested_args={"[REDACTED:token]": [1], "n": 9},
+    )
+    refused = Decision(
+        action=Action.REJECT_WITH_HINT,
+        rule_id="r",
+        severity=Severity.WARN,
+        reason_code="TOO_MANY",
+        summary="too many",
+        hint=hint,
+    )
+    assert 'your own with {"n":9}.' in message_of(refused, {"s3cr3t": [1], "n": 50})
+    told = message_of(refused, {"s3cr3t": [1], "n": 50, "also": 1})
+    assert "Suggested" not in told
+    assert "s3cr3t" not in told

@@ -149,16 +149,20 @@ def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
 
 
 def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
-    """What differs from the agent's own arguments. A masked value is one of its own."""
-    texts = {key: encode_json(value).decode() for key, value in suggested.items()}
-    new = [
-        f"{encode_json(key).decode()}:{text}"
-        for key, text in texts.items()
-        if key not in args or (args[key] != suggested[key] and _MASK not in text)
-    ]
+    """What differs from the agent's own arguments. What is masked is its own, keys included."""
+    texts = {encode_json(key).decode(): key for key in suggested}
+    masked = [text for text in texts if _MASK in text]
     gone = [encode_json(key).decode() for key in args if key not in suggested]
+    if len(gone) > len(masked) > 0:
+        return ""  # which of them were masked and which go cannot be told without naming them
+    new = [
+        f"{text}:{value}"
+        for text, key in texts.items()
+        for value in [encode_json(suggested[key]).decode()]
+        if _MASK not in text and _MASK not in value and args.get(key, UNSET) != suggested[key]
+    ]
     parts = ["with {" + ",".join(new) + "}"] if new else []
-    parts += ["without " + ", ".join(gone)] if gone else []
+    parts += ["without " + ", ".join(gone)] if gone and not masked else []
     return f"your own {' and '.join(parts)}" if parts else ""
 
 
