@@ -2,7 +2,7 @@
 
 import pytest
 from tests.ledger.home import Home
-from tests.shim.household import Household
+from tests.shim.household import Household, wait_until
 
 from subluminal.supervise import prctl
 
@@ -49,8 +49,17 @@ class House:
     def refused(self, tool="echo", **args):
         """Makes a call that is refused with a hint; returns the hint's id."""
         error = self.client.call(tool, args)["error"]
-        self.ledger.ingest()
+        self.ingest()
         return "hint-" + error["data"]["subluminal"]["call_id"]
+
+    def ingest(self):
+        """Takes in all that was recorded, so that no command has to start a ledgerd for it."""
+        events = self.household.events
+        wait_until(
+            lambda: len(events("tool_call_end")) == len(events("tool_call_decision")),
+            "the end of every call, which is journalled when the shim is idle",
+        )
+        self.ledger.ingest()
 
     def passes(self, tool="echo", **args):
         return self.client.code(tool, args) == 0

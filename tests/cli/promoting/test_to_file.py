@@ -96,7 +96,7 @@ def test_the_end_of_a_call_s_id_is_enough_and_an_unknown_one_is_told(sub, house)
         "error: there is no hint `nothing`\nhint: `sub hints` lists the hints\n",
     )
     house.client.call("echo", {"n": 1})
-    house.ledger.ingest()
+    house.ingest()
     passed = first.removeprefix("hint-").rpartition(".")[0] + ".3"
     assert "was given no hint" in sub("promote", passed, *to).err
 
