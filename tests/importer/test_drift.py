@@ -75,7 +75,9 @@ def test_a_missing_program_is_found(
     program.unlink()
     assert kinds(user_home) == [DriftKind.MISSING_PROGRAM]
     rows = [json.loads(line) for line in sub("import", "--check", "--json").out.splitlines()]
-    assert [(r["kind"], r["server"]) for r in rows] == [("missing_program", "fs")]
+    # Another test's Codex daemon may be running beside this one.
+    found = [(row["kind"], row["server"]) for row in rows if row["kind"] != "daemon"]
+    assert found == [("missing_program", "fs")]
 
 
 def test_what_was_restored_does_not_drift(

@@ -119,10 +119,12 @@ def sweep_descendants(
     while True:
         killed |= {victim.pid: victim for victim in kill_below(own_pid, spare)}
         left = descendants(own_pid, spare)
-        collected = [p for p in left if p.parent == own_pid and _collect(p.pid)]
-        if len(collected) == len(left) or time.monotonic() > deadline:
+        # Only an empty list ends it: what we just collected may have forked on its last instruction.
+        if not left or time.monotonic() > deadline:
             return [ended(victim, posix.SIGKILL, "left behind") for victim in killed.values()]
-        time.sleep(_SWEEP_PAUSE_S)
+        collected = [p for p in left if p.parent == own_pid and _collect(p.pid)]
+        if len(collected) < len(left):
+            time.sleep(_SWEEP_PAUSE_S)
 
 
 def ended(victim: Process, signum: int, why: str) -> Report:
