@@ -119,7 +119,7 @@ def sweep_descendants(
     while True:
         killed |= {victim.pid: victim for victim in kill_below(own_pid, spare)}
         left = descendants(own_pid, spare)
-        # Only an empty list ends it: what we just collected may have forked on its last instruction.
+        # Only an empty list ends it: who was just collected may have forked before it died.
         if not left or time.monotonic() > deadline:
             return [ended(victim, posix.SIGKILL, "left behind") for victim in killed.values()]
         collected = [p for p in left if p.parent == own_pid and _collect(p.pid)]
