@@ -91,8 +91,9 @@ def _pipelined(echo: str, c_pass: str) -> Iterator[Result]:
         for _ in range(5):
             for peer in peers:
                 number = numbers[peer.name]
+                lines = peer.lines(number)
                 begun = time.perf_counter()
-                peer.calls(number, 32)
+                peer.calls(lines, 32)
                 rates[peer.name].append(number / (time.perf_counter() - begun))
     finally:
         _close(peers)
@@ -173,12 +174,12 @@ def _latencies(
     middle: dict[str, list[float]] = {peer.name: [] for peer in peers}
     tail: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for peer in peers:
-        for _ in range(min(calls, 50)):
-            peer.call()
+        for line in peer.lines(min(calls, 50)):
+            peer.call(line)
     for _ in range(rounds):
         for peer in peers:
             number = calls if peer.name in ("direct", "C", "sub shim") else max(calls // 10, 5)
-            times = sorted(_timed(peer) for _ in range(number))
+            times = sorted(_timed(peer, line) for line in peer.lines(number))
             middle[peer.name].append(times[len(times) // 2])
             tail[peer.name].append(times[len(times) * 99 // 100])
     return (
@@ -187,9 +188,9 @@ def _latencies(
     )
 
 
-def _timed(peer: Peer) -> float:
+def _timed(peer: Peer, line: bytes) -> float:
     begun = time.perf_counter_ns()
-    peer.call()
+    peer.call(line)
     return (time.perf_counter_ns() - begun) / 1000
 
 

@@ -130,8 +130,12 @@ class Client:
         return self.call(tool, args, meta).get("error", {}).get("code", 0)
 
     def ready(self):
-        """Waits for the server, through the shim."""
+        """Waits for the server, through the shim's loop.
+
+        The first answer may come before the loop, while the settings are still unread.
+        """
         assert "result" in self.answer(self.send("initialize"))
+        assert "result" in self.answer(self.send("ping"))
         return self
 
     def close(self):

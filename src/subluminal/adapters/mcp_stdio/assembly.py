@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from subluminal.adapters.mcp_stdio.greeting import Greeting, greet
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 from subluminal.supervise import Guard
 
 if TYPE_CHECKING:
+    from subluminal.adapters.mcp_stdio.greeting import Greeting
     from subluminal.contracts.events import Injection
     from subluminal.core.enforcer import Enforcer
     from subluminal.core.policy_files import Stamp
@@ -33,14 +33,34 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
         if prepared.problem:
             return _not_started(guard, prepared, where, options)
         guard.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
-        greeting = greet(0, 1, guard.stdin_fd, guard.stdout_fd)
+        greeting = _greet(guard)
     else:
         # No settings, so no secrets: the server boots while we load.
         env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
         guard.spawn(command, env, after_death=after_death)
-        greeting = greet(0, 1, guard.stdin_fd, guard.stdout_fd)
+        greeting = _greet(guard)
         prepared = _Prepared(server, where)
     return _run(guard, greeting, prepared, where, options)
+
+
+def _greet(guard: Guard) -> "Greeting":
+    _load_msgspec()
+    from subluminal.adapters.mcp_stdio.greeting import greet
+
+    return greet(0, 1, guard.stdin_fd, guard.stdout_fd)
+
+
+def _load_msgspec() -> None:
+    """Loads msgspec without typing_extensions, which it can do without and which loads `inspect`.
+
+    That would be a tenth of a shim's start.
+    """
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    import msgspec  # noqa: F401
+
+    del sys.modules["typing_extensions"]
 
 
 class _Prepared:
@@ -253,7 +273,7 @@ def _remember_use(where: Places, prepared: _Prepared) -> None:
 
 def _run(
     guard: Guard,
-    greeting: Greeting,
+    greeting: "Greeting",
     prepared: _Prepared,
     where: Places,
     options: dict[str, str],

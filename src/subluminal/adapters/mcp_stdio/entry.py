@@ -75,20 +75,6 @@ def run(words: list[str]) -> int:
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
     guard = Guard.fork()
-    _load_msgspec()
     from subluminal.adapters.mcp_stdio.assembly import start
 
     return start(guard, options.values, options.command)
-
-
-def _load_msgspec() -> None:
-    """Loads msgspec without typing_extensions, which it can do without and which loads `inspect`.
-
-    That would be a tenth of a shim's start.
-    """
-    if "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    import msgspec  # noqa: F401
-
-    del sys.modules["typing_extensions"]
