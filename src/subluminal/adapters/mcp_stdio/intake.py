@@ -1,9 +1,9 @@
 """The client's bytes cut into lines, held whole up to a bound and on disk above it (D6).
 
-Yields what was read as it stands; forwarding is left to the shim.
+Gives what was read as it stands; forwarding is left to the shim.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -53,18 +53,18 @@ class Intake:
         self._size = 0
         self._large: LargeLine | None = None
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | LargeLine]:
-        """Yields the lines that end in this chunk, each with its newline."""
-        start = 0
-        while True:
-            end = chunk.find(b"\n", start) + 1
-            if not end:
-                rest = chunk[start:] if start else chunk
-                if rest:
-                    self._keep(rest)
-                return
-            yield self._ended(chunk[start:end])
-            start = end
+    def feed(self, chunk: bytes) -> Sequence[bytes | LargeLine]:
+        """Returns the lines that end in this chunk, each with its newline."""
+        end = chunk.find(b"\n") + 1
+        if end == len(chunk) <= self.max_bytes and not self._size:
+            return (chunk,) if chunk else ()  # a whole message and no more, as most reads are
+        lines, start = [], 0
+        while end:
+            lines.append(self._ended(chunk[start:end]))
+            start, end = end, chunk.find(b"\n", end) + 1
+        if start < len(chunk):
+            self._keep(chunk[start:])
+        return lines
 
     def finish(self) -> Iterator[bytes | LargeLine]:
         """Yields a last line that no newline ended."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from subluminal.adapters.mcp_stdio.plain_call import read_plain_call
 from subluminal.canonical import AmbiguousJSON, encode, parse
 
 TOOLS_CALL = "tools/call"
@@ -79,6 +80,15 @@ OTHER = Other()
 def classify(line: bytes) -> Message:
     """Reads one client line, without its newline."""
     text = line.strip(_JSON_SPACE)
+    plain = read_plain_call(text)
+    if plain is not None:
+        request_id, params, args_text = plain
+        meta = params.meta if isinstance(params.meta, dict) else {}
+        return CallMessage(request_id, params.name, params.arguments, args_text, meta, None)
+    return _read_closely(text)
+
+
+def _read_closely(text: bytes) -> Message:
     if not text:
         return OTHER
     try:
@@ -231,6 +241,8 @@ def _is_writable(request_id: Any) -> bool:
 
 def id_key(request_id: Any) -> tuple[bool, Any]:
     """A key under which request and answer meet: 1 is 1.0, never "1", never true."""
+    if type(request_id) is int:
+        return (False, request_id)
     if isinstance(request_id, bool | dict | list):
         return (True, encode(request_id))
     if isinstance(request_id, Decimal):

@@ -30,7 +30,9 @@ class PendingCalls:
     """What waits for the server's answer, or for the client's next round."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[bool, Any], deque[Pending]] = {}
+        self._asked: dict[tuple[bool, Any], Pending] = {}
+        self._asked_again: dict[tuple[bool, Any], deque[Pending]] = {}
+        """later calls under an id that already waits, in their order"""
         self._rounds: dict[tuple[str, str, str], Pending] = {}
         self.open = 0
         """how many wait for the server"""
@@ -42,33 +44,47 @@ class PendingCalls:
 
     def asked(self) -> Iterator[Pending]:
         """Those that wait for the server."""
-        for queue in self._asked.values():
-            yield from queue
+        for key, first in self._asked.items():
+            yield first
+            yield from self._asked_again.get(key, ())
 
     def ids(self) -> list[Any]:
         """The requests that wait for the server; an id that is no plain value as its JSON text."""
-        return [key for (_, key), queue in self._asked.items() for _ in queue]
+        return [
+            key[1] for key in self._asked for _ in range(1 + len(self._asked_again.get(key, ())))
+        ]
 
     def ask(self, request_id: Any, pending: Pending) -> None:
         """Remembers a call under its request's id."""
-        self._asked.setdefault(id_key(request_id), deque()).append(pending)
+        key = id_key(request_id)
+        if self._asked.setdefault(key, pending) is not pending:
+            self._asked_again.setdefault(key, deque()).append(pending)
         self.open += 1
 
     def answered(self, request_id: Any) -> Pending | None:
         """Takes out the call that an answer is for."""
         key = id_key(request_id)
-        queue = self._asked.get(key)
-        if not queue:
+        pending = self._asked.pop(key, None)
+        if pending is None:
             return None
-        pending = queue.popleft()
-        if not queue:
-            del self._asked[key]
+        if self._asked_again:
+            self._move_up(key)
         self.open -= 1
         return pending
 
+    def _move_up(self, key: tuple[bool, Any]) -> None:
+        """Makes the next call under an id the one that the next answer is for."""
+        again = self._asked_again.get(key)
+        if again:
+            self._asked[key] = again.popleft()
+            if not again:
+                del self._asked_again[key]
+
     def cancelled(self, request_id: Any) -> list[Pending]:
         """Takes out every call that a cancellation is for."""
-        found = list(self._asked.pop(id_key(request_id), ()))
+        key = id_key(request_id)
+        found = [self._asked.pop(key)] if key in self._asked else []
+        found += self._asked_again.pop(key, ())
         self.open -= len(found)
         return found
 
@@ -89,6 +105,7 @@ class PendingCalls:
         """Takes out everything."""
         found = list(self)
         self._asked.clear()
+        self._asked_again.clear()
         self._rounds.clear()
         self.open = 0
         return found

@@ -94,6 +94,8 @@ class Shim:
         self._open_run = open_run
         """opens the run that is known without a call; True where there must be one"""
         self._run_is_open = False
+        self._is_loading = True
+        """whether calls are held, as a policy is awaited; changes when the policies are polled"""
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
         self._server = Outlet(guard.stdin_fd)
@@ -156,23 +158,30 @@ class Shim:
     def _turn(self, wakeup: int) -> None:
         if self._changed or self._client.busy or self._server.busy or self._stderr.busy:
             self._watch(self._wanted(wakeup))
-        unsettled = self._calls.unrecorded or self._tool_lists.waiting
+        calls = self._calls
+        unsettled = calls.unrecorded or self._tool_lists.waiting
         ready = self._poll.poll(_SETTLE_MS if unsettled else self._timeout_ms())
-        now_ms = _now_ms()
+        now_ms = time.monotonic_ns() // 1_000_000
         if now_ms >= self._next_look_ms:
             # Before what arrived is decided: a policy may have changed while we slept.
             self._housekeep(now_ms)
         for fd, _ in ready:
             self._handlers[fd]()
-        if not ready or self._calls.unrecorded > _MAX_UNRECORDED:
-            self._calls.record(_MAX_UNRECORDED // 8 if ready else None)
-        if not ready and self._tool_lists.waiting:
-            self._record_tool_lists()
-        if not ready and self._spoke and not self._is_warm:
-            self._is_warm = True
-            self._runs.warm()
+        if not ready:
+            self._settle()
+        elif calls.unrecorded > _MAX_UNRECORDED:
+            calls.record(_MAX_UNRECORDED // 8)
         if not self._settled:
             self._housekeep(_now_ms())
+
+    def _settle(self) -> None:
+        """What can wait until nothing happens."""
+        self._calls.record(None)
+        if self._tool_lists.waiting:
+            self._record_tool_lists()
+        if self._spoke and not self._is_warm:
+            self._is_warm = True
+            self._runs.warm()
 
     def _wanted(self, wakeup: int) -> dict[int, int]:
         """Which descriptors matter now, and for what."""
@@ -228,7 +237,7 @@ class Shim:
     def _timeout_ms(self) -> int:
         if self._settled:
             return _IDLE_MS
-        if self._runs.is_loading or (self._spoke and not self._is_warm):
+        if self._is_loading or (self._spoke and not self._is_warm):
             return _SOON_MS
         return self.ending.timeout_ms(_now_ms(), _IDLE_MS)
 
@@ -236,6 +245,7 @@ class Shim:
         """What is due now and then, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         self._runs.poll_policies(now_ms)
+        self._is_loading = self._runs.is_loading
         settings = self._settings.poll(now_ms)
         if settings is not None:
             self._adopt(settings)
@@ -274,10 +284,11 @@ class Shim:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
         if self.ending.stopping:
             return
-        if self._runs.is_loading:
+        if self._is_loading:
             if self._held.may_wait(now_ms):
                 return
             self._runs.give_up_waiting()
+            self._is_loading = self._runs.is_loading
         self._begin()
 
     def _begin(self) -> None:
@@ -321,6 +332,8 @@ class Shim:
     def _decide_line(self, line: bytes) -> bool:
         """Whether a line goes on now; one that has to wait for a policy is held."""
         message = classify(line)
+        if type(message) is CallMessage and not self._is_loading:  # as nearly all are
+            return self._decide(message, len(line) - line.endswith(b"\n"))
         if isinstance(message, Other):
             if self._calls.halted:
                 self._client.inject(halted.answers(line, self._calls.halted))
@@ -328,7 +341,7 @@ class Shim:
             if isinstance(message, ListRequest):
                 self._tool_lists.ask(message)
             return True
-        if self._runs.is_loading:
+        if self._is_loading:
             self._held.add(line)
             return False
         return self._decide(message, _size(line))
@@ -351,7 +364,7 @@ class Shim:
             if self._decide_line(line):
                 self._asked = True
                 self._server.send(line)
-        elif self._runs.is_loading:
+        elif self._is_loading:
             self._held.add(line)
         else:
             self._pass_on_large(line)
@@ -368,7 +381,7 @@ class Shim:
         """EOF. What was asked is still answered to who listens; then the server has its grace."""
         self._reading_client = self._settled = False
         self._changed = True
-        if self._runs.is_loading:
+        if self._is_loading:
             return  # what was asked is decided when the policy is there
         self._open()
         now_ms = _now_ms()
