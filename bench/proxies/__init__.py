@@ -42,3 +42,9 @@ def mcp_firewall(server: list[str]) -> list[str]:
 def bare_python(server: list[str]) -> list[str]:
     """The least that a proxy in Python can do."""
     return [sys.executable, "-I", "-S", str(_HERE / "bare.py"), *server]
+
+
+def recording_python(directory: Path, server: list[str]) -> list[str]:
+    """The least that a proxy in Python can do that records calls before it forwards them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return [sys.executable, "-I", str(_HERE / "recording.py"), str(directory), *server]

@@ -1,0 +1,76 @@
+"""The least that a proxy in Python can do and keep the shim's promise: journal first, chained.
+
+Parses a call, hashes its canonical arguments, takes and frees a lock, and writes two chained events
+in one write(2) before it forwards the line. No policy, no counters, no previews, no supervision,
+and nothing is recorded of an answer. What the shim adds beyond this is what can still be saved.
+usage: recording.py DIRECTORY COMMAND [ARG...]
+"""
+
+import fcntl
+import os
+import select
+import sys
+import time
+from hashlib import sha256
+
+import msgspec
+
+_EVENT = b'{"type":"tool_call","ts":%d,"run_id":"r","n":%d,"prev":"%b","args_hash":"%b","data":%b}'
+_ALLOW = b'{"action":"ALLOW","rule_id":null,"severity":"info","summary":"no rule refused it"}'
+
+
+class Journal:
+    def __init__(self, directory: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        self._file = os.open(os.path.join(directory, "journal"), flags, 0o600)
+        self._lock = os.open(os.path.join(directory, "lock"), flags, 0o600)
+        self._encode = msgspec.json.Encoder(order="sorted").encode
+        self._decode = msgspec.json.Decoder().decode
+        self._prev = b"0" * 64
+        self._n = 0
+
+    def record(self, line: bytes) -> None:
+        message = self._decode(line)
+        if message.get("method") != "tools/call":
+            return
+        args = self._encode(message["params"]["arguments"])
+        args_hash = sha256(args).hexdigest().encode()
+        fcntl.lockf(self._lock, fcntl.LOCK_EX)
+        fcntl.lockf(self._lock, fcntl.LOCK_UN)
+        now = time.time_ns()
+        start = _EVENT % (now, self._n, self._prev, args_hash, args)
+        self._prev = sha256(self._prev + start).hexdigest().encode()
+        decision = _EVENT % (now, self._n + 1, self._prev, args_hash, _ALLOW)
+        self._prev = sha256(self._prev + decision).hexdigest().encode()
+        self._n += 2
+        os.write(self._file, start + b"\n" + decision + b"\n")
+
+
+def main() -> None:
+    journal = Journal(sys.argv[1])
+    (up_in, to_up), (from_up, up_out) = os.pipe(), os.pipe()
+    os.posix_spawn(
+        sys.argv[2],
+        sys.argv[2:],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, up_in, 0), (os.POSIX_SPAWN_DUP2, up_out, 1)],
+    )
+    os.close(up_in)
+    os.close(up_out)
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.register(from_up, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            data = os.read(fd, 65536)
+            if not data:
+                return
+            if fd == 0:
+                for line in data.splitlines():
+                    journal.record(line)
+                os.write(to_up, data)
+            else:
+                os.write(1, data)
+
+
+main()
