@@ -24,7 +24,7 @@ from subluminal.contracts.events import (
     WouldBe,
 )
 from subluminal.contracts.identity import Source, Workload
-from subluminal.contracts.templates import EventTemplates, encode_json, names_json
+from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import (
     Action,
     Client,
@@ -77,9 +77,11 @@ def templates_of(envelope: dict[str, Any]) -> EventTemplates:
     return EventTemplates(**given_)
 
 
-def place(envelope: dict[str, Any]) -> tuple[bytes, int, bytes]:
+def place(envelope: dict[str, Any], call: CallRef) -> tuple[bytes, int, bytes, bytes, bytes]:
+    """What the values of every template begin with."""
     source = envelope["source"]
-    return envelope["ts"].encode(), source.n, source.prev.encode()
+    ids = call.call_id.encode(), call.args_hash.encode()
+    return (envelope["ts"].encode(), source.n, source.prev.encode(), *ids)
 
 
 def members(struct: Struct, *names: str) -> bytes:
@@ -92,16 +94,11 @@ def members(struct: Struct, *names: str) -> bytes:
     return b"".join(parts)
 
 
-def common(call: CallRef) -> dict[str, bytes]:
-    return {
-        "call_id": call.call_id.encode(),
-        "names_json": names_json(call.server_name, call.tool_name),
-        "args_hash": call.args_hash.encode(),
-    }
+def preview_json(preview: ArgsPreview | ResultPreview, text: str) -> bytes:
+    return encode_json(preview.truncated) + members(preview, "redaction_flags", "hash", text)
 
 
 EXTRA_OF_START = (
-    "mono_ms",
     "tags",
     "timeout_ms",
     "args_stream_hash",
@@ -117,7 +114,7 @@ starts = st.builds(
     transport=st.sampled_from(Transport),
     bytes_in=counts,
     seq=counts,
-    mono_ms=maybe(counts),
+    mono_ms=counts,
     tags=maybe(st.lists(texts, max_size=3)),
     timeout_ms=maybe(counts),
     args_stream_hash=maybe(hashes),
@@ -137,15 +134,14 @@ starts = st.builds(
 @given(envelopes(), starts)
 def test_tool_call_start(envelope: dict[str, Any], call: CallStarted) -> None:
     event = ToolCallStart(**envelope, call=call)
-    line = templates_of(envelope).tool_call_start(
-        *place(envelope),
-        **common(call),
-        transport=call.transport.encode(),
-        bytes_in=call.bytes_in,
-        seq=call.seq,
-        extra_json=members(call, *EXTRA_OF_START),
-        truncated=call.preview.truncated,
-        preview_json=members(call.preview, "redaction_flags", "hash", "args_preview"),
+    made = templates_of(envelope).of_tool(call.server_name, call.tool_name, call.transport)
+    line = made.start % (
+        *place(envelope, call),
+        call.bytes_in,
+        call.seq,
+        call.mono_ms,
+        members(call, *EXTRA_OF_START),
+        preview_json(call.preview, "args_preview"),
     )
     assert line == encode_event(event)
     assert decode_event(line) == event
@@ -189,9 +185,8 @@ def test_tool_call_decision(
     envelope: dict[str, Any], call: CallRef, decision: DecisionMade
 ) -> None:
     event = ToolCallDecision(**envelope, call=call, decision=decision)
-    line = templates_of(envelope).tool_call_decision(
-        *place(envelope), **common(call), decision_json=encode_json(decision)
-    )
+    made = templates_of(envelope).of_tool(call.server_name, call.tool_name, "mcp_stdio")
+    line = made.decision % (*place(envelope, call), encode_json(decision))
     assert line == encode_event(event)
     assert decode_event(line) == event
 
@@ -228,15 +223,14 @@ ends = st.fixed_dictionaries(
 @given(envelopes(), calls, ends)
 def test_tool_call_end(envelope: dict[str, Any], call: CallRef, end: dict[str, Any]) -> None:
     event = ToolCallEnd(**envelope, call=call, **end)
-    line = templates_of(envelope).tool_call_end(
-        *place(envelope),
-        **common(call),
-        status=event.status.encode(),
-        latency_ms=event.latency_ms,
-        bytes_out=event.bytes_out,
-        extra_json=members(event, "error", "result_stream_hash", "after_seq", "mono_ms"),
-        truncated=event.preview.truncated,
-        preview_json=members(event.preview, "redaction_flags", "hash", "result_preview"),
+    made = templates_of(envelope).of_tool(call.server_name, call.tool_name, "mcp_stdio")
+    line = made.end % (
+        *place(envelope, call),
+        event.status.encode(),
+        event.latency_ms,
+        event.bytes_out,
+        members(event, "error", "result_stream_hash", "after_seq", "mono_ms"),
+        preview_json(event.preview, "result_preview"),
     )
     assert line == encode_event(event)
     assert decode_event(line) == event

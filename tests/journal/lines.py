@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from subluminal.contracts.identity import Source, Workload
-from subluminal.contracts.templates import EventTemplates, encode_json, names_json
+from subluminal.contracts.templates import EventTemplates, ToolTemplates, encode_json
 from subluminal.journal import Journal
 
 TS = b"2026-11-15T04:00:00.000Z"
@@ -22,59 +22,33 @@ def templates(shim_id: str = "shim", workload: Workload | None = None) -> EventT
     )
 
 
-def preview_json(name: str, text: str) -> bytes:
+def preview_json(name: str, text: str | None) -> bytes:
+    if text is None:
+        return b"false"
     digest = sha256(text.encode()).hexdigest().encode()
-    return b',"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
+    return b'false,"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
+
+
+def tool(made: EventTemplates) -> ToolTemplates:
+    return made.of_tool("git", "push", "mcp_stdio")
 
 
 def start_line(
     made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c", text: str | None = "{}"
 ) -> bytes:
-    return made.tool_call_start(
-        TS,
-        n,
-        prev,
-        call_id=call_id.encode(),
-        names_json=names_json("git", "push"),
-        args_hash=ARGS_HASH,
-        transport=b"mcp_stdio",
-        bytes_in=300,
-        seq=1,
-        extra_json=b"",
-        truncated=False,
-        preview_json=b"" if text is None else preview_json("args_preview", text),
-    )
+    place = (TS, n, prev, call_id.encode(), ARGS_HASH)
+    return tool(made).start % (*place, 300, 1, 7, b"", preview_json("args_preview", text))
 
 
 def decision_line(made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c") -> bytes:
-    return made.tool_call_decision(
-        TS,
-        n,
-        prev,
-        call_id=call_id.encode(),
-        names_json=names_json("git", "push"),
-        args_hash=ARGS_HASH,
-        decision_json=DECISION,
-    )
+    return tool(made).decision % (TS, n, prev, call_id.encode(), ARGS_HASH, DECISION)
 
 
 def end_line(
     made: EventTemplates, n: int, prev: bytes, *, call_id: str = "c", text: str | None = "done"
 ) -> bytes:
-    return made.tool_call_end(
-        TS,
-        n,
-        prev,
-        call_id=call_id.encode(),
-        names_json=names_json("git", "push"),
-        args_hash=ARGS_HASH,
-        status=b"OK",
-        latency_ms=3,
-        bytes_out=10,
-        extra_json=b"",
-        truncated=False,
-        preview_json=b"" if text is None else preview_json("result_preview", text),
-    )
+    place = (TS, n, prev, call_id.encode(), ARGS_HASH)
+    return tool(made).end % (*place, b"OK", 3, 10, b"", preview_json("result_preview", text))
 
 
 class Writer:

@@ -24,7 +24,7 @@ from subluminal.contracts.events import (
     ToolsListed,
 )
 from subluminal.contracts.identity import Source
-from subluminal.contracts.templates import EventTemplates, encode_json, names_json
+from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Client, Env, HintKind, Layer, Mode, RunStatus
 from subluminal.journal import Journal
 
@@ -98,66 +98,39 @@ class Producer:
         self.clock_ms += 7
         call_id = f"{self.shim_id}-{self.calls:08}"
         text = text or f'{{"path":"/src/file{number}.py","limit":{number}}}'
-        journal, names = self.journal, names_json(*TOOLS[number % 4])
+        journal, tool = self.journal, self.templates.of_tool(*TOOLS[number % 4], "mcp_stdio")
         args_hash = sha256(text.encode()).hexdigest().encode()
-        self._call = (call_id, names, args_hash)
+        self._call = (call_id, tool, args_hash)
         journal.add(
-            self.templates.tool_call_start(
-                rfc3339(self.clock_ms).encode(),
-                journal.n,
-                journal.prev,
-                call_id=call_id.encode(),
-                names_json=names,
-                args_hash=args_hash,
-                transport=b"mcp_stdio",
-                bytes_in=len(text) + 80,
-                seq=seq or self.calls,
-                extra_json=b"",
-                truncated=False,
-                preview_json=preview("args_preview", text),
+            tool.start
+            % (
+                *self._place(call_id, args_hash),
+                len(text) + 80,
+                seq or self.calls,
+                self.clock_ms,
+                b"",
+                preview("args_preview", text),
             )
         )
         return call_id
 
     def decide(self, decision: bytes) -> None:
         """Decides the last call, perhaps once more."""
-        call_id, names, args_hash = self._call
-        self.journal.add(
-            self.templates.tool_call_decision(
-                rfc3339(self.clock_ms).encode(),
-                self.journal.n,
-                self.journal.prev,
-                call_id=call_id.encode(),
-                names_json=names,
-                args_hash=args_hash,
-                decision_json=decision,
-            )
-        )
+        call_id, tool, args_hash = self._call
+        self.journal.add(tool.decision % (*self._place(call_id, args_hash), decision))
         self.journal.flush()
 
     def finish(self, call_id: str, status: str = "OK") -> None:
-        journal = self.journal
-        _, names, args_hash = self._call
+        _, tool, args_hash = self._call
         self.clock_ms += 3
-        journal.add(
-            self.templates.tool_call_end(
-                rfc3339(self.clock_ms).encode(),
-                journal.n,
-                journal.prev,
-                call_id=call_id.encode(),
-                names_json=names,
-                args_hash=args_hash,
-                status=status.encode(),
-                latency_ms=3,
-                bytes_out=640,
-                extra_json=b"",
-                truncated=False,
-                preview_json=preview(
-                    "result_preview", f"result of {call_id}, all is well{self.padding}"
-                ),
-            )
-        )
-        journal.flush()
+        shown = preview("result_preview", f"result of {call_id}, all is well{self.padding}")
+        place = self._place(call_id, args_hash)
+        self.journal.add(tool.end % (*place, status.encode(), 3, 640, b"", shown))
+        self.journal.flush()
+
+    def _place(self, call_id: str, args_hash: bytes) -> tuple[bytes, int, bytes, bytes, bytes]:
+        ts = rfc3339(self.clock_ms).encode()
+        return ts, self.journal.n, self.journal.prev, call_id.encode(), args_hash
 
     def run_start(self) -> None:
         at = rfc3339(self.clock_ms)
@@ -240,7 +213,7 @@ class Producer:
 
 def preview(name: str, text: str) -> bytes:
     digest = sha256(text.encode()).hexdigest().encode()
-    return b',"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
+    return b'false,"hash":"%b","%b":%b' % (digest, name.encode(), encode_json(text))
 
 
 def _decision(number: int) -> bytes:

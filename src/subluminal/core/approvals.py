@@ -311,11 +311,13 @@ class Approvals:
         )
 
     def _shown(self, tried: _Try) -> tuple[str | None, bool]:
-        preview = self._previews.args(tried.args_text, tried.call.args_hash)
-        if not preview.text_json:
-            return None, preview.truncated
-        member = msgspec.json.decode(b"{" + preview.text_json[1:] + b"}", type=dict[str, str])
-        return member["args_preview"], preview.truncated
+        args_hash = tried.call.args_hash.encode()
+        preview_json, text_json = self._previews.args(tried.args_text, args_hash)
+        is_cut = preview_json.startswith(b"true")
+        if not text_json:
+            return None, is_cut
+        member = msgspec.json.decode(b"{" + text_json[1:] + b"}", type=dict[str, str])
+        return member["args_preview"], is_cut
 
     @property
     def _files(self) -> ApprovalFiles:

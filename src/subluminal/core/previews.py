@@ -1,7 +1,6 @@
 """What may be shown of arguments and results: redacted first, then cut (Pack 1.10, D12)."""
 
 from hashlib import sha256
-from typing import NamedTuple
 
 from subluminal.contracts.limits import TRUNCATED
 from subluminal.contracts.templates import encode_json
@@ -13,13 +12,9 @@ _MAX_SENTENCE_BYTES = 1_024
 _DIGEST_OF_TRUNCATED = sha256(TRUNCATED.encode()).hexdigest().encode()
 
 
-class Preview(NamedTuple):
-    """A preview as it stands in an event: members that each begin with a comma, or nothing."""
-
-    truncated: bool
-    members_json: bytes
-    text_json: bytes = b""
-    """the last of the members, the one that may be dropped later (D14)"""
+Preview = tuple[bytes, bytes]
+"""A preview as it stands in an event: `truncated` and the members after it, each with the comma
+before it; then the last member, the text, which may be dropped later (D14), or nothing."""
 
 
 class Previewer:
@@ -37,13 +32,33 @@ class Previewer:
         self._redactor, self._off = other._redactor, other._off
         self._max_bytes = other._max_bytes
 
-    def args(self, text: bytes | None, args_hash: str) -> Preview:
+    # Nearly all texts are short, ASCII and without a secret: nothing to decode, to mask or to cut.
+    # These two are in every call's way, so they make such a preview themselves.
+
+    def args(self, text: bytes | None, args_hash: bytes) -> Preview:
         """Previews canonical arguments; None where they were too large to inspect."""
-        return self._preview(text, b"args_preview", args_hash.encode())
+        if (
+            text is None
+            or len(text) > self._max_bytes
+            or self._off
+            or not text.isascii()
+            or self._redactor.screen(text)
+        ):
+            return self._preview(text, b"args_preview", args_hash)
+        return b'false,"hash":"%b"' % args_hash, b',"args_preview":' + encode_json(text.decode())
 
     def result(self, text: bytes | None) -> Preview:
         """Previews a result; None where it was too large to inspect."""
-        return self._preview(text, b"result_preview", None)
+        if (
+            text is None
+            or len(text) > self._max_bytes
+            or self._off
+            or not text.isascii()
+            or self._redactor.screen(text)
+        ):
+            return self._preview(text, b"result_preview", None)
+        text_json = b',"result_preview":' + encode_json(text.decode())
+        return b'false,"hash":"%b"' % sha256(text).hexdigest().encode(), text_json
 
     def definition(self, text: bytes) -> str | None:
         """Masks a tool's definition; None where nothing is to be shown."""
@@ -64,15 +79,9 @@ class Previewer:
     def _preview(self, text: bytes | None, member: bytes, text_hash: bytes | None) -> Preview:
         if text is None:
             text_json = b',"%b":"%b"' % (member, TRUNCATED.encode())
-            return Preview(True, b',"hash":"%b"%b' % (_DIGEST_OF_TRUNCATED, text_json), text_json)
+            return b'true,"hash":"%b"' % _DIGEST_OF_TRUNCATED, text_json
         if self._off:
-            return Preview(False, b"")
-        if len(text) <= self._max_bytes and text.isascii():
-            _, names = self._redactor.redact_bytes(text)
-            if not names:  # as nearly all are: nothing to decode, to mask or to cut
-                text_hash = text_hash or sha256(text).hexdigest().encode()
-                text_json = b',"%b":%b' % (member, encode_json(text.decode("ascii")))
-                return Preview(False, b',"hash":"%b"%b' % (text_hash, text_json), text_json)
+            return b"false", b""
         # No more than the redactor looks at; half a character at the cut does not matter.
         bound = self._max_bytes + self._redactor.hold_back_bytes
         readable = text[:bound].decode("utf-8", "replace")
@@ -80,6 +89,8 @@ class Previewer:
         truncated = shown.truncated or len(text) > bound
         if shown.flags or truncated or text_hash is None:
             text_hash = sha256(shown.text.encode("utf-8", "replace")).hexdigest().encode()
-        flags = b',"redaction_flags":' + encode_json(list(shown.flags)) if shown.flags else b""
+        preview_json = b"true" if truncated else b"false"
+        if shown.flags:
+            preview_json += b',"redaction_flags":' + encode_json(list(shown.flags))
         text_json = b',"%b":%b' % (member, encode_json(shown.text))
-        return Preview(truncated, b'%b,"hash":"%b"%b' % (flags, text_hash, text_json), text_json)
+        return b'%b,"hash":"%b"' % (preview_json, text_hash), text_json

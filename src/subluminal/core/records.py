@@ -18,28 +18,46 @@ from subluminal.contracts.events import (
     HintedCall,
     HintIssued,
 )
-from subluminal.contracts.templates import encode_json, names_json
-from subluminal.contracts.vocabulary import Action
-from subluminal.core.previews import Preview, Previewer
+from subluminal.contracts.templates import ToolTemplates, encode_json
+from subluminal.contracts.vocabulary import Action, Transport
+from subluminal.core.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.run import Run
 from subluminal.core.timestamps import Timestamps
 from subluminal.policy.evaluation import Evaluation
 
-_ALLOW = Action.ALLOW
-_MAX_CACHED = 512
+_MAX_TOOLS = 512
+"""An agent may ask for any number of names; after so many the templates are made anew."""
+
+
+class _Tool:
+    """What the events of one tool's calls have in common."""
+
+    __slots__ = ("decision", "decision_json", "policies", "policy", "templates", "transport")
+
+    def __init__(self, templates: ToolTemplates, transport: Transport) -> None:
+        self.templates = templates
+        self.transport = transport
+        self.decision: Decision | None = None
+        """the last one that was all there is to say, and what else its JSON was made of"""
+        self.policy: PolicyRef | None = None
+        self.policies: list[LayeredPolicyRef] | None = None
+        self.decision_json = b""
 
 
 class Records:
-    """Writes the calls of one run into its journal."""
+    """Writes the calls of one run into its journal.
+
+    `decided` and `ended` are in every call's way and flat on purpose: each function, object or
+    look-up more costs most when it counts, after a pause, with nothing left in the caches.
+    """
 
     def __init__(self, run: Run, previewer: Previewer) -> None:
         self._run = run
         self._journal = run.journal
         self._previews = previewer
         self._timestamps = Timestamps()
-        self._names: dict[tuple[str, str], bytes] = {}
-        self._decisions: dict[int, tuple[Decision, PolicyRef, list[LayeredPolicyRef], bytes]] = {}
+        self._tools: dict[tuple[str, str], _Tool] = {}
 
     def decided(
         self,
@@ -50,58 +68,75 @@ class Records:
         policies: list[LayeredPolicyRef],
     ) -> None:
         """Writes start and decision in one write(2), or raises JournalUnavailable (D5)."""
-        call, journal = ruling.call, self._journal
-        ts, names = self._timestamps.at(wall_ms), self._names_of(call)
+        call, evaluation, journal = ruling.call, ruling.evaluation, self._journal
+        tool = self._tools.get((call.server_name, call.tool_name))
+        if tool is None or tool.transport is not call.transport:
+            tool = self._new_tool(call)
+        if (
+            tool.decision is evaluation.decision
+            # Layers share decisions, and a reload may change a layer beside the one that decided.
+            and tool.policy is evaluation.policy
+            and tool.policies is policies
+            and evaluation.would_be is None
+            and not evaluation.grants
+        ):
+            decision_json = tool.decision_json
+        else:
+            decision_json = _decision_json(tool, evaluation, policies)
+        extra_json = b""
+        if evaluation.risk_classes or call.context:
+            extra_json = _start_extra(call, evaluation.risk_classes)
+        ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
-        preview = self._previews.args(args_text, call.args_hash)
-        start = self._run.templates.tool_call_start(
+        preview_json, text_json = self._previews.args(args_text, args_hash)
+        start = tool.templates.start % (
             ts,
             journal.n,
             journal.prev,
-            call_id=call_id,
-            names_json=names,
-            args_hash=args_hash,
-            transport=call.transport.encode(),
-            bytes_in=call.bytes_in,
-            seq=seq,
-            extra_json=b',"mono_ms":%d' % (ruling.started_ns // 1_000_000)
-            + _start_extra(call, ruling.evaluation.risk_classes),
-            truncated=preview.truncated,
-            preview_json=preview.members_json,
+            call_id,
+            args_hash,
+            call.bytes_in,
+            seq,
+            ruling.started_ns // 1_000_000,
+            extra_json,
+            preview_json,
         )
-        journal.add_chained(start, _without(start, preview, 3))
-        decision = self._run.templates.tool_call_decision(
+        # The text is the last member of the line, and no part of what is chained (D14).
+        journal.add_chained(start[:-3] + text_json + b"}}}", start)
+        decision = tool.templates.decision % (
             ts,
             journal.n,
             journal.prev,
-            call_id=call_id,
-            names_json=names,
-            args_hash=args_hash,
-            decision_json=self._decision_json(ruling.evaluation, policies),
+            call_id,
+            args_hash,
+            decision_json,
         )
         journal.add_chained(decision, decision)
-        if not ruling.is_allowed:
+        if not evaluation.forwarded:
             self._refused(ruling)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
         """Buffers the end of a call; the next flush writes it. `learnt` is Enforcer's member."""
-        preview = self._previews.result(outcome.result)
-        line = self._run.templates.tool_call_end(
+        call, journal = ruling.call, self._journal
+        tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
+        extra_json = learnt
+        if outcome.error_class is not None or outcome.result_stream_hash is not None:
+            extra_json = self._end_extra(outcome) + learnt
+        preview_json, text_json = self._previews.result(outcome.result)
+        end = tool.templates.end % (
             self._timestamps.at(time.time_ns() // 1_000_000),
-            self._journal.n,
-            self._journal.prev,
-            call_id=ruling.call_id.encode(),
-            names_json=self._names_of(ruling.call),
-            args_hash=ruling.call.args_hash.encode(),
-            status=outcome.status.encode(),
-            latency_ms=latency_ms,
-            bytes_out=outcome.bytes_out,
-            extra_json=self._end_extra(outcome) + learnt,
-            truncated=preview.truncated,
-            preview_json=preview.members_json,
+            journal.n,
+            journal.prev,
+            ruling.call_id.encode(),
+            call.args_hash.encode(),
+            outcome.status.encode(),
+            latency_ms,
+            outcome.bytes_out,
+            extra_json,
+            preview_json,
         )
-        self._journal.add_chained(line, _without(line, preview, 2))
+        journal.add_chained(end[:-2] + text_json + b"}}", end)
 
     def _refused(self, ruling: Ruling) -> None:
         call, decision = ruling.call, ruling.decision
@@ -129,34 +164,12 @@ class Records:
                 breaker=trip,
             )
 
-    def _names_of(self, call: ToolCall) -> bytes:
-        key = (call.server_name, call.tool_name)
-        found = self._names.get(key)
-        if found is None:
-            if len(self._names) >= _MAX_CACHED:
-                self._names.clear()
-            self._names[key] = found = names_json(*key)
-        return found
-
-    def _decision_json(self, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
-        """Encodes a decision. The same object again, as most ALLOWs are, costs a look-up."""
-        decision = evaluation.decision
-        if decision.action is not _ALLOW or evaluation.would_be is not None or evaluation.grants:
-            return encode_json(_decision_made(evaluation, policies))
-        cached = self._decisions.get(id(decision))
-        # Layers share decisions, and a reload may change a layer beside the one that decided.
-        if (
-            cached is not None
-            and cached[0] is decision
-            and cached[1] is evaluation.policy
-            and cached[2] is policies
-        ):
-            return cached[3]
-        encoded = encode_json(_decision_made(evaluation, policies))
-        if len(self._decisions) >= _MAX_CACHED:
-            self._decisions.clear()
-        self._decisions[id(decision)] = (decision, evaluation.policy, policies, encoded)
-        return encoded
+    def _new_tool(self, call: ToolCall) -> _Tool:
+        if len(self._tools) >= _MAX_TOOLS:
+            self._tools.clear()
+        made = self._run.templates.of_tool(call.server_name, call.tool_name, call.transport)
+        self._tools[call.server_name, call.tool_name] = tool = _Tool(made, call.transport)
+        return tool
 
     def _end_extra(self, outcome: Outcome) -> bytes:
         extra = b""
@@ -170,6 +183,15 @@ class Records:
         if outcome.result_stream_hash is not None:
             extra += b',"result_stream_hash":"%b"' % outcome.result_stream_hash.encode()
         return extra
+
+
+def _decision_json(tool: _Tool, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
+    """Encodes a decision. The same object again, as most ALLOWs are, will cost a look."""
+    encoded = encode_json(_decision_made(evaluation, policies))
+    if evaluation.would_be is None and not evaluation.grants:
+        tool.decision, tool.decision_json = evaluation.decision, encoded
+        tool.policy, tool.policies = evaluation.policy, policies
+    return encoded
 
 
 def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> DecisionMade:
@@ -192,19 +214,11 @@ def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> 
     )
 
 
-def _without(line: bytes, preview: Preview, closing: int) -> bytes:
-    """The line as it is chained: without the preview's text, which is its last member (D14)."""
-    dropped = len(preview.text_json)
-    return line[: -dropped - closing] + line[-closing:] if dropped else line
-
-
 # Members of CallStarted that an adapter may put into a call's context, in the struct's order.
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
 
 
 def _start_extra(call: ToolCall, risk_classes: frozenset[str]) -> bytes:
-    if not risk_classes and not call.context:
-        return b""
     extra = b""
     if risk_classes:
         extra = b',"tags":' + encode_json(sorted(risk_classes))

@@ -6,6 +6,7 @@ lines come in as bytes that already carry `n` and `prev`. Files are opened by `f
 
 import errno
 import os
+from hashlib import sha256
 
 from subluminal.journal import files
 from subluminal.journal.chain import chained_form, link
@@ -60,7 +61,7 @@ class Journal:
     def add_chained(self, line: bytes, chained: bytes) -> None:
         """As `add`, for a caller that has the chained form at hand and need not look for it."""
         self._lines.append(line)
-        self.prev = link(self.prev, chained)
+        self.prev = sha256(self.prev + chained).hexdigest().encode()  # `link`, in every call's way
         self.n += 1
 
     def flush(self) -> None:
@@ -78,7 +79,17 @@ class Journal:
         if self._reserve.is_spent or self._is_torn:
             self._persist(self._without_previews(lines))
         else:
-            self._write(lines)
+            data = b"\n".join(lines) + b"\n"
+            try:
+                written = os.write(self._fd, data)
+            except OSError as error:
+                self._persist(self._slimmer(lines, error))
+            else:
+                if written == len(data):
+                    self._size += written
+                    self._kept = (self.n, self.prev)
+                else:
+                    self._persist(self._write_rest(lines, data, written))
         if self._size >= self._max_bytes:
             self._rotate()
 
@@ -92,19 +103,6 @@ class Journal:
         self._lines = []
         os.close(self._fd)
         self._reserve.release()
-
-    def _write(self, lines: list[bytes]) -> None:
-        data = b"\n".join(lines) + b"\n"
-        try:
-            written = os.write(self._fd, data)
-        except OSError as error:
-            self._persist(self._slimmer(lines, error))
-            return
-        if written == len(data):
-            self._size += written
-            self._kept = (self.n, self.prev)
-        else:
-            self._persist(self._write_rest(lines, data, written))
 
     def _persist(self, left: list[bytes]) -> None:
         """Gets lines onto a disk that is full: without previews, then out of the reserve."""

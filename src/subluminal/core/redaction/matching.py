@@ -52,6 +52,12 @@ class Matcher:
         self._sets: list[tuple[Any, int]] | None = None
         self._regexes: dict[int, Any] = {}
 
+    def screens(self) -> list[Callable[[bytes], object]]:
+        """What to ask of a text first: if all of them say nothing, nothing would be found."""
+        sets = self._compile() if self._sets is None else self._sets
+        # Set.Match in Python only calls the one below it, on each call of a tool.
+        return [getattr(compiled, "_set", compiled).Match for compiled, _ in sets]
+
     def find(self, data: bytes) -> list[Hit]:
         """Returns the hits in order. Raises TooManyHits instead of more than MAX_HITS."""
         hits: list[Hit] = []
