@@ -62,9 +62,10 @@ class Producer:
         directory = os.path.join(root, run_id)
         self.journal = Journal(directory, shim_id, **{"max_bytes": 1 << 26, **limits})
         self.source = Source(host_id="host", proc_id="proc", shim_id=shim_id)
-        self.templates = EventTemplates(
+        templates = EventTemplates(
             run_id=run_id, agent_id="agent", client="custom", env="dev", source=self.source
         )
+        self.tools = [templates.of_tool(*names, "mcp_stdio") for names in TOOLS]
         self.clock_ms = START_MS
         self.calls = 0
         self.padding = ""
@@ -98,20 +99,14 @@ class Producer:
         self.clock_ms += 7
         call_id = f"{self.shim_id}-{self.calls:08}"
         text = text or f'{{"path":"/src/file{number}.py","limit":{number}}}'
-        journal, tool = self.journal, self.templates.of_tool(*TOOLS[number % 4], "mcp_stdio")
+        tool = self.tools[number % 4]
         args_hash = sha256(text.encode()).hexdigest().encode()
         self._call = (call_id, tool, args_hash)
-        journal.add(
-            tool.start
-            % (
-                *self._place(call_id, args_hash),
-                len(text) + 80,
-                seq or self.calls,
-                self.clock_ms,
-                b"",
-                preview("args_preview", text),
-            )
-        )
+        shown = preview("args_preview", text)
+        sizes = (len(text) + 80, seq or self.calls, self.clock_ms)
+        line = tool.start % (*self._place(call_id, args_hash), *sizes, b"", shown)
+        # As earlier versions wrote it: the clock of the windows was not on record.
+        self.journal.add(line.replace(b',"mono_ms":%d' % self.clock_ms, b"", 1))
         return call_id
 
     def decide(self, decision: bytes) -> None:
