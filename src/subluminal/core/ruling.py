@@ -30,9 +30,11 @@ class Ruling(Struct):
     @property
     def is_watched(self) -> bool:
         """Whether a breaker wants to know how the call ends, even if it ends well."""
-        return any(
-            breaker.watches_latency for visit in self.evaluation.visits for breaker in visit.watches
-        )
+        for visit in self.evaluation.visits:  # asked of every call: no generator
+            for breaker in visit.watches:
+                if breaker.watches_latency:
+                    return True
+        return False
 
 
 class Outcome(Struct, frozen=True):

@@ -189,3 +189,31 @@ def test_the_kept_part_of_a_large_line_does_not_leak_into_the_next():
     small = json.dumps({"jsonrpc": "2.0", "id": 2, "result": {"x": "y" * 3000}})
     lines = kept(1_000, [big.encode() + b"\n" + small.encode() + b"\n"])
     assert [replies_in(line)[0].is_error for line in lines] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("result", "is_error"),
+    [
+        (b'{"isError":true,"isError":false}', False),
+        (b'{"structuredContent":{"isError":true},"isError":false}', False),
+        (b'{"isError":true,"text":",\\"isError\\":false}"}', True),
+        (b'{"isError":true,"structuredContent":{"a":1,"isError":false}}', True),
+    ],
+)
+@pytest.mark.parametrize(
+    "line", [b'{"jsonrpc":"2.0","id":1,"result":%b}', b'{"result":%b,"jsonrpc":"2.0","id":1}']
+)
+def test_a_results_own_last_word_on_its_error_counts(line, result, is_error):
+    assert reply(line % result).is_error is is_error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"result":{"a":{},"jsonrpc":"2.0","id":7}}',
+        b'{"result":{},"jsonrpc":"2.0","id":007}',
+        b'{"result":{"x":1234567890123}',
+    ],
+)
+def test_an_id_that_only_seems_to_be_the_answers_is_none(text):
+    assert replies_in(Line(len(text), text)) == []

@@ -9,11 +9,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, IS_ERROR, Line
+from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, Line, says_error
 from subluminal.canonical import AmbiguousJSON, parse
 
 _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
 # What SDKs write: Python and Rust put the id first, TypeScript puts it last.
+_BEFORE_ID = b'{"jsonrpc":"2.0","id":'
+_BEFORE_RESULT = b',"result":'
+_BEFORE_ID_LAST = b'},"jsonrpc":"2.0","id":'
+_MAX_DIGITS = 15
+_MAX_RESULT_AT = len(_BEFORE_ID) + _MAX_DIGITS + len(_BEFORE_RESULT)
 _ID_FIRST = re.compile(rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":')
 _ID_LAST = re.compile(rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$")
 _RESULT_FIRST = b'{"result":{'
@@ -26,6 +31,9 @@ _ID_MEMBER = re.compile(rb'"id"\s*:\s*' + _ID)
 
 _MAX_CODE_CHARS = 64
 _INPUT_REQUIRED = b'"input_required"'
+# As SDKs end a result. Whatever else a result says, its last word on `isError` counts; and this
+# can be nothing but a member of the result itself, because its `}` is the result's.
+_NO_ERROR_LAST = b',"isError":false}'
 
 
 class Reply(Struct, frozen=True):
@@ -61,6 +69,7 @@ class _Result(Struct):
     requestState: Any = None  # noqa: N815
 
 
+_decode_id = msgspec.json.Decoder(int).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
@@ -74,6 +83,28 @@ def replies_in(line: Line) -> list[Reply]:
     if line.text is None:
         return _large(line)
     text = line.text
+    # Nearly all answers are one of these two. Flat, and without a regex: its engine is cold when
+    # an answer comes, and then costs more than all of this.
+    if text.startswith(_BEFORE_ID):
+        at = text.find(_BEFORE_RESULT, len(_BEFORE_ID), _MAX_RESULT_AT)
+        id_text = text[len(_BEFORE_ID) : at]
+        body = text[at + len(_BEFORE_RESULT) : text.rfind(b"}")]
+    elif text.startswith(_RESULT_FIRST) and text.endswith(b"}"):
+        at = text.rfind(_BEFORE_ID_LAST, -EDGE_BYTES)
+        id_text = text[at + len(_BEFORE_ID_LAST) : -1]
+        body = text[len(_RESULT_FIRST) - 1 : at + 1]
+    else:
+        return _other(line, text)
+    if at < 0 or len(id_text) > _MAX_DIGITS or not id_text.isdigit() or not _is_plain(body):
+        return _other(line, text)
+    try:
+        return [Reply(_decode_id(id_text), line.size, body)]
+    except _UNREADABLE:
+        return []
+
+
+def _other(line: Line, text: bytes) -> list[Reply]:
+    """The same for errors, and for ids and lines that look different."""
     found = _ID_FIRST.match(text)
     if found is not None:
         body = text[found.end() : text.rfind(b"}")]
@@ -85,6 +116,12 @@ def replies_in(line: Line) -> list[Reply]:
             body = text[len(_RESULT_FIRST) - 1 : last.start() + 1]
             return _reply(line, last.group(1), body, True)
     return _decoded(line, text)
+
+
+def _is_plain(body: bytes) -> bool:
+    """Whether a result says neither that it is an error nor that it is not yet the end."""
+    is_fine = body.endswith(_NO_ERROR_LAST) or not says_error(body)
+    return is_fine and body.rfind(_INPUT_REQUIRED) < 0  # as in says_error, from the right
 
 
 def _decoded(line: Line, text: bytes) -> list[Reply]:
@@ -128,7 +165,7 @@ def _reply(line: Line, id_text: bytes, body: bytes, is_result: bool) -> list[Rep
                 error_message=error.message if isinstance(error.message, str) else "",
             )
         ]
-    if not IS_ERROR.search(body) and _INPUT_REQUIRED not in body:
+    if _is_plain(body):
         return [Reply(request_id, line.size, body)]
     result = _result_of(body)
     waits = result.resultType == "input_required"

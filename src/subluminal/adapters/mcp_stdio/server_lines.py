@@ -5,7 +5,7 @@ whether it says that it is an error. What a line means is known to `replies`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -14,9 +14,16 @@ from msgspec import Struct
 EDGE_BYTES = 1_024
 """Enough of a line's head and tail to find an id there."""
 
-IS_ERROR = re.compile(rb'"isError"\s*:\s*true')
+_IS_ERROR_NAME = b'"isError"'
+_IS_ERROR = re.compile(_IS_ERROR_NAME + rb"\s*:\s*true")
 _SEAM_BYTES = 64
 """A member that lies across two chunks is found if its spacing is no wider than this."""
+
+
+def says_error(text: bytes) -> bool:
+    """Whether there is an `isError` somewhere that is true."""
+    # From the right: CPython looks there with larger steps, and results end with it.
+    return text.rfind(_IS_ERROR_NAME) >= 0 and _IS_ERROR.search(text) is not None
 
 
 class Line(Struct, frozen=True):
@@ -44,11 +51,18 @@ class LineKeeper:
         self._says_error = False
         self._skipping = False
 
-    def feed(self, chunk: bytes, *, wanted: bool) -> Iterator[Line]:
-        """Yields the lines that end in this chunk.
+    def feed(self, chunk: bytes, *, wanted: bool) -> Iterable[Line]:
+        """Returns the lines that end in this chunk.
 
         `wanted`: whether an answer may come. A line that began when none could is not kept.
         """
+        end = chunk.find(b"\n")
+        if 0 <= end == len(chunk) - 1 <= self.max_bytes and not (self._size or self._skipping):
+            # One line and whole, as nearly all are.
+            return (Line(end, chunk[:end]),) if wanted else ()
+        return self._cut(chunk, wanted)
+
+    def _cut(self, chunk: bytes, wanted: bool) -> Iterator[Line]:
         start = 0
         while True:
             end = chunk.find(b"\n", start)
@@ -80,26 +94,28 @@ class LineKeeper:
             return
         self._size += len(piece)
         if self._hash is not None:
-            self._hash.update(piece)
-            self._look_for_error(piece)
-            self._tail = (self._tail + piece[-EDGE_BYTES:])[-EDGE_BYTES:]
+            self._note(piece)
             return
         self._parts.append(piece)
         if self._size > self.max_bytes:
             self._let_go()
 
     def _let_go(self) -> None:
+        self._hash = sha256()
         text = b"".join(self._parts)
         self._parts = []
-        self._hash = sha256(text)
-        self._look_for_error(text)
-        self._head, self._tail = text[:EDGE_BYTES], text[-EDGE_BYTES:]
+        self._head = text[:EDGE_BYTES]
+        self._note(text)
 
-    def _look_for_error(self, piece: bytes) -> None:
-        if self._says_error:
-            return
-        seam = self._tail[-_SEAM_BYTES:] + piece[:_SEAM_BYTES]
-        self._says_error = bool(IS_ERROR.search(piece) or IS_ERROR.search(seam))
+    def _note(self, piece: bytes) -> None:
+        """Keeps of a part of a large line what there is to keep."""
+        self._hash.update(piece)
+        if not self._says_error:
+            seam = self._tail[-_SEAM_BYTES:] + piece[:_SEAM_BYTES]
+            self._says_error = says_error(piece) or says_error(seam)
+        if len(piece) < EDGE_BYTES:
+            piece = self._tail + piece
+        self._tail = piece[-EDGE_BYTES:]
 
     def _line(self) -> Line:
         if self._hash is None:

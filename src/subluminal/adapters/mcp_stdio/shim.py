@@ -37,7 +37,7 @@ from subluminal.adapters.mcp_stdio.messages import (
     Other,
     classify,
 )
-from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
+from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
 from subluminal.adapters.mcp_stdio.render import Renderer, error_line
 from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
@@ -51,6 +51,9 @@ from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendant
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
+
+_MAX_CHUNKS = 4
+"""Read of the server in one turn; the client's pipe takes as much (descriptors)."""
 
 MAX_STDERR_BYTES = 1 << 18
 """stderr that nobody reads is dropped past this, the oldest first: it must never block."""
@@ -404,35 +407,36 @@ class Shim:
     # The server's side
 
     def _read_server(self) -> None:
-        data = read(self._guard.stdout_fd)
-        if data is None:
-            return
-        if not data:
-            self._server_speaks = False
-            self._changed = True
-            self._client.server_ended()
-            return
-        self._take_answer(data)
+        """Passes on what is there. Of a large answer several chunks: a turn costs more than one."""
+        for _ in range(_MAX_CHUNKS):
+            data = read(self._guard.stdout_fd)
+            if data is None:
+                return
+            if not data:
+                self._server_speaks = False
+                self._changed = True
+                self._client.server_ended()
+                return
+            self._take_answer(data)
+            if len(data) < CHUNK_BYTES or self._client.busy:
+                return
 
     def _take_answer(self, data: bytes) -> None:
         # The client comes first: accounting must not delay an answer.
         self._client.forward(data)
         self._spoke = True
+        calls, lists = self._calls, self._tool_lists
         try:
-            self._account(data)
+            for line in self._keeper.feed(data, wanted=calls.open > 0 or bool(lists.asked)):
+                if calls.open or lists.asked:
+                    for reply in replies_in(line):
+                        calls.replied(reply)
+                        if lists.asked:
+                            lists.replied(reply)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
             self._runs.report_bug(bug)
         if self.ending.waits_for_answers:
             self.ending.wait_for_answers(_now_ms(), server_spoke=True)
-
-    def _account(self, data: bytes) -> None:
-        calls, lists = self._calls, self._tool_lists
-        for line in self._keeper.feed(data, wanted=calls.open > 0 or bool(lists.asked)):
-            if calls.open or lists.asked:
-                for reply in replies_in(line):
-                    calls.replied(reply)
-                    if lists.asked:
-                        lists.replied(reply)
 
     def _record_tool_lists(self) -> None:
         try:
