@@ -17,7 +17,7 @@ class AbsentJournal(Journal):
 
     def __init__(self, shim_id: str, problem: JournalUnavailable) -> None:
         self._problem = problem
-        self._lines = []
+        self._unwritten = []
         self.path = ""
         self.n = 1
         self.prev = seed(shim_id)
@@ -25,9 +25,8 @@ class AbsentJournal(Journal):
 
     def flush(self) -> None:
         """Raises JournalUnavailable if there was anything to write."""
-        lines, self._lines = self._lines, []
-        self.lost += len(lines)
-        if lines:
+        if self._unwritten:
+            self.lost += self._forget()
             raise self._problem
 
     def rotate_at(self, max_bytes: int) -> None:

@@ -4,6 +4,7 @@ Everything a call leaves in the journal is put together here. Decides nothing.
 """
 
 import time
+from hashlib import sha256
 
 from msgspec import UNSET
 
@@ -88,11 +89,12 @@ class Records:
             extra_json = _start_extra(call, evaluation.risk_classes)
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
+        n, prev = journal.n, journal.prev
         preview_json, text_json = self._previews.args(args_text, args_hash)
         start = tool.templates.start % (
             ts,
-            journal.n,
-            journal.prev,
+            n,
+            prev,
             call_id,
             args_hash,
             call.bytes_in,
@@ -101,24 +103,21 @@ class Records:
             extra_json,
             preview_json,
         )
-        # The text is the last member of the line, and no part of what is chained (D14).
-        journal.add_chained(start[:-3] + text_json + b"}}}", start)
-        decision = tool.templates.decision % (
-            ts,
-            journal.n,
-            journal.prev,
-            call_id,
-            args_hash,
-            decision_json,
+        # This is chain.link. The text, the line's last member, is no part of what is chained (D14).
+        prev = sha256(prev + start).hexdigest().encode()
+        decision = tool.templates.decision % (ts, n + 1, prev, call_id, args_hash, decision_json)
+        journal.add_chained(
+            b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n")),
+            2,
+            sha256(prev + decision).hexdigest().encode(),
         )
-        journal.add_chained(decision, decision)
         if not evaluation.forwarded:
             self._refused(ruling)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
         """Buffers the end of a call; the next flush writes it. `learnt` is Enforcer's member."""
-        call, journal = ruling.call, self._journal
+        call, journal, prev = ruling.call, self._journal, self._journal.prev
         tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
         extra_json = learnt
         if outcome.error_class is not None or outcome.result_stream_hash is not None:
@@ -127,7 +126,7 @@ class Records:
         end = tool.templates.end % (
             self._timestamps.at(time.time_ns() // 1_000_000),
             journal.n,
-            journal.prev,
+            prev,
             ruling.call_id.encode(),
             call.args_hash.encode(),
             outcome.status.encode(),
@@ -136,7 +135,8 @@ class Records:
             extra_json,
             preview_json,
         )
-        journal.add_chained(end[:-2] + text_json + b"}}", end)
+        head = sha256(prev + end).hexdigest().encode()
+        journal.add_chained(b"".join((end[:-2], text_json, b"}}\n")), 1, head)
 
     def _refused(self, ruling: Ruling) -> None:
         call, decision = ruling.call, ruling.decision

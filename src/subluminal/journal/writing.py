@@ -6,7 +6,6 @@ lines come in as bytes that already carry `n` and `prev`. Files are opened by `f
 
 import errno
 import os
-from hashlib import sha256
 
 from subluminal.journal import files
 from subluminal.journal.chain import chained_form, link
@@ -46,7 +45,7 @@ class Journal:
         self._fd = opened.fd
         self._part = opened.part
         self._size = opened.size
-        self._lines: list[bytes] = []
+        self._unwritten: list[bytes] = []
         self._kept = (self.n, self.prev)
         self._reserve = Reserve(directory, reserve_bytes)
         self._is_torn = False
@@ -54,15 +53,16 @@ class Journal:
 
     def add(self, line: bytes) -> None:
         """Chains and buffers one event, written with this journal's `n` and `prev`."""
-        self._lines.append(line)
-        self.prev = link(self.prev, chained_form(line))
-        self.n += 1
+        self.add_chained(line + b"\n", 1, link(self.prev, chained_form(line)))
 
-    def add_chained(self, line: bytes, chained: bytes) -> None:
-        """As `add`, for a caller that has the chained form at hand and need not look for it."""
-        self._lines.append(line)
-        self.prev = sha256(self.prev + chained).hexdigest().encode()  # `link`, in every call's way
-        self.n += 1
+    def add_chained(self, lines: bytes, count: int, head: bytes) -> None:
+        """Buffers `count` lines, newlines included, of a caller that has the chained forms at hand.
+
+        `head` is the chain's hash after the last of them.
+        """
+        self._unwritten.append(lines)
+        self.n += count
+        self.prev = head
 
     def flush(self) -> None:
         """Writes everything buffered, in one write(2).
@@ -72,24 +72,23 @@ class Journal:
         that can be written. A whole line that did reach the file stays and keeps its number,
         because a follower may have read it already.
         """
-        lines = self._lines
-        if not lines:
+        if not self._unwritten:
             return
-        self._lines = []
+        data = b"".join(self._unwritten)
+        self._unwritten = []
         if self._reserve.is_spent or self._is_torn:
-            self._persist(self._without_previews(lines))
+            self._persist(self._without_previews(_lines(data)))
         else:
-            data = b"\n".join(lines) + b"\n"
             try:
                 written = os.write(self._fd, data)
             except OSError as error:
-                self._persist(self._slimmer(lines, error))
+                self._persist(self._slimmer(_lines(data), error))
             else:
                 if written == len(data):
                     self._size += written
                     self._kept = (self.n, self.prev)
                 else:
-                    self._persist(self._write_rest(lines, data, written))
+                    self._persist(self._write_rest(_lines(data), data, written))
         if self._size >= self._max_bytes:
             self._rotate()
 
@@ -99,10 +98,14 @@ class Journal:
 
     def close(self) -> None:
         """Closes the file. What was not flushed was not recorded, and counts as lost."""
-        self.lost += len(self._lines)
-        self._lines = []
+        self.lost += self._forget()
         os.close(self._fd)
         self._reserve.release()
+
+    def _forget(self) -> int:
+        """Drops what is buffered; returns how many events that were."""
+        lines, self._unwritten = b"".join(self._unwritten), []
+        return lines.count(b"\n")
 
     def _persist(self, left: list[bytes]) -> None:
         """Gets lines onto a disk that is full: without previews, then out of the reserve."""
@@ -178,3 +181,7 @@ class Journal:
             return
         os.close(self._fd)
         self._fd, self.path, self._part, self._size = opened.fd, opened.path, opened.part, 0
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return data[:-1].split(b"\n")
