@@ -32,13 +32,13 @@ NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
 """With no layer at all everything is observed and allowed (D17)."""
 
 
-class Evaluation(Struct):
+class Evaluation(Struct, gc=False):
     """A decision, why, and what the counters become. Nothing has been written yet."""
 
     decision: Decision
     policy: PolicyRef
     forwarded: bool
-    visits: list[Visit]
+    visits: tuple[Visit, ...]
     would_be: WouldBe | None = None
     risk_classes: frozenset[str] = frozenset()
     grants: tuple[GrantRef, ...] = ()
@@ -49,9 +49,9 @@ class Evaluation(Struct):
         """What the counters become. Some rules count only calls that are forwarded (D10)."""
         updates: list[Update] = []
         for visit in self.visits:
-            updates += visit.updates
-            if self.forwarded:
-                updates += visit.if_forwarded
+            updates = updates + visit.updates if updates else visit.updates
+            if self.forwarded and visit.if_forwarded:
+                updates = updates + visit.if_forwarded
         return updates
 
     @property
@@ -138,7 +138,7 @@ class Engine:
         The strictest enforcing layer has its way; with none, the call passes.
         """
         answers = [
-            Evaluation(program.enforced(written)[0], program.ref, written.action is _ALLOW, [])
+            Evaluation(program.enforced(written)[0], program.ref, written.action is _ALLOW, ())
             for program in self._programs
             if program.mode is not Mode.OBSERVE
             for written in [program.failure(call, reason_code, summary)]
@@ -147,12 +147,12 @@ class Engine:
             return _combine(answers)
         policy = self._all[0].ref if self._all else NO_POLICY
         passed = replace(DEFAULT_ALLOW, reason_code=reason_code, summary=summary)
-        return Evaluation(passed, policy, True, [])
+        return Evaluation(passed, policy, True, ())
 
     def refusal(self, decision: Decision) -> Evaluation:
         """A refusal that no rule made: the run is over, or someone pulled the kill switch."""
         policy = self._all[0].ref if self._all else NO_POLICY
-        return Evaluation(decision, policy, False, [])
+        return Evaluation(decision, policy, False, ())
 
     @property
     def mode(self) -> Mode:
@@ -173,8 +173,8 @@ class Engine:
 
     def _without_policy(self) -> Evaluation:
         if self._all:
-            return Evaluation(NOT_APPLICABLE, self._all[0].ref, True, [])
-        return Evaluation(DEFAULT_ALLOW, NO_POLICY, True, [])
+            return Evaluation(NOT_APPLICABLE, self._all[0].ref, True, ())
+        return Evaluation(DEFAULT_ALLOW, NO_POLICY, True, ())
 
 
 def _run(
@@ -187,7 +187,8 @@ def _run(
 ) -> Evaluation:
     """What one layer says, as if it were alone."""
     visit = Visit(call, call.args, counters.read, wall_ms, mono_ms)
-    plan = program.plan(call.server_name, call.tool_name)
+    server_name, tool_name = call.server_name, call.tool_name
+    plan = program.plans.get((server_name, tool_name)) or program.plan(server_name, tool_name)
     if plan is None:
         classes: frozenset[str] = frozenset()
         written = program.on_error(classes, None, "a name is too long or no text")
@@ -197,11 +198,13 @@ def _run(
         else:
             written = trace(program, plan, visit, call, steps)
         classes = plan.classes | visit.classes if visit.classes else plan.classes
+    if written.action is _ALLOW:
+        return Evaluation(written, program.ref, True, (visit,), None, classes)
     decision, would_be = program.enforced(written)
     forwarded = decision.action is _ALLOW
     if would_be is not None:
         visit.refused_by = None  # who only observes asks nobody
-    return Evaluation(decision, program.ref, forwarded, [visit], would_be, classes)
+    return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
 
 
 def _combine(answers: list[Evaluation]) -> Evaluation:

@@ -4,8 +4,10 @@ Names are matched here, once; so are risk classes where no tag depends on a call
 is left for each call is in the entries' guards.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import RuleKind
 from subluminal.policy.predicates import (
     ArgsPredicate,
@@ -43,23 +45,34 @@ class PreparedRule:
         self.time_test: TimePredicate | None = time_predicate(match["time"])
 
 
+class Step(NamedTuple):
+    """An entry, taken apart for the loop that every call passes (`Program.decide`)."""
+
+    is_access: bool
+    args_test: ArgsPredicate | None
+    """all that the guard asks, if it only asks about arguments, as most do"""
+    visit: Callable[[Visit], Decision | None]
+    entry: Entry
+
+
 class Plan:
     """Entries in rule order, and the risk classes that names alone give."""
 
-    __slots__ = ("classes", "entries", "tagged")
+    __slots__ = ("classes", "entries", "steps", "tagged")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
+        self.steps: list[Step] = []
         self.tagged: set[int] = set()
         """tag rules that hold for every call of this tool, and so have no entry"""
         settled: set[str] = set()
         for index, rule in rules:
+            wanted = frozenset[str]()
             if rule.risk_class and settled.isdisjoint(rule.risk_class):
-                if not self._may_gain(rule.risk_class):
+                wanted = rule.risk_class
+                if not self._may_gain(wanted):
                     continue
-                guard = guard_of(rule, rule.risk_class)
-            else:
-                guard = guard_of(rule, frozenset())
+            guard = guard_of(rule, wanted)
             if rule.data["kind"] == RuleKind.TAG and guard is None:
                 settled.update(rule.data["effect"]["tag"]["add_risk_class"])
                 self.tagged.add(index)
@@ -67,6 +80,8 @@ class Plan:
                 entry = self._entry(index, rule.data, guard, subject)
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
+                args_test = None if wanted or rule.time_test else rule.args_test
+                self.steps.append(Step(entry.is_access, args_test, entry.visit, entry))
         self.classes = frozenset(settled)
 
     def _may_gain(self, wanted: frozenset[str]) -> bool:
@@ -108,9 +123,6 @@ def guard_of(rule: PreparedRule, risk_class: frozenset[str]) -> Guard | None:
     if args_test is None and time_test is None and not risk_class:
         return None
 
-    if args_test is not None and time_test is None and not risk_class:
-        return _args_guard(args_test)
-
     def guard(visit: Visit) -> bool:
         if risk_class and visit.classes.isdisjoint(risk_class):
             return False
@@ -118,17 +130,6 @@ def guard_of(rule: PreparedRule, risk_class: frozenset[str]) -> Guard | None:
             return False
         if args_test is None:
             return True
-        if visit.args is None:
-            raise NotInspected
-        return args_test(visit.args)
-
-    return guard
-
-
-def _args_guard(args_test: ArgsPredicate) -> Guard:
-    """The common guard, without the questions that nobody asks."""
-
-    def guard(visit: Visit) -> bool:
         if visit.args is None:
             raise NotInspected
         return args_test(visit.args)

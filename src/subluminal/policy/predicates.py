@@ -90,7 +90,7 @@ def _has_key(key: str) -> ArgsPredicate:
 
 def _equals(key: str, value: Any) -> ArgsPredicate:
     if isinstance(value, str):  # the common case, and no other type equals a string
-        return lambda args: bool(args.get(key) == value)
+        return lambda args: args.get(key) == value
     return lambda args: same_value(args.get(key, _MISSING), value)
 
 

@@ -63,19 +63,20 @@ class Program:
         defaults = snapshot.data["defaults"]
         self._on_error = Action(defaults["decision_on_error"])
         self._fail_open_reads: bool = defaults["fail_open_read_tools"]
-        self._plans: dict[tuple[str, str], Plan] = {}
+        self.plans: dict[tuple[str, str], Plan] = {}
+        """those that `plan` has made"""
 
     def plan(self, server_name: str, tool_name: str) -> Plan | None:
         """Returns the rules that can matter for this tool; None if a name has no match (D11)."""
         key = (server_name, tool_name)
-        plan = self._plans.get(key)
+        plan = self.plans.get(key)
         if plan is None:
             if not (_is_name(server_name) and _is_name(tool_name)):
                 return None
             plan = self._make_plan(server_name, tool_name)
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = plan
+            if len(self.plans) >= _MAX_PLANS:
+                self.plans.clear()
+            self.plans[key] = plan
         return plan
 
     def _make_plan(self, server_name: str, tool_name: str) -> Plan:
@@ -86,14 +87,17 @@ class Program:
     def decide(self, plan: Plan, visit: Visit) -> Decision:
         """Visits every rule of the plan and returns the decision as written (D10)."""
         allowed = first = terminate = None
-        for entry in plan.entries:
-            if entry.is_access and visit.access_settled:
+        args = visit.args
+        for is_access, args_test, visit_rule, entry in plan.steps:
+            if is_access and visit.access_settled:
                 continue
             try:
-                guard = entry.guard
-                if guard is not None and not guard(visit):
+                if args_test is not None and args is not None:
+                    if not args_test(args):
+                        continue
+                elif entry.guard is not None and not entry.guard(visit):
                     continue
-                found = entry.visit(visit)
+                found = visit_rule(visit)
             except NotInspected:
                 found = self.not_inspected(entry, visit)
             if found is None:

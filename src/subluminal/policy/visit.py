@@ -26,7 +26,7 @@ class NotInspected(Exception):
     """A rule needs arguments that were too large to read (D6)."""
 
 
-class Visit(Struct):
+class Visit(Struct, gc=False):
     """One call on its way through one layer. `read` sees the counters as they were before it."""
 
     call: Call
@@ -35,29 +35,25 @@ class Visit(Struct):
     wall_ms: int
     mono_ms: int
     access_settled: bool = False
-    recent_half: bytes = b""
-    """half of args_hash, once a rule has asked for it"""
+    args_key: bytes = b""
+    """half of args_hash, once a rule has asked for it (`name_args`)"""
     classes: frozenset[str] = frozenset()
     """risk classes beyond those that names alone give"""
     updates: list[Update] = []
     if_forwarded: list[Update] = []
-    watches: list[Any] = []
+    watches: tuple[Any, ...] = ()
     """breaker entries that want to know how the call ends"""
-    trips: list[Trip] = []
-    grants_used: list[tuple[str, str]] = []
+    trips: tuple[Trip, ...] = ()
+    grants_used: tuple[tuple[str, str], ...] = ()
     refused_by: Any = None
     """the access entry that refuses the call, where that is enforced: a grant may help"""
 
-    def recent_key(self, prefix: bytes) -> bytes:
-        """Names what a rule remembers about exactly these arguments."""
-        if not self.recent_half:
-            if self.args is None:
-                raise NotInspected
-            self.recent_half = bytes.fromhex(self.call.args_hash[:32])
-        # The arguments' half comes first: stores spread keys by their first bytes.
-        return self.recent_half + prefix
+    def name_args(self) -> bytes:
+        """The first half of the key of what a rule remembers about exactly these arguments.
 
-    @property
-    def exempt(self) -> bool:
-        """A granted call is exempt from dedupe and the repeat breaker (D3)."""
-        return bool(self.call.granted)
+        It comes first because stores spread keys by their first bytes; the rule's half follows.
+        """
+        if self.args is None:
+            raise NotInspected
+        self.args_key = bytes.fromhex(self.call.args_hash[:32])
+        return self.args_key

@@ -35,7 +35,9 @@ _PATIENCE_S = 0.0005
 _MAX_COURTESIES = 20
 """Pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
 
+_lockf = fcntl.lockf
 _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
+_FREE = fcntl.LOCK_UN
 _FLOCK = struct.Struct("hhqqi")
 """fcntl(2)'s `struct flock`: type, whence, start, length, pid."""
 _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -55,13 +57,18 @@ class RunLock:
     def __enter__(self) -> None:
         if self.held:
             raise RuntimeError("the lock of a run is not re-entrant")
-        if self._words[W_WANTED] or not self._try():
+        if self._words[W_WANTED]:
             self._wait()
+        else:
+            try:
+                _lockf(self._fd, _TRY)
+            except BlockingIOError:
+                self._wait()
         self.held = True
 
     def __exit__(self, *_: object) -> None:
         self.held = False
-        fcntl.lockf(self._fd, fcntl.LOCK_UN)
+        _lockf(self._fd, _FREE)
 
     def require(self) -> None:
         """Raises if a change is about to be made outside of the lock: a bug of the caller."""
@@ -70,7 +77,7 @@ class RunLock:
 
     def _try(self) -> bool:
         try:
-            fcntl.lockf(self._fd, _TRY)
+            _lockf(self._fd, _TRY)
         except BlockingIOError:
             return False
         return True

@@ -88,7 +88,8 @@ class RunState:
 
     def take_seq(self) -> int:
         """Returns the next sequence number of the run, from 1."""
-        self._lock.require()
+        if not self._lock.held:
+            self._lock.require()
         words = self._words
         words[layout.W_SEQ] = seq = words[layout.W_SEQ] + 1
         return seq
@@ -99,7 +100,8 @@ class RunState:
 
     def count(self, total: Total) -> None:
         """Adds one to a total, and what was owed before."""
-        self._lock.require()
+        if not self._lock.held:
+            self._lock.require()
         self._words[layout.W_TOTALS + total] += 1
         if self._owed:
             self._pay()

@@ -1,6 +1,7 @@
 """One table of cells in a state file: a hash table with chains, safe against a kill at any point.
 
 A slot is `commit | next | key | buffer 0 | buffer 1`; a chain of slots starts at each bucket head.
+An image is the start of a slot, up to the cell in buffer 0, as bytes.
 A cell longer than its slot's buffers lies in the two buffers of the slot's spill block instead.
 `commit` is (length << 1 | buffer): the other buffer is written first, then this one word.
 Slots count from 1; 0 is nothing. Everything here needs the run's lock.
@@ -18,9 +19,38 @@ _BACKED_AT_ONCE_BYTES = 16_384
 _NEXT = 1
 _KEY = 2
 
+_first_word = struct.Struct("=q").unpack_from
+"""The first word of a key. Keys are digests: any bits of it are as good as a hash."""
+
 
 class Table:
-    """Cells by key. `read`, `encode` and `write` are the hot path, and so a little flat."""
+    """Cells by key. What every call passes is a little flat: `read`, `find`, `encode`, `write`."""
+
+    __slots__ = (
+        "_before_slots",
+        "_buffers",
+        "_capacity",
+        "_chain_bound",
+        "_codecs",
+        "_data",
+        "_eviction",
+        "_file",
+        "_heads",
+        "_image_bytes",
+        "_image_of_one",
+        "_images",
+        "_inline_ints",
+        "_key_bytes",
+        "_mask",
+        "_max_ints",
+        "_place",
+        "_shape",
+        "_slot_words",
+        "_used",
+        "_words",
+        "evicts",
+        "known",
+    )
 
     def __init__(self, file: StateFile, place: Place) -> None:
         shape = place.shape
@@ -36,19 +66,24 @@ class Table:
         self._buffers = _KEY + shape.key_bytes // WORD_BYTES
         self._slot_words = shape.slot_words
         self._before_slots = place.slots - shape.slot_words
+        self._image_bytes = (self._buffers + shape.inline_ints) * WORD_BYTES
+        self._used = place.used
         self._capacity = shape.capacity
         self._max_ints = shape.max_ints
         self._chain_bound = range(shape.capacity + 1)
         self._eviction = Eviction(file.words, place) if shape.evicts else None
         self.evicts = shape.evicts
         self._codecs: dict[int, struct.Struct] = {}
-        """by the number of integers"""
-        self._known: dict[bytes, int] = {}
+        """of cells, by the number of integers"""
+        self._images: dict[int, struct.Struct] = {}
+        """of slots, by the number of integers"""
+        self._image_of_one = self._image(1)
+        self.known: dict[bytes, int] = {}
         """Where keys are, if the table never evicts: then a slot keeps its key for ever."""
 
     def read(self, key: bytes) -> Cell:
         """Returns the cell, or the empty tuple."""
-        at = self._known.get(key) or self.find(key)
+        at = self.known.get(key) or self.find(key)
         if not at:
             return ()
         commit = self._words[at]
@@ -61,18 +96,29 @@ class Table:
         return codec.unpack_from(self._data, start * WORD_BYTES)
 
     def encode(self, key: bytes, cell: Cell) -> bytes:
-        """Returns the bytes to `write`. Fails if they can never be stored: a bug of the caller."""
+        """Returns the image to `write`. Fails if it can never be stored: a bug of the caller."""
         if len(key) != self._key_bytes:
             raise ValueError(f"a key of this kind has {self._key_bytes} bytes, not {len(key)}")
         length = len(cell)
-        if length > self._max_ints:
-            raise ValueError(f"a cell of this kind has at most {self._max_ints} integers")
-        return (self._codecs.get(length) or self._codec(length)).pack(*cell)
+        if length == 1:  # as most are
+            return self._image_of_one.pack(2, 0, key, cell[0])
+        image = self._images.get(length) or self._image(length)
+        return image.pack(length << 1, 0, key, *cell)
 
-    def write(self, key: bytes, payload: bytes) -> None:
+    def write(self, key: bytes, image: bytes) -> None:
         """Replaces a cell. A process killed in here leaves the old cell or the new one."""
-        at = self._known.get(key) or self.find(key) or self._insert(key)
+        at = self.known.get(key) or self.find(key)
+        if at:
+            self._replace(at, image)
+            return
+        if len(image) > self._image_bytes:
+            self._replace(self._insert(key, self.encode(key, ())), image)
+            return
+        self._insert(key, image)
+
+    def _replace(self, at: int, image: bytes) -> None:
         words = self._words
+        payload = image[self._buffers * WORD_BYTES :]
         length = len(payload) // WORD_BYTES
         old = words[at]
         side = ~old & 1
@@ -88,80 +134,79 @@ class Table:
         if self._eviction is not None:
             self._eviction.stamp((at - self._before_slots) // self._slot_words - 1)
 
-    def knows(self, key: bytes) -> bool:
-        """Whether the key has a slot of its own for ever."""
-        return key in self._known
-
     def find(self, key: bytes) -> int:
         """Returns the word where the key's slot starts, or 0."""
-        words, data, key_bytes = self._words, self._data, self._key_bytes
-        slot = words[self._heads + ((key[0] | key[1] << 8) & self._mask)]
+        words = self._words
+        first = _first_word(key)[0]
+        slot = words[self._heads + (first & self._mask)]
+        if not slot:
+            return 0
         for _ in self._chain_bound:
-            if not slot:
-                return 0
             if not 0 < slot <= self._capacity:
                 raise self._damaged()
-            at = self._before_slots + slot * self._slot_words
-            start = (at + _KEY) * WORD_BYTES
-            if data[start : start + key_bytes] == key:
+            at: int = self._before_slots + slot * self._slot_words
+            # A key of another slot nearly always differs in the first word already.
+            if words[at + _KEY] == first and self._key_at(at) == key:
                 if not self.evicts:
-                    self._known[key] = at
+                    self.known[key] = at
                 return at
             slot = words[at + _NEXT]
+            if not slot:
+                return 0
         raise self._damaged()
 
     def make_room(self, slots: int) -> None:
         """Makes sure that as many new keys fit. Raises CountersFull if they never will."""
-        used = self._words[self._place.used]
+        used = self._words[self._used]
         if used + slots > self._shape.capacity:
             raise self._full()
         self._back_slots(used + slots)
 
-    def _insert(self, key: bytes) -> int:
-        """Gives a key an empty slot."""
+    def _insert(self, key: bytes, image: bytes) -> int:
+        """Gives a key a slot, with a cell that fits into it."""
         words = self._words
-        slot = self._free_slot()
-        at = self._slot_at(slot)
+        used: int = words[self._used]
+        slot = self._evict() if used >= self._capacity else self._unused_slot(used)
+        at = self._before_slots + slot * self._slot_words
+        start = at * WORD_BYTES
+        head = self._heads + (_first_word(key)[0] & self._mask)
         # INVARIANT: the slot is in no chain until the last of these stores, so that no chain ever
-        # leads to half a key and no slot is ever in two chains.
-        words[at] = 0
-        start = (at + _KEY) * WORD_BYTES
-        self._data[start : start + self._key_bytes] = key
-        head = self._head(key)
+        # leads to half a key or half a cell, and no slot is ever in two chains.
+        self._data[start : start + len(image)] = image
         words[at + _NEXT] = words[head]
         words[head] = slot
+        if self._eviction is not None:
+            self._eviction.stamp(slot - 1)
         return at
 
-    def _free_slot(self) -> int:
-        """Takes a slot out of reach: one never used, else the least recently written."""
-        words = self._words
-        used: int = words[self._place.used]
-        if used < self._shape.capacity:
-            self._back_slots(used + 1)
-            # INVARIANT: counted before it is filled. A process killed in between loses the slot
-            # (until it is evicted) rather than have it handed out twice.
-            words[self._place.used] = used + 1
-            return used + 1
+    def _unused_slot(self, used: int) -> int:
+        self._back_slots(used + 1)
+        # INVARIANT: counted before it is filled. A process killed in between loses the slot
+        # (until it is evicted) rather than have it handed out twice.
+        self._words[self._used] = used + 1
+        return used + 1
+
+    def _evict(self) -> int:
+        """Takes the least recently written slot out of its chain, with one store.
+
+        A killed process may have done so already; then there is nothing to store.
+        """
         if self._eviction is None:
             raise self._full()
-        slot = self._eviction.oldest() + 1
-        self._unlink(slot)
-        return slot
-
-    def _unlink(self, slot: int) -> None:
-        """Takes a slot out of its chain, with one store. No-op if a killed process already did."""
         words = self._words
-        at = self._slot_at(slot)
-        start = (at + _KEY) * WORD_BYTES
-        link = self._head(self._data[start : start + self._key_bytes])
+        slot = self._eviction.oldest() + 1
+        at = self._before_slots + slot * self._slot_words
+        link = self._heads + (words[at + _KEY] & self._mask)
         for _ in self._chain_bound:
             here = words[link]
             if here == slot:
                 words[link] = words[at + _NEXT]
-                return
+                return slot
             if not here:
-                return
-            link = self._slot_at(here) + _NEXT
+                return slot
+            if not 0 < here <= self._capacity:
+                break
+            link = self._before_slots + here * self._slot_words + _NEXT
         raise self._damaged()
 
     def _back_slots(self, needed: int) -> None:
@@ -174,14 +219,9 @@ class Table:
         self._file.back(start, (target - backed) * self._slot_words)
         self._words[self._place.backed] = target
 
-    def _head(self, key: bytes) -> int:
-        # Keys are digests: any of their bytes are as good as a hash.
-        return self._heads + ((key[0] | key[1] << 8) & self._mask)
-
-    def _slot_at(self, slot: int) -> int:
-        if not 0 < slot <= self._shape.capacity:
-            raise self._damaged()
-        return self._before_slots + slot * self._slot_words
+    def _key_at(self, at: int) -> bytes:
+        start = (at + _KEY) * WORD_BYTES
+        return self._data[start : start + self._key_bytes]
 
     def _spilled(self, at: int, length: int, side: int) -> int:
         """Returns the word where one of the two buffers for a long cell starts."""
@@ -196,6 +236,12 @@ class Table:
             raise self._damaged()
         codec = self._codecs[length] = struct.Struct(f"={length}q")
         return codec
+
+    def _image(self, length: int) -> struct.Struct:
+        if length > self._max_ints:
+            raise ValueError(f"a cell of this kind has at most {self._max_ints} integers")
+        image = self._images[length] = struct.Struct(f"=2q{self._key_bytes}s{length}q")
+        return image
 
     def _full(self) -> CountersFull:
         return CountersFull(f"the run has {self._shape.capacity} counters of this kind already")

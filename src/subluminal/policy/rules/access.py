@@ -77,7 +77,7 @@ class AccessEntry(Entry):
         visit.access_settled = True
         if self._refuses:
             if self._is_granted(visit):
-                visit.grants_used.append(self.grant_key)
+                visit.grants_used += (self.grant_key,)
                 return self._granted
             visit.refused_by = self
         if not self._effect["suggest"] or visit.args is None:

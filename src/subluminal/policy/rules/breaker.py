@@ -31,7 +31,7 @@ class _Window(NamedTuple):
 class BreakerEntry(Entry):
     """A `breaker` rule: up to three windows, each optional."""
 
-    __slots__ = ("_breaker", "_errors", "_latency_ms", "_repeats", "_slow", "scope")
+    __slots__ = ("_breaker", "_errors", "_latency_ms", "_learns", "_repeats", "_slow", "scope")
 
     def __init__(
         self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
@@ -51,18 +51,20 @@ class BreakerEntry(Entry):
         self._errors = window("errors", breaker["error_threshold"], breaker["window_ms"])
         self._slow = window("slow", breaker["latency_count"], breaker["window_ms"])
         self._latency_ms: int | None = breaker["latency_threshold_ms"]
+        self._learns = self._errors is not None or self._slow is not None
         self._repeats = window("repeats", breaker["repeat_threshold"], breaker["repeat_window_ms"])
 
     def visit(self, visit: Visit) -> Decision | None:
         """Refuses the call if one of the windows is full. Every window is looked at."""
-        if self._errors is not None or self._slow is not None:
-            visit.watches.append(self)
-        cause = self._full(visit, self._errors, "errors")
-        cause = cause or self._full(visit, self._slow, "latency")
+        cause = None
+        if self._learns:
+            visit.watches += (self,)
+            cause = self._full(visit, self._errors, "errors")
+            if cause is None and self._slow is not None:
+                cause = self._full(visit, self._slow, "latency")
         # A repeat counts, whatever else trips. What trips anyway needs no arguments to compare.
-        if cause is None or visit.args is not None:
-            repeats = self._repeated(visit)
-            cause = cause or repeats
+        if self._repeats is not None and (cause is None or visit.args is not None):
+            cause = self._repeated(visit, self._repeats, cause)
         return None if cause is None else self._trip(visit, *cause)
 
     @property
@@ -89,29 +91,34 @@ class BreakerEntry(Entry):
         number = windows.count(cell, window.threshold, window.window_ms, visit.mono_ms)
         return (cause, number) if number >= window.threshold else None
 
-    def _repeated(self, visit: Visit) -> tuple[str, int] | None:
-        window = self._repeats
-        if window is None or visit.exempt:
-            return None
-        key = visit.recent_key(window.key)
-        cell = windows.record(
-            visit.read(_RECENT, key), window.threshold, window.window_ms, visit.mono_ms
-        )
+    def _repeated(
+        self, visit: Visit, window: _Window, cause: tuple[str, int] | None
+    ) -> tuple[str, int] | None:
+        """Counts a repeat. Returns what trips: the given cause, else the repeats if they do."""
+        if visit.call.granted:  # exempt (D3)
+            return cause
+        rule_key, threshold, window_ms = window
+        now_ms = visit.mono_ms
+        key = (visit.args_key or visit.name_args()) + rule_key
+        cell = visit.read(_RECENT, key)
+        if cell or threshold > MAX_WINDOW_ENTRIES:
+            cell = windows.record(cell, threshold, window_ms, now_ms)
+            number = windows.count(cell, threshold, window_ms, now_ms)
+        else:  # as nearly all are: the first
+            cell, number = (now_ms,), 1
         visit.updates.append((_RECENT, key, cell))
-        number = windows.count(cell, window.threshold, window.window_ms, visit.mono_ms)
-        return ("repeats", number) if number >= window.threshold else None
+        return cause or (("repeats", number) if number >= threshold else None)
 
     def _trip(self, visit: Visit, cause: str, number: int) -> Decision:
         breaker = self._breaker
-        visit.trips.append(
-            Trip(
-                rule_id=self.rule_id,
-                scope=self.scope,
-                action=Action(breaker["on_trip"]),
-                cause=cause,
-                count=number,
-            )
+        trip = Trip(
+            rule_id=self.rule_id,
+            scope=self.scope,
+            action=Action(breaker["on_trip"]),
+            cause=cause,
+            count=number,
         )
+        visit.trips += (trip,)
         window_ms = breaker["repeat_window_ms" if cause == "repeats" else "window_ms"]
         what = {
             "errors": f"{number} errors",

@@ -31,9 +31,9 @@ class DedupeEntry(Entry):
 
     def visit(self, visit: Visit) -> Decision | None:
         """Refuses a call that repeats one seen less than `window_ms` ago."""
-        if visit.exempt:
+        if visit.call.granted:  # exempt (D3)
             return None
-        key = visit.recent_key(self._key)
+        key = (visit.args_key or visit.name_args()) + self._key
         now_ms = visit.mono_ms
         cell = visit.read(_RECENT, key)
         # A call exactly window_ms old is new: windows are half-open, [seen, seen + window).
