@@ -1,14 +1,19 @@
 """The shared store does what every store does, and what only this one can be asked."""
 
+import struct
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.counters_suite import MAX_INTS, PAIR, RECENT, WINDOW, CountersSuite, fill, key_of
+from tests.state.mortal import Killed, Mortal, MortalBytes
 
 from subluminal.contracts.counters import WINDOW_INTS, CellKind, CountersFull
 from subluminal.contracts.limits import MAX_COUNTERS, MAX_RECENT_KEYS
 from subluminal.state import layout
 from subluminal.state.run_state import RunState
+from subluminal.state.shared_counters import SharedCounters
+from subluminal.state.storage import open_or_create
 
 
 @pytest.fixture
@@ -118,3 +123,59 @@ def test_a_full_store_says_how_full(state):
         fill(state.counters, WINDOW)
         with pytest.raises(CountersFull, match="1024 counters of this kind"):
             state.counters.write([(WINDOW, key_of(WINDOW, "more"), ())])
+
+
+BEFORE = [(PAIR, key_of(PAIR, n), (n, ~n)) for n in range(3)] + [
+    (RECENT, key_of(RECENT, n), (n,)) for n in range(2)
+]
+BATCH = [
+    (PAIR, key_of(PAIR, 0), (10, 11)),
+    (RECENT, key_of(RECENT, 0), (12,)),
+    (PAIR, key_of(PAIR, 1), (13, 14)),
+    (RECENT, key_of(RECENT, "new"), (15,)),
+    (PAIR, key_of(PAIR, 0), (16, 17)),
+]
+
+
+def test_a_kill_at_any_store_of_a_batch_tears_no_cell(tmp_path):
+    """Each cell is as it was or as it becomes, and the batch can be written anew."""
+    seen = set()
+    for stores in range(100):
+        with RunState.open(str(tmp_path), f"run-{stores}") as state, state.locked():
+            life = {"stores": 10**9}
+            file = open_or_create(str(tmp_path), f"run-{stores}")
+            file.words, file.data = Mortal(file.words, life), MortalBytes(file.data, life)
+            counters = SharedCounters(file, state.locked())
+            counters.write(BEFORE)
+            counters.write(BEFORE)  # finds the slots of the pairs, as a read would
+            life["stores"] = stores
+            try:
+                counters.write(BATCH)
+                done = True
+            except Killed:
+                done = False
+            old = {(kind, key): cell for kind, key, cell in BEFORE}
+            new = {(kind, key): cell for kind, key, cell in BATCH}
+            for kind, key in old | new:
+                cell = state.counters.read(kind, key)
+                allowed = {old.get((kind, key), ()), new.get((kind, key), old.get((kind, key)))}
+                assert cell in allowed
+                seen.add(cell)
+            state.counters.write(BATCH)
+            assert all(state.counters.read(*where) == cell for where, cell in new.items())
+        if done:
+            break
+    assert stores > len(BATCH)
+    assert seen >= {(0, ~0), (16, 17), (1, ~1), (13, 14), (0,), (12,), (), (15,)}
+
+
+def test_a_batch_with_a_bug_in_it_writes_nothing_even_of_pairs_that_are_known(state):
+    with state.locked():
+        state.counters.write(BEFORE)
+        for wrong in [(0, 2**63), (0, 1, 2), (0, None)]:
+            with pytest.raises((ValueError, TypeError, struct.error)):
+                state.counters.write([*BATCH, (PAIR, key_of(PAIR, 2), wrong)])
+            assert [state.counters.read(kind, key) for kind, key, _ in BEFORE] == [
+                cell for _, _, cell in BEFORE
+            ]
+            assert state.counters.read(RECENT, key_of(RECENT, "new")) == ()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.counters_suite import RECENT, key_of
+from tests.state.mortal import Killed, Mortal, MortalBytes
 
 from subluminal.contracts.counters import CountersFull
 from subluminal.state.errors import StateUnusable
@@ -17,32 +18,6 @@ from subluminal.state.table import Table
 SMALL = Shape(32, capacity=4, buckets=2, inline_ints=2, max_ints=6, evicts=True)
 (PLACE,), _, WORDS = place_tables((SMALL,), PAGE_WORDS)
 KEYS = [key_of(RECENT, n) for n in range(8)]
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL between two stores, or in the middle of a long one."""
-
-
-class Mortal:
-    """Memory that lets a process make so many stores and then kills it."""
-
-    def __init__(self, memory, life):
-        self._memory = memory
-        self._life = life
-
-    def __getitem__(self, at):
-        return self._memory[at]
-
-    def __setitem__(self, at, value):
-        self._life["stores"] -= 1
-        if self._life["stores"] >= 0:
-            self._memory[at] = value
-            return
-        if isinstance(at, slice):
-            # A copy of many bytes is cut anywhere; only a single word is stored whole.
-            cut = len(value) // 2
-            self._memory[at.start : at.start + cut] = value[:cut]
-        raise Killed
 
 
 class Memory:
@@ -65,13 +40,6 @@ class Memory:
             back=self.back,
         )
         return Table(file, PLACE)
-
-
-class MortalBytes(Mortal):
-    """The same for the bytes; struct wants the real buffer to read from."""
-
-    def __getitem__(self, at):
-        return bytes(self._memory[at])
 
 
 def read(memory, key):

@@ -46,13 +46,16 @@ _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 class RunLock:
     """A context manager, not re-entrant. `held` says whether this process is inside."""
 
-    __slots__ = ("_fd", "_path", "_words", "held")
+    __slots__ = ("_fd", "_path", "_words", "absent", "held")
 
     def __init__(self, file: StateFile) -> None:
         self._fd = file.fd
         self._path = file.path
         self._words = file.words
         self.held = False
+        self.absent: set[bytes] = set()
+        """recent keys that were looked for in vain since the lock is held: no other process adds
+        them until it is let go"""
 
     def __enter__(self) -> None:
         if self.held:
@@ -64,6 +67,7 @@ class RunLock:
                 _lockf(self._fd, _TRY)
             except BlockingIOError:
                 self._wait()
+        self.absent.clear()
         self.held = True
 
     def __exit__(self, *_: object) -> None:

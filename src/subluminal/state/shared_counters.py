@@ -26,7 +26,10 @@ class SharedCounters:
     def __init__(self, file: StateFile, lock: RunLock) -> None:
         self._lock = lock
         self._words = file.words
-        self._tables = [Table(file, place) for place in layout.TABLES]
+        self._tables = [
+            Table(file, place, lock.absent if place.shape.evicts else None)
+            for place in layout.TABLES
+        ]
         self._reads = [table.read for table in self._tables]
         self._pairs = self._tables[_PAIR].known
         self._recent = self._tables[_RECENT]

@@ -27,6 +27,7 @@ class Table:
     """Cells by key. What every call passes is a little flat: `read`, `find`, `encode`, `write`."""
 
     __slots__ = (
+        "_absent",
         "_before_slots",
         "_buffers",
         "_capacity",
@@ -52,8 +53,13 @@ class Table:
         "known",
     )
 
-    def __init__(self, file: StateFile, place: Place) -> None:
+    def __init__(self, file: StateFile, place: Place, absent: set[bytes] | None = None) -> None:
+        """Opens a table. `absent` notes keys that are not there; whoever frees the lock empties it.
+
+        Only a table that evicts needs it: in others a key that is written once is there for ever.
+        """
         shape = place.shape
+        self._absent = absent
         self._file = file
         self._words = file.words
         self._data = file.data
@@ -85,6 +91,8 @@ class Table:
         """Returns the cell, or the empty tuple."""
         at = self.known.get(key) or self.find(key)
         if not at:
+            if self._absent is not None:
+                self._absent.add(key)
             return ()
         commit = self._words[at]
         length = commit >> 1
@@ -107,14 +115,18 @@ class Table:
 
     def write(self, key: bytes, image: bytes) -> None:
         """Replaces a cell. A process killed in here leaves the old cell or the new one."""
-        at = self.known.get(key) or self.find(key)
-        if at:
-            self._replace(at, image)
-            return
+        absent = self._absent
+        if absent is not None and key in absent:
+            absent.discard(key)
+        else:
+            at = self.known.get(key) or self.find(key)
+            if at:
+                self._replace(at, image)
+                return
         if len(image) > self._image_bytes:
             self._replace(self._insert(key, self.encode(key, ())), image)
-            return
-        self._insert(key, image)
+        else:
+            self._insert(key, image)
 
     def _replace(self, at: int, image: bytes) -> None:
         words = self._words
@@ -165,9 +177,9 @@ class Table:
     def _insert(self, key: bytes, image: bytes) -> int:
         """Gives a key a slot, with a cell that fits into it."""
         words = self._words
-        used: int = words[self._used]
+        used = words[self._used]
         slot = self._evict() if used >= self._capacity else self._unused_slot(used)
-        at = self._before_slots + slot * self._slot_words
+        at: int = self._before_slots + slot * self._slot_words
         start = at * WORD_BYTES
         head = self._heads + (_first_word(key)[0] & self._mask)
         # INVARIANT: the slot is in no chain until the last of these stores, so that no chain ever
@@ -193,21 +205,22 @@ class Table:
         """
         if self._eviction is None:
             raise self._full()
-        words = self._words
+        words, before, width = self._words, self._before_slots, self._slot_words
         slot = self._eviction.oldest() + 1
-        at = self._before_slots + slot * self._slot_words
+        at = before + slot * width
         link = self._heads + (words[at + _KEY] & self._mask)
-        for _ in self._chain_bound:
-            here = words[link]
-            if here == slot:
-                words[link] = words[at + _NEXT]
-                return slot
+        here = words[link]
+        steps = 0
+        while here != slot:
             if not here:
                 return slot
-            if not 0 < here <= self._capacity:
-                break
-            link = self._before_slots + here * self._slot_words + _NEXT
-        raise self._damaged()
+            steps += 1
+            if not 0 < here <= self._capacity or steps > self._capacity:
+                raise self._damaged()
+            link = before + here * width + _NEXT
+            here = words[link]
+        words[link] = words[at + _NEXT]
+        return slot
 
     def _back_slots(self, needed: int) -> None:
         backed = self._words[self._place.backed]
