@@ -5,6 +5,7 @@ from hashlib import sha256
 from subluminal.contracts.limits import TRUNCATED
 from subluminal.contracts.templates import encode_json
 from subluminal.core.redaction.redactor import Redactor
+from subluminal.journal.chain import new_hash
 
 _MAX_SENTENCE_BYTES = 1_024
 """An error's message in an event; an upstream may send a whole page."""
@@ -57,8 +58,10 @@ class Previewer:
             or self._redactor.screen(text)
         ):
             return self._preview(text, b"result_preview", None)
+        digest = new_hash()
+        digest.update(text)
         text_json = b',"result_preview":' + encode_json(text.decode())
-        return b'false,"hash":"%b"' % sha256(text).hexdigest().encode(), text_json
+        return b'false,"hash":"%b"' % digest.hexdigest().encode(), text_json
 
     def definition(self, text: bytes) -> str | None:
         """Masks a tool's definition; None where nothing is to be shown."""

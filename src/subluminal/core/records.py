@@ -4,7 +4,6 @@ Everything a call leaves in the journal is put together here. Decides nothing.
 """
 
 import time
-from hashlib import sha256
 
 from msgspec import UNSET
 
@@ -25,25 +24,42 @@ from subluminal.core.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.run import Run
 from subluminal.core.timestamps import Timestamps
+from subluminal.journal.chain import new_hash
 from subluminal.policy.evaluation import Evaluation
 
 _MAX_TOOLS = 512
 """An agent may ask for any number of names; after so many the templates are made anew."""
+_MAX_KEPT_BYTES = 8_192
+"""Of one template. A name may be as long as a message."""
 
 
 class _Tool:
     """What the events of one tool's calls have in common."""
 
-    __slots__ = ("decision", "decision_json", "policies", "policy", "templates", "transport")
+    __slots__ = (
+        "classes",
+        "decided",
+        "decision",
+        "decision_json",
+        "end",
+        "policies",
+        "policy",
+        "start",
+        "tags_json",
+        "transport",
+    )
 
     def __init__(self, templates: ToolTemplates, transport: Transport) -> None:
-        self.templates = templates
+        self.start, self.decided, self.end = templates
         self.transport = transport
         self.decision: Decision | None = None
         """the last one that was all there is to say, and what else its JSON was made of"""
         self.policy: PolicyRef | None = None
         self.policies: list[LayeredPolicyRef] | None = None
         self.decision_json = b""
+        self.classes: frozenset[str] | None = None
+        """the last risk classes, and the member that they are in a start"""
+        self.tags_json = b""
 
 
 class Records:
@@ -84,14 +100,16 @@ class Records:
             decision_json = tool.decision_json
         else:
             decision_json = _decision_json(tool, evaluation, policies)
-        extra_json = b""
-        if evaluation.risk_classes or call.context:
-            extra_json = _start_extra(call, evaluation.risk_classes)
+        if tool.classes is not evaluation.risk_classes:
+            _classify(tool, evaluation.risk_classes)
+        extra_json = tool.tags_json
+        if call.context:
+            extra_json += _context_json(call.context)
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev
         preview_json, text_json = self._previews.args(args_text, args_hash)
-        start = tool.templates.start % (
+        start = tool.start % (
             ts,
             n,
             prev,
@@ -104,13 +122,16 @@ class Records:
             preview_json,
         )
         # This is chain.link. The text, the line's last member, is no part of what is chained (D14).
-        prev = sha256(prev + start).hexdigest().encode()
-        decision = tool.templates.decision % (ts, n + 1, prev, call_id, args_hash, decision_json)
-        journal.add_chained(
-            b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n")),
-            2,
-            sha256(prev + decision).hexdigest().encode(),
-        )
+        link = new_hash()
+        link.update(prev)
+        link.update(start)
+        prev = link.hexdigest().encode()
+        decision = tool.decided % (ts, n + 1, prev, call_id, args_hash, decision_json)
+        link = new_hash()
+        link.update(prev)
+        link.update(decision)
+        lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
+        journal.add_chained(lines, 2, link.hexdigest().encode())
         if not evaluation.forwarded:
             self._refused(ruling)
         journal.flush()
@@ -123,7 +144,7 @@ class Records:
         if outcome.error_class is not None or outcome.result_stream_hash is not None:
             extra_json = self._end_extra(outcome) + learnt
         preview_json, text_json = self._previews.result(outcome.result)
-        end = tool.templates.end % (
+        end = tool.end % (
             self._timestamps.at(time.time_ns() // 1_000_000),
             journal.n,
             prev,
@@ -135,8 +156,11 @@ class Records:
             extra_json,
             preview_json,
         )
-        head = sha256(prev + end).hexdigest().encode()
-        journal.add_chained(b"".join((end[:-2], text_json, b"}}\n")), 1, head)
+        link = new_hash()
+        link.update(prev)
+        link.update(end)
+        lines = b"".join((end[:-2], text_json, b"}}\n"))
+        journal.add_chained(lines, 1, link.hexdigest().encode())
 
     def _refused(self, ruling: Ruling) -> None:
         call, decision = ruling.call, ruling.decision
@@ -168,7 +192,9 @@ class Records:
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
         made = self._run.templates.of_tool(call.server_name, call.tool_name, call.transport)
-        self._tools[call.server_name, call.tool_name] = tool = _Tool(made, call.transport)
+        tool = _Tool(made, call.transport)
+        if len(made.start) <= _MAX_KEPT_BYTES:
+            self._tools[call.server_name, call.tool_name] = tool
         return tool
 
     def _end_extra(self, outcome: Outcome) -> bytes:
@@ -188,7 +214,8 @@ class Records:
 def _decision_json(tool: _Tool, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
     """Encodes a decision. The same object again, as most ALLOWs are, will cost a look."""
     encoded = encode_json(_decision_made(evaluation, policies))
-    if evaluation.would_be is None and not evaluation.grants:
+    is_all = evaluation.would_be is None and not evaluation.grants
+    if is_all and evaluation.decision.action is Action.ALLOW:
         tool.decision, tool.decision_json = evaluation.decision, encoded
         tool.policy, tool.policies = evaluation.policy, policies
     return encoded
@@ -218,12 +245,16 @@ def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> 
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
 
 
-def _start_extra(call: ToolCall, risk_classes: frozenset[str]) -> bytes:
-    extra = b""
-    if risk_classes:
-        extra = b',"tags":' + encode_json(sorted(risk_classes))
+def _context_json(context: dict[str, str]) -> bytes:
+    members = b""
     for name in _CONTEXT_MEMBERS:
-        value = call.context.get(name)
+        value = context.get(name)
         if value is not None:
-            extra += b',"%b":%b' % (name.encode(), encode_json(value))
-    return extra
+            members += b',"%b":%b' % (name.encode(), encode_json(value))
+    return members
+
+
+def _classify(tool: _Tool, risk_classes: frozenset[str]) -> None:
+    """Encodes risk classes. Most often they follow from the tool alone, and are the same object."""
+    tool.classes = risk_classes
+    tool.tags_json = b',"tags":' + encode_json(sorted(risk_classes)) if risk_classes else b""
