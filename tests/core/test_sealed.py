@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from subluminal.core.sealed import create_sealed, read_sealed, seal_key, write_sealed
+from subluminal.core.sealed import (
+    KeyUnusable,
+    create_sealed,
+    read_sealed,
+    seal_key,
+    write_sealed,
+)
 
 
 def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
@@ -38,3 +44,38 @@ def test_what_was_not_sealed_here_is_nothing(tmp_path: Path, damage: bytes) -> N
     path.write_bytes(damage)
     assert read_sealed(str(path), key, "x") is None
     assert read_sealed(str(tmp_path / "missing"), key, "x") is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 33])
+def test_a_key_that_is_none_seals_nothing(tmp_path: Path, damage: bytes) -> None:
+    """After a power cut a file may be empty: everyone knows an empty key."""
+    (tmp_path / "seal.key").write_bytes(damage)
+    with pytest.raises(KeyUnusable, match="32 bytes"):
+        seal_key(str(tmp_path))
+    assert (tmp_path / "seal.key").read_bytes() == damage
+
+
+def test_a_key_that_cannot_be_read_is_an_os_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "seal.key").mkdir()
+    with pytest.raises(OSError, match="is a directory") as caught:
+        seal_key(str(tmp_path))
+    assert isinstance(caught.value, KeyUnusable)
+    assert caught.value.hint
+
+
+def test_containers_that_share_a_home_do_not_write_into_each_others_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each counts its processes from 1."""
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    key, path = seal_key(str(tmp_path)), str(tmp_path / "file")
+    replace = os.replace
+
+    def write_another_first(aside: str, target: str) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        write_sealed(path, key, "x", b"another")
+        replace(aside, target)
+
+    monkeypatch.setattr(os, "replace", write_another_first)
+    write_sealed(path, key, "x", b"one")
+    assert read_sealed(path, key, "x") == b"one"

@@ -9,6 +9,7 @@ import hmac
 import os
 
 from subluminal.config.places import make_private_dir
+from subluminal.errors import SubluminalError
 
 _KEY_BYTES = 32
 
@@ -17,40 +18,63 @@ class SealBroken(Exception):
     """A file is not as this home wrote it, or this home did not write it."""
 
 
+class KeyUnusable(SubluminalError, OSError):
+    """Nothing can be sealed in this home, nor believed. An OSError to who goes on without."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the key of this home, `{path}`, cannot be used: {reason}",
+            hint="check who owns it; without it a new one is made, and every grant is void",
+        )
+
+
 def seal_key(state_dir: str) -> bytes:
-    """Returns this home's key, made on first use."""
-    path = os.path.join(make_private_dir(state_dir), "seal.key")
+    """Returns this home's key, made on first use. Raises KeyUnusable."""
+    path = os.path.join(state_dir, "seal.key")
     try:
-        return _read_key(path)
-    except FileNotFoundError:
-        pass
-    # Written aside and linked into place, so that nobody ever reads half a key.
-    aside = f"{path}.{os.getpid()}"
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(os.urandom(_KEY_BYTES))
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        pass  # another process was first
-    finally:
-        os.unlink(aside)
-    return _read_key(path)
-
-
-def _read_key(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+        make_private_dir(state_dir)
+        if not os.path.lexists(path):
+            _link(_write_aside(path, os.urandom(_KEY_BYTES)), path)
+        with open(path, "rb") as file:
+            key = file.read(_KEY_BYTES + 1)
+    except OSError as error:
+        raise KeyUnusable(path, (error.strerror or str(error)).lower()) from None
+    if len(key) != _KEY_BYTES:
+        raise KeyUnusable(path, f"it is not {_KEY_BYTES} bytes long")
+    return key
 
 
 def write_sealed(path: str, key: bytes, purpose: str, data: bytes) -> None:
     """Writes data with its MAC, atomically. `purpose` keeps one kind from passing as another."""
-    os.replace(_written_aside(path, key, purpose, data), path)
+    os.replace(_write_aside(path, _sealed(key, purpose, data)), path)
 
 
 def create_sealed(path: str, key: bytes, purpose: str, data: bytes) -> bool:
     """Writes like `write_sealed`, unless there is such a file: False, and the first one stays."""
-    aside = _written_aside(path, key, purpose, data)
+    return _link(_write_aside(path, _sealed(key, purpose, data)), path)
+
+
+def _sealed(key: bytes, purpose: str, data: bytes) -> bytes:
+    return _mac(key, purpose, data) + b"\n" + data
+
+
+def _write_aside(path: str, data: bytes) -> str:
+    """Writes a file to be put in the place of another: nobody ever reads half of it."""
+    make_private_dir(os.path.dirname(path))
+    # Not by pid: containers that share a home count theirs alike.
+    aside = f"{path}.{os.urandom(8).hex()}.aside"
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+    except OSError:
+        os.unlink(aside)
+        raise
+    return aside
+
+
+def _link(aside: str, path: str) -> bool:
+    """Puts a file in place unless there is one: False, and the first one stays."""
     try:
         os.link(aside, path)
     except FileExistsError:
@@ -58,19 +82,6 @@ def create_sealed(path: str, key: bytes, purpose: str, data: bytes) -> bool:
     finally:
         os.unlink(aside)
     return True
-
-
-def _written_aside(path: str, key: bytes, purpose: str, data: bytes) -> str:
-    make_private_dir(os.path.dirname(path))
-    aside = f"{path}.{os.getpid()}.aside"
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(_mac(key, purpose, data) + b"\n" + data)
-    except OSError:
-        os.unlink(aside)
-        raise
-    return aside
 
 
 def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
