@@ -12,11 +12,11 @@ from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Layer, Transport
-from subluminal.core.approval_files import ApprovalFiles, Slot
+from subluminal.core.approval_files import MAX_WAITING, ApprovalFiles, Slot
 from subluminal.core.approvals import Approvals
 from subluminal.core.controls import NO_CONTROLS
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.grants import all_waiting, find_waiting, issue_grant
+from subluminal.core.grants import all_waiting, find_waiting, full_runs, issue_grant
 from subluminal.core.grants import deny as say_no
 from subluminal.core.ids import uuid7
 from subluminal.core.run import Run
@@ -194,3 +194,59 @@ def test_an_id_that_begins_several_is_refused(where, begin, monkeypatch):
 def test_looking_at_an_empty_home_makes_nothing(where, own_home):
     assert all_waiting(where) == []
     assert not own_home.exists()
+
+
+def test_an_empty_id_names_nothing(where, begin):
+    """As of `sub approve "$ID"`, where ID is not set."""
+    begin((Layer.USER, snapshot(asks())))()
+    with pytest.raises(SubluminalError, match="may be any of"):
+        find_waiting(where, "")
+
+
+def test_so_many_wait_and_no_more(where, begin, own_home):
+    """Who tries ever new arguments floods neither the disk nor the person, and is told so."""
+    decide = begin((Layer.USER, snapshot(asks())))
+    for n in range(MAX_WAITING):
+        decide({"n": n})
+    assert full_runs(all_waiting(where)) == ["r"]
+    for n in range(3):
+        refused = decide({"more": n})
+        assert refused.action == "REJECT_WITH_HINT"
+        assert "nobody was asked" in refused.hint.retry_advice
+    assert "this is approval" in decide({"n": 1}).hint.retry_advice, "it waits already"
+    assert len(all_waiting(where)) == MAX_WAITING
+    events = events_of(own_home)
+    asked = [event for event in events if event["type"] == "approval_requested"]
+    assert len(asked) == MAX_WAITING
+    told = [event["hint"]["retry_advice"] for event in events if event["type"] == "hint_issued"]
+    assert sum("nobody was asked" in each for each in told) == 3
+
+
+def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatch):
+    monkeypatch.setattr("subluminal.core.approvals._SWEEP_MS", 0)
+    decide = begin((Layer.USER, snapshot(asks())))
+    for n in range(MAX_WAITING):
+        decide({"n": n})
+    first, second, *_ = sorted(
+        all_waiting(where), key=lambda each: int(each.request.args_preview[5:-1])
+    )
+    approve(where, first)
+    assert "nobody was asked" in decide({"more": 1}).hint.retry_advice, "it may be taken back"
+    assert decide({"n": 0}).action == "ALLOW"
+    assert "this is approval" in decide({"more": 1}).hint.retry_advice, "it is used"
+    assert "nobody was asked" in decide({"more": 2}).hint.retry_advice
+    say_no(where, second)
+    assert "this is approval" in decide({"more": 2}).hint.retry_advice
+    assert decide({"n": 1}).reason_code == "APPROVAL_DENIED"
+    assert "nobody was asked" in decide({"n": 0}).hint.retry_advice, "a spent one stays spent"
+
+
+def test_without_a_key_nobody_is_asked_and_the_rule_stands(where, begin, own_home):
+    """Not as an error in deciding: `decision_on_error` may be ALLOW."""
+    decide = begin((Layer.USER, snapshot(asks(), decision_on_error="ALLOW")))
+    os.makedirs(os.path.join(where.state, "seal.key"))
+    refused = decide()
+    assert (refused.action, refused.reason_code) == ("REJECT_WITH_HINT", "APPROVAL_REQUIRED")
+    assert "cannot be stored" in refused.hint.retry_advice
+    (told,) = [event for event in events_of(own_home) if event["type"] == "grant_refused"]
+    assert "cannot be read" in told["grant"]["detail"]

@@ -22,11 +22,13 @@ def household(tmp_path, own_home):
 def person(household):
     """Runs `sub` as a person does, in a shell of their own."""
 
-    def run(*words, code=0, **env):
+    def run(*words, code=0, all_output=False, **env):
         ran = subprocess.run(
             [*SUB, *words], capture_output=True, env=household.env(**env), cwd=household.cwd
         )
         assert ran.returncode == code, ran.stderr.decode()
+        if all_output:
+            return (ran.stdout + ran.stderr).decode()
         return ran.stdout.decode() if code == 0 else ran.stderr.decode()
 
     return run

@@ -9,7 +9,7 @@ import pytest
 from tests.shim.household import policy, wait_until
 from tests.shim.test_shared_runs import SHIMS, leave, start_all
 
-from subluminal.core.approval_files import ApprovalFiles, slot_of
+from subluminal.core.approval_files import MAX_WAITING, ApprovalFiles, slot_of
 
 ASK = (
     "  - {{rule_id: ask, kind: deny, enabled: true, severity: warn,"
@@ -394,3 +394,38 @@ def test_a_person_sees_it_all(household, person):
     assert "fixer" in person("approvals")
     leave(shim)
     wait_until(lambda: household.events("run_end"), "the end")
+
+
+@pytest.mark.parametrize("word", ["approve", "deny"])
+def test_what_cannot_be_told_answers_nothing(household, person, word):
+    household.write_policy(asking())
+    shim = household.start().ready()
+    shim.call("push")
+    (row,) = waiting(person)
+    assert "not UTF-8" in person(word, row["approval_id"], "--reason", b"\xff", code=2)
+    assert "characters" in person(word, row["approval_id"], "--reason", "x" * 5_000, code=2)
+    assert [each["state"] for each in waiting(person)] == ["pending"]
+    leave(shim)
+    assert household.events("approval_decided") == []
+
+
+def test_a_person_is_told_of_a_flood(household, person):
+    household.write_policy(asking())
+    shim = household.start().ready()
+    for n in range(MAX_WAITING):
+        assert shim.code("push", {"n": n}) == REJECTED
+    assert "Nobody was asked" in shim.call("push", {"n": -1})["error"]["message"]
+    leave(shim)
+    assert len(waiting(person)) == MAX_WAITING
+    told = person("approvals", all_output=True)
+    assert "run `run-1` asks for nothing more" in told
+    assert "sub kill run-1" in told
+
+
+def test_a_run_that_is_not_there_is_an_error(household, person):
+    household.write_policy(asking())
+    shim = household.start().ready()
+    shim.call("push")
+    assert "there is no run `run-2`" in person("approvals", "--run", "run-2", code=2)
+    assert len(waiting(person, "--run", "run-")) == 1
+    leave(shim)

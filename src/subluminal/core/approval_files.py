@@ -20,11 +20,37 @@ from subluminal.config.places import encode_name, make_private_dir
 from subluminal.contracts.control import ApprovalAsked, ApprovalGiven
 from subluminal.contracts.events import CallRef
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import ApprovalAnswer
 from subluminal.core.sealed import SealBroken, read_sealed, unseal, write_sealed
+
+MAX_WAITING = 100
+"""Approvals that may wait in one run at a time: more than anyone answers one by one."""
+
+OPEN = ("pending", "approved")
+"""States in which a person may still answer, or take an answer back."""
 
 REQUEST, ANSWER = ".request", ".answer"
 _REQUEST_PURPOSE = "approval-request"
 _ANSWER_PURPOSE = "approval-answer"
+
+
+class Slot(NamedTuple):
+    """What an approval is for: one rule and one call, or every call of a tool that meets it."""
+
+    server_name: str
+    tool_name: str
+    args_hash: str | None
+    """None: whatever the arguments"""
+    layer: str
+    rule_id: str
+
+    @property
+    def name(self) -> str:
+        """A file's name, the same in every process."""
+        words = [self.server_name, self.tool_name, self.args_hash or "", self.layer, self.rule_id]
+        # Lengths in front, so that no two lists of words give the same text.
+        text = "".join(f"{len(word)}:{word}" for word in words)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -46,6 +72,12 @@ class Request(Struct, frozen=True, kw_only=True):
     asked: int = 1
     """how often the call was tried"""
 
+    @property
+    def slot(self) -> Slot:
+        """Where it waits."""
+        call, asked = self.call, self.approval
+        return Slot(call.server_name, call.tool_name, call.args_hash, asked.layer, asked.rule_id)
+
 
 class Answer(Struct, frozen=True, kw_only=True):
     """What a person said. A grant, if `given` has a grant_id."""
@@ -61,23 +93,16 @@ class Answer(Struct, frozen=True, kw_only=True):
 _Kept = TypeVar("_Kept", Request, Answer)
 
 
-class Slot(NamedTuple):
-    """What an approval is for: one rule and one call, or every call of a tool that meets it."""
+class Standing(NamedTuple):
+    """An approval as it stands at one moment."""
 
-    server_name: str
-    tool_name: str
-    args_hash: str | None
-    """None: whatever the arguments"""
-    layer: str
-    rule_id: str
-
-    @property
-    def name(self) -> str:
-        """A file's name, the same in every process."""
-        words = [self.server_name, self.tool_name, self.args_hash or "", self.layer, self.rule_id]
-        # Lengths in front, so that no two lists of words give the same text.
-        text = "".join(f"{len(word)}:{word}" for word in words)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    request: Request
+    state: str
+    """pending, approved, denied, used or expired"""
+    answer: Answer | None
+    """what a person said, if it is about this request"""
+    used: int
+    """how often its grant was used"""
 
 
 def slot_of(given: ApprovalGiven) -> Slot:
@@ -120,6 +145,27 @@ class ApprovalFiles:
             raise SealBroken
         return answer
 
+    def standing(self, name: str, wall_ms: int) -> Standing | None:
+        """How an approval stands; None if nothing waits there that this home wrote."""
+        request = self.request_named(name)
+        if request is None:
+            return None
+        try:
+            answer = self.answer_named(name)
+        except (SealBroken, OSError):
+            answer = None  # a shim that meets it refuses it and says so
+        if answer is None or answer.given.approval_id != request.approval.approval_id:
+            state = "pending" if wall_ms < request.expires_ms else "expired"
+            return Standing(request, state, None, 0)
+        given = answer.given
+        if given.answer is ApprovalAnswer.DENIED:
+            return Standing(request, "denied", answer, 0)
+        used = 0 if given.grant_id is UNSET else self.used(given.grant_id)
+        if given.uses is not UNSET and used >= given.uses:
+            return Standing(request, "used", answer, used)
+        state = "approved" if wall_ms < (answer.expires_ms or 0) else "expired"
+        return Standing(request, state, answer, used)
+
     def names(self) -> Iterator[str]:
         """The slots in which something waits, or waited."""
         try:
@@ -135,6 +181,10 @@ class ApprovalFiles:
         """Writes or refreshes what waits."""
         data = msgspec.json.encode(request)
         write_sealed(self._path(slot.name, REQUEST), self._key, _REQUEST_PURPOSE, data)
+
+    def drop_request(self, name: str) -> None:
+        """Lets go of what waits no more. An answer to it goes on to hold."""
+        os.unlink(self._path(name, REQUEST))
 
     def put_answer(self, slot: Slot, answer: Answer) -> None:
         """Writes what a person said, in place of what they said before."""

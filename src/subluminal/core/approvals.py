@@ -24,7 +24,15 @@ from subluminal.contracts.vocabulary import (
     Layer,
     ReasonCode,
 )
-from subluminal.core.approval_files import Answer, ApprovalFiles, Request, Slot
+from subluminal.core.approval_files import (
+    MAX_WAITING,
+    OPEN,
+    Answer,
+    ApprovalFiles,
+    Request,
+    Slot,
+    slot_of,
+)
 from subluminal.core.previews import Previewer
 from subluminal.core.run import Run
 from subluminal.core.sealed import SealBroken, seal_key
@@ -34,7 +42,14 @@ from subluminal.policy.rules.access import AccessEntry
 PENDING_MS = 86_400_000
 """How long an approval waits after the call was last tried."""
 
-_NOT_ASKED = "nobody could be asked, because the request cannot be stored: tell your user"
+_SWEEP_MS = 1_000
+"""How often a full run looks for room, under a lock that other shims wait for."""
+
+_NOT_STORED = "nobody could be asked, because the request cannot be stored: tell your user"
+_TOO_MANY = (
+    f"nobody was asked, because {MAX_WAITING} calls of this run wait for a person already:"
+    " tell your user, and do not try other arguments"
+)
 
 _MAX_TOLD = 1_024
 """Refused grants that are remembered, so that each is told once."""
@@ -68,6 +83,7 @@ class Approvals:
         self.news: list[tuple[type[Event], dict[str, Any]]] = []
         """events that are not written yet"""
         self._opened: ApprovalFiles | None = None
+        self._full_until_ms = 0
 
     def settle(
         self,
@@ -122,10 +138,8 @@ class Approvals:
     def _read(self, slot: Slot, tried: _Try) -> Answer | None:
         try:
             answer = self._files.answer(slot)
-        except (SealBroken, OSError):
-            self._refuse_grant(
-                GrantProblem.SEAL, "it was edited, or it was made in another home", None, tried
-            )
+        except (SealBroken, OSError) as error:
+            self._refuse_grant(GrantProblem.SEAL, _unbelievable(error), None, tried)
             return None
         if answer is None:
             return None
@@ -143,8 +157,7 @@ class Approvals:
             return GrantProblem.RUN, f"it was made for run {answer.run_id}"
         if answer.incarnation != state.incarnation:
             return GrantProblem.STATE, "the run's state was removed since it was made"
-        bound = (given.server_name, given.tool_name, given.args_hash or None)
-        if (*bound, given.layer, given.rule_id) != slot:
+        if slot_of(given) != slot:
             return GrantProblem.CALL, f"it was made for {given.server_name}/{given.tool_name}"
         if answer.expires_ms is not None and wall_ms >= answer.expires_ms:
             return GrantProblem.EXPIRED, f"it held until {given.expires_at}"
@@ -232,43 +245,56 @@ class Approvals:
         deciding = next((entry for entry in asking if _decided(entry, decision)), None)
         if deciding is None:
             return
-        ids = {entry: self._request(entry, tried) for entry in asking}
-        approval_id, hint = ids[deciding], decision.hint
-        if hint is None:
+        ways = {entry: self._request(entry, tried) for entry in asking}
+        if decision.hint is None:
             return
-        if approval_id is None:
-            advice = _NOT_ASKED
-        else:
+        hint, way = decision.hint, ways[deciding]
+        if isinstance(way, Request):
             # Its name, for the user to look it up; not the command, which agents would run (D13).
-            advice = f"{hint.retry_advice}; this is approval {approval_id}"
+            way = f"{hint.retry_advice}; this is approval {way.approval.approval_id}"
         evaluation.decision = msgspec.structs.replace(
-            decision, hint=msgspec.structs.replace(hint, retry_advice=advice)
+            decision, hint=msgspec.structs.replace(hint, retry_advice=way)
         )
 
-    def _request(self, entry: AccessEntry, tried: _Try) -> str | None:
-        """Writes what waits for a person, or refreshes it; its id, None if the disk is full."""
+    def _request(self, entry: AccessEntry, tried: _Try) -> Request | str:
+        """Writes what waits for a person, or refreshes it; else says why nobody is asked."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
-        files = self._files
-        before = files.request(slot)
         expires_ms = tried.wall_ms + PENDING_MS
-        if before is not None and self._still_waits(before, slot, tried.wall_ms):
-            approval = msgspec.structs.replace(before.approval, expires_at=rfc3339(expires_ms))
-            request = msgspec.structs.replace(
-                before, approval=approval, expires_ms=expires_ms, asked=before.asked + 1
-            )
-        else:
-            request = self._new_request(entry, tried, expires_ms)
-            files.drop_answer(slot)
         try:
-            files.put_request(slot, request)
+            before = self._files.request(slot)
+            if before is None and not self._has_room(tried):
+                return _TOO_MANY
+            if before is not None and self._still_waits(before, slot, tried.wall_ms):
+                request = _tried_again(before, expires_ms)
+            else:
+                request = self._new_request(entry, tried, expires_ms)
+                self._files.drop_answer(slot)
+            self._files.put_request(slot, request)
         except OSError:
-            return None
+            return _NOT_STORED
         if request.asked == 1:
             self.news.append(
                 (ApprovalRequested, {"call": request.call, "approval": request.approval})
             )
-        return request.approval.approval_id
+        return request
+
+    def _has_room(self, tried: _Try) -> bool:
+        """Whether one more may wait: who tries ever new arguments must not flood disk and person.
+
+        What is settled makes room; answers hold without their requests.
+        """
+        names = list(self._files.names())
+        if len(names) < MAX_WAITING:
+            return True
+        if tried.mono_ms < self._full_until_ms:
+            return False
+        self._full_until_ms = tried.mono_ms + _SWEEP_MS
+        standings = [(name, self._files.standing(name, tried.wall_ms)) for name in names]
+        settled = [name for name, each in standings if each is None or each.state not in OPEN]
+        for name in settled:
+            self._files.drop_request(name)
+        return len(names) - len(settled) < MAX_WAITING
 
     def _still_waits(self, request: Request, slot: Slot, wall_ms: int) -> bool:
         if request.run_id != self._run.run_id or request.expires_ms <= wall_ms:
@@ -325,6 +351,19 @@ class Approvals:
             key = seal_key(self._state_dir)
             self._opened = ApprovalFiles.of_run(self._state_dir, self._run.run_id, key)
         return self._opened
+
+
+def _tried_again(request: Request, expires_ms: int) -> Request:
+    approval = msgspec.structs.replace(request.approval, expires_at=rfc3339(expires_ms))
+    return msgspec.structs.replace(
+        request, approval=approval, expires_ms=expires_ms, asked=request.asked + 1
+    )
+
+
+def _unbelievable(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"it cannot be read: {(error.strerror or str(error)).lower()}"
+    return "it was edited, or it was made in another home"
 
 
 def _is_no(found: _Found) -> bool:

@@ -4,8 +4,9 @@ Needs no daemon and no shim: the next try of the call finds what is written here
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -14,9 +15,17 @@ from subluminal.config.places import Places
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.events import ApprovalDecided
 from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
-from subluminal.core.approval_files import Answer, ApprovalFiles, Request, Slot, approvals_dir
+from subluminal.core.approval_files import (
+    MAX_WAITING,
+    OPEN,
+    Answer,
+    ApprovalFiles,
+    Request,
+    Slot,
+    approvals_dir,
+)
 from subluminal.core.operator import identity_in, record_act
-from subluminal.core.sealed import SealBroken, seal_key
+from subluminal.core.sealed import seal_key
 from subluminal.core.users import local_user
 from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of, is_over
@@ -25,26 +34,29 @@ DEFAULT_TTL_MS = 3_600_000
 MAX_TTL_MS = 7 * 86_400_000
 """A grant ends in any case, and before its run is cleared away."""
 
+MAX_USES = 1_000
+"""Each use leaves a mark on disk."""
+
 _RETRY_HINT = "let the agent repeat the call: it then waits here under a new id"
 
 
 class Waiting(NamedTuple):
-    """An approval as it stands now."""
+    """An approval as it stands now (approval_files.Standing), and its run."""
 
     request: Request
-    slot: Slot
     state: str
-    """pending, approved, denied, used or expired"""
     answer: Answer | None
-    """what a person said, if it is about this request"""
     used: int
-    """how often its grant was used"""
     run_is_over: bool
     """whether nobody is there to try again, unless the run is resumed"""
 
     @property
     def approval_id(self) -> str:
         return self.request.approval.approval_id
+
+    @property
+    def slot(self) -> Slot:
+        return self.request.slot
 
 
 def issue_grant(
@@ -68,16 +80,11 @@ def issue_grant(
     """
     at_ms = now().wall_ms
     expires_ms = at_ms + min(ttl_ms, MAX_TTL_MS)
-    given = ApprovalGiven(
-        answer=ApprovalAnswer.APPROVED,
-        by=local_user(),
-        layer=Layer(slot.layer),
-        rule_id=slot.rule_id,
-        server_name=slot.server_name,
-        tool_name=slot.tool_name,
-        args_hash=slot.args_hash or UNSET,
+    given = _given(
+        ApprovalAnswer.APPROVED,
+        slot,
+        reason=reason,
         approval_id=approval_id or UNSET,
-        reason=reason or UNSET,
         ticket=ticket or UNSET,
         grant_id=f"grant-{os.urandom(8).hex()}",
         uses=UNSET if uses is None and slot.args_hash is None else uses or 1,
@@ -91,19 +98,25 @@ def deny(places: Places, waiting: Waiting, *, reason: str | None = None) -> Answ
 
     A grant that was given before is thereby taken back.
     """
-    request, slot = waiting.request, waiting.slot
-    given = ApprovalGiven(
-        answer=ApprovalAnswer.DENIED,
+    given = _given(
+        ApprovalAnswer.DENIED, waiting.slot, reason=reason, approval_id=waiting.approval_id
+    )
+    return _answer(places, waiting.request.run_id, waiting.slot, given, now().wall_ms, None)
+
+
+def _given(answer: ApprovalAnswer, slot: Slot, *, reason: str | None, **more: Any) -> ApprovalGiven:
+    """What the person at this machine says of a slot."""
+    return ApprovalGiven(
+        answer=answer,
         by=local_user(),
         layer=Layer(slot.layer),
         rule_id=slot.rule_id,
         server_name=slot.server_name,
         tool_name=slot.tool_name,
         args_hash=slot.args_hash or UNSET,
-        approval_id=request.approval.approval_id,
         reason=reason or UNSET,
+        **more,
     )
-    return _answer(places, request.run_id, slot, given, now().wall_ms, None)
 
 
 def all_waiting(places: Places) -> list[Waiting]:
@@ -118,6 +131,12 @@ def all_waiting(places: Places) -> list[Waiting]:
     return sorted(known, key=lambda each: each.request.approval.requested_at)
 
 
+def full_runs(everything: list[Waiting]) -> list[str]:
+    """The runs in which so much waits that they ask for no more."""
+    found = Counter(each.request.run_id for each in everything if each.state in OPEN)
+    return [run_id for run_id, number in found.items() if number >= MAX_WAITING]
+
+
 def find_waiting(places: Places, approval_id: str) -> Waiting:
     """The approval with this id, or the only one whose id begins so."""
     everything = all_waiting(places)
@@ -125,7 +144,8 @@ def find_waiting(places: Places, approval_id: str) -> Waiting:
         if each.approval_id == approval_id:
             return each
     found = [each for each in everything if each.approval_id.startswith(approval_id)]
-    if len(found) == 1:
+    # An empty word, as of a variable that is not set, means nothing.
+    if len(found) == 1 and approval_id:
         return found[0]
     if found:
         ids = ", ".join(f"`{each.approval_id}`" for each in found[:5])
@@ -194,34 +214,8 @@ def _all_files(places: Places) -> Iterator[ApprovalFiles]:
 
 
 def _look(files: ApprovalFiles, name: str, wall_ms: int, state_dir: str) -> Waiting | None:
-    request = files.request_named(name)
-    if request is None:
+    standing = files.standing(name, wall_ms)
+    if standing is None:
         return None
-    asked = request.approval
-    slot = Slot(
-        request.call.server_name,
-        request.call.tool_name,
-        request.call.args_hash,
-        asked.layer,
-        asked.rule_id,
-    )
-    try:
-        answer = files.answer_named(name)
-    except (SealBroken, OSError):
-        answer = None  # a shim that meets it refuses it and says so
-    if answer is not None and answer.given.approval_id != asked.approval_id:
-        answer = None
-    used = 0
-    if answer is None:
-        state = "pending" if wall_ms < request.expires_ms else "expired"
-    elif answer.given.answer is ApprovalAnswer.DENIED:
-        state = "denied"
-    else:
-        grant_id, uses = answer.given.grant_id, answer.given.uses
-        used = 0 if grant_id is UNSET else files.used(grant_id)
-        if uses is not UNSET and used >= uses:
-            state = "used"
-        else:
-            state = "approved" if wall_ms < (answer.expires_ms or 0) else "expired"
-    over = is_over(state_dir, request.run_id)
-    return Waiting(request, slot, state, answer, used, over)
+    over = is_over(state_dir, standing.request.run_id)
+    return Waiting(*standing, over)

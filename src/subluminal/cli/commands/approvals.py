@@ -3,13 +3,15 @@
 import os
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import Output
+from subluminal.cli.output import Output, shown
 from subluminal.cli.screens.approvals import approval_row, print_approval, print_approvals
 from subluminal.cli.screens.lists import Screen
 from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
-from subluminal.config.places import places
-from subluminal.core.grants import all_waiting, find_waiting
+from subluminal.config.places import Places, places
+from subluminal.core.approval_files import MAX_WAITING
+from subluminal.core.grants import Waiting, all_waiting, find_waiting, full_runs
+from subluminal.core.living_runs import known_run
 from subluminal.errors import ExitCode
 
 EXAMPLE = """sub approvals
@@ -19,7 +21,9 @@ sub approvals --all --json"""
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="one approval, whole")
-    parser.add_argument("--run", metavar="RUN", help="of this run only")
+    parser.add_argument(
+        "--run", metavar="RUN", help="of this run only, by its id, or that id's beginning or end"
+    )
     parser.add_argument("--all", action="store_true", help="answered and expired ones too")
     parser.add_argument("--json", action="store_true", help="print one JSON object a row")
 
@@ -29,11 +33,14 @@ def run(args: Args, out: Output) -> int:
     if args.id:
         found = [find_waiting(where, args.id)]
     else:
+        everything = all_waiting(where)
+        run_id = _run_named(args.run, everything, where)
         found = [
             each
-            for each in all_waiting(where)
-            if (args.all or each.state == "pending") and args.run in (None, each.request.run_id)
+            for each in everything
+            if (args.all or each.state == "pending") and run_id in (None, each.request.run_id)
         ]
+        _warn_of_floods(everything, out)
     screen = Screen(out, terminal_width(), now().wall_ms)
     if args.json:
         for each in found:
@@ -47,3 +54,18 @@ def run(args: Args, out: Output) -> int:
     else:
         out.talk("nothing waits for a person" if not args.all else "nobody was asked yet")
     return ExitCode.OK
+
+
+def _run_named(name: str | None, everything: list[Waiting], where: Places) -> str | None:
+    if name is None or any(each.request.run_id == name for each in everything):
+        return name
+    return known_run(where, name)
+
+
+def _warn_of_floods(everything: list[Waiting], out: Output) -> None:
+    for run_id in full_runs(everything):
+        out.warning(
+            f"run `{shown(run_id)}` asks for nothing more until some of its {MAX_WAITING}"
+            " approvals are answered",
+            f"`sub kill {shown(run_id)}` stops it",
+        )
