@@ -336,3 +336,36 @@ def test_a_server_that_other_runs_need_is_left_to_them(household, person):
     assert "still run" in warned
     assert [shim.code(meta=session(name)) for name in ("one", "two")] == [ENDED, 0]
     leave(shim)
+
+
+def test_a_stop_whose_run_was_tidied_away_can_be_lifted(household, person):
+    """Stops are never tidied: they would be lifted by that."""
+    shim = household.start().ready()
+    assert shim.code() == 0
+    person("kill", "run-1")
+    leave(shim)
+    (household.home / "state" / "runs" / "run-1").unlink()
+    assert "revived run `run-1`" in person("revive", "run-")
+    assert person("kill", "--list") == ""
+
+
+@pytest.mark.parametrize("option", ["--agent", "--tool", "--reason"])
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [(b"a/\xff", "not UTF-8"), ("a/" + "b" * 5_000, "at most 4096 characters")],
+    ids=["not text", "endless"],
+)
+def test_what_cannot_be_told_stops_nothing(household, person, option, word, message):
+    """Every refusal repeats it, and every record."""
+    words = [option, word] if option != "--reason" else ["--all", option, word]
+    assert message in person("kill", *words, code=2)
+    assert person("kill", "--list") == ""
+
+
+def test_a_key_that_cannot_be_used_is_told(household, person):
+    (household.home / "state" / "seal.key").mkdir(parents=True)
+    for words in (["kill", "--all"], ["revive", "--all"], ["approvals"], ["approve", "x"]):
+        (household.home / "state" / "approvals").mkdir(exist_ok=True)
+        told = person(*words, code=2)
+        assert "the key of this home" in told
+        assert "hint: check who owns it" in told

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import shown
+from subluminal.cli.said import said
 from subluminal.config.places import Places
 from subluminal.core.kill_switch import Stop
 from subluminal.core.living_runs import LivingRun, known_run, living_runs
@@ -34,16 +35,23 @@ class Target(NamedTuple):
 
 def add_target(parser: Parser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN_ID", help="a run, or its beginning or end")
-    parser.add_argument("--agent", metavar="ID", help="every run of an agent, now and later")
     parser.add_argument(
-        "--tool", metavar="SERVER/TOOL", help="a tool everywhere; `*` stands for any server or tool"
+        "--agent", type=said, metavar="ID", help="every run of an agent, now and later"
+    )
+    parser.add_argument(
+        "--tool",
+        type=said,
+        metavar="SERVER/TOOL",
+        help="a tool everywhere; `*` stands for any server or tool",
     )
     parser.add_argument("--all", action="store_true", help="every run of this home")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the record")
+    parser.add_argument(
+        "--reason", type=said, default="", metavar="TEXT", help="why, for the record"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def target_of(args: Args, places: Places, *, must_be_known: bool) -> Target:
+def target_of(args: Args, places: Places) -> Target:
     """The one thing that the command line names."""
     given = [
         Target(scope, value)
@@ -62,7 +70,7 @@ def target_of(args: Args, places: Places, *, must_be_known: bool) -> Target:
         raise UsageError(f"`{target.name}` names no tool", hint="write SERVER/TOOL, or SERVER/*")
     if target.scope != "all" and not target.name:
         raise UsageError(f"the {target.scope} has no name")
-    if target.scope == "run" and must_be_known:
+    if target.scope == "run":
         return Target("run", known_run(places, target.name))
     return target
 
@@ -107,6 +115,8 @@ def record_switch(places: Places, stop: Stop, state: str, runs: list[LivingRun])
 
 def cannot(what: str, error: OSError, places: Places) -> SubluminalError:
     """The home does not let us."""
+    if isinstance(error, SubluminalError):
+        return error  # it says so itself
     reason = (error.strerror or str(error)).lower()
     where = os.path.join(places.state, "kill")
     return SubluminalError(f"cannot {what}: {reason}", hint=f"check who may write to `{where}`")

@@ -100,6 +100,15 @@ def stops(state_dir: str) -> list[Stop]:
     return list(_all(state_dir).values())
 
 
+def stopped_runs(state_dir: str) -> list[str]:
+    """The runs that are stopped by name, as `encode_name` writes them."""
+    try:
+        files = os.listdir(_directory(state_dir))
+    except OSError:
+        return []
+    return [file[4:] for file in files if file.startswith("run-") and not file.endswith(_ASIDE)]
+
+
 def stop_of_run(state_dir: str, run_id: str, agent_id: str) -> Stop | None:
     """The stop that a whole run is under, if it is under one. Raises OSError."""
     found = _all(state_dir)

@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple
 
 from subluminal.config.places import Places, encode_name
+from subluminal.core.kill_switch import stopped_runs
 from subluminal.errors import SubluminalError
 
 
@@ -17,7 +18,9 @@ class LivingRun(NamedTuple):
 
 
 def known_run(places: Places, name: str) -> str:
-    """The run of this name, or the only one that begins or ends so.
+    """The run of this name, or the only one that begins or ends so: one with state, or a stop.
+
+    A stop outlives the state of its run (core.tidying), and must be lifted all the same.
 
     Raises:
         SubluminalError: there is none, or more than one.
@@ -26,6 +29,7 @@ def known_run(places: Places, name: str) -> str:
         known = os.listdir(os.path.join(places.state, "runs"))
     except OSError:
         known = []
+    known = sorted({*known, *stopped_runs(places.state)})
     if encode_name(name) in known:
         return name
     # A name that had to be encoded is not guessed at.

@@ -51,7 +51,9 @@ def test_uses_are_counted(sub, house):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--uses", "0"], "`--uses` is at least 1"),
+        (["--uses", "0"], "`--uses` is 1 to 1000"),
+        (["--uses", "1001"], "`--uses` is 1 to 1000"),
+        (["--ttl", "8d"], "`--ttl` is 7d at most"),
         (["--ttl", "soon"], "--ttl"),
     ],
 )

@@ -2,49 +2,43 @@
 
 import os
 
-from msgspec import UNSET
-
-from subluminal.cli.durations import milliseconds_in, told
+from subluminal.cli.durations import told
 from subluminal.cli.frame import Args, Parser
+from subluminal.cli.grant_length import grant_ms
 from subluminal.cli.output import Output, shown
 from subluminal.cli.person import need_person
+from subluminal.cli.said import said
 from subluminal.cli.screens.approvals import approval_row
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Requirement
-from subluminal.core.grants import (
-    DEFAULT_TTL_MS,
-    MAX_TTL_MS,
-    Waiting,
-    check_open,
-    find_waiting,
-    issue_grant,
-)
-from subluminal.errors import ExitCode, SubluminalError, UsageError
+from subluminal.core.grants import DEFAULT_TTL_MS, MAX_USES, check_open, find_waiting, issue_grant
+from subluminal.errors import ExitCode, UsageError
 
 EXAMPLE = """sub approve 4f1d
 sub approve 4f1d --uses 3 --ttl 10m --reason "release week"
 sub approve 4f1d --ticket OPS-17"""
-
-_MAX_USES = 1_000
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID", help="of `sub approvals`, or its beginning")
     parser.add_argument("--uses", type=int, default=1, metavar="N", help="calls; default 1")
     parser.add_argument("--ttl", metavar="TIME", help="such as 10m; default 1h, or the rule's")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
-    parser.add_argument("--ticket", metavar="REF", help="the ticket that a rule may ask for")
+    parser.add_argument("--reason", type=said, metavar="TEXT", help="why, for the record")
+    parser.add_argument(
+        "--ticket", type=said, metavar="REF", help="the ticket that a rule may ask for"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
-    if not 1 <= args.uses <= _MAX_USES:
-        raise UsageError(f"`--uses` is 1 to {_MAX_USES}")
+    if not 1 <= args.uses <= MAX_USES:
+        raise UsageError(f"`--uses` is 1 to {MAX_USES}")
     where = places(os.environ)
     need_person("sub approve", where)
     waiting = find_waiting(where, args.id)
     check_open(where, waiting)
-    ttl_ms = _ttl_ms(waiting, args.ttl)
+    longest_ms = waiting.request.approval.grant_ms or None
+    ttl_ms = grant_ms(args.ttl, longest_ms or DEFAULT_TTL_MS, waiting.slot.rule_id, longest_ms)
     if waiting.request.approval.requirement is Requirement.TICKET and not args.ticket:
         raise UsageError(
             f"rule `{waiting.slot.rule_id}` asks for a ticket", hint="say which with `--ticket REF`"
@@ -67,18 +61,3 @@ def run(args: Args, out: Output) -> int:
     out.line(f"approved: `{shown(call)}` with these arguments may pass {uses}, for {told(ttl_ms)}")
     out.talk("the agent may repeat the call now")
     return ExitCode.OK
-
-
-def _ttl_ms(waiting: Waiting, wish: str | None) -> int:
-    longest = waiting.request.approval.grant_ms
-    if wish is None:
-        return DEFAULT_TTL_MS if longest is UNSET else min(longest, MAX_TTL_MS)
-    wanted = milliseconds_in(wish, "--ttl")
-    if wanted > MAX_TTL_MS:
-        raise UsageError(f"`--ttl` is {told(MAX_TTL_MS)} at most")
-    if longest is not UNSET and wanted > longest:
-        raise SubluminalError(
-            f"rule `{waiting.slot.rule_id}` lets a grant last {told(longest)} at most",
-            hint=f"`--ttl {told(longest)}`, or change `expires_ms` of the rule",
-        )
-    return wanted

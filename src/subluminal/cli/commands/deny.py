@@ -5,6 +5,7 @@ import os
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.cli.person import need_person
+from subluminal.cli.said import said
 from subluminal.cli.screens.approvals import approval_row
 from subluminal.config.places import places
 from subluminal.core.grants import deny, find_waiting
@@ -16,7 +17,7 @@ sub deny 4f1d"""
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID", help="of `sub approvals`, or its beginning")
-    parser.add_argument("--reason", metavar="TEXT", help="what the agent is told")
+    parser.add_argument("--reason", type=said, metavar="TEXT", help="what the agent is told")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

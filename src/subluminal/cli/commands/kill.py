@@ -37,7 +37,7 @@ def run(args: Args, out: Output) -> int:
     where = places(os.environ)
     if args.list:
         return _list(args, out, where.state)
-    target = target_of(args, where, must_be_known=True)
+    target = target_of(args, where)
     try:
         stop = set_stop(
             where.state,

@@ -9,6 +9,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.cli.person import need_person
 from subluminal.cli.reading.file import open_ledger_file
+from subluminal.cli.said import said
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 
@@ -52,7 +53,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--yes", action="store_true", help="--to: do not ask")
     parser.add_argument("--ttl", metavar="AGE", help="--session: how long; default 1h")
     parser.add_argument("--uses", type=int, metavar="N", help="--session: at most so many calls")
-    parser.add_argument("--reason", metavar="TEXT", help="--session: why, for the record")
+    parser.add_argument(
+        "--reason", type=said, metavar="TEXT", help="--session: why, for the record"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -150,11 +153,9 @@ def _say_when_it_holds(args: Args, out: Output, hinted: "Hinted") -> None:
 def _grant(
     args: Args, out: Output, where: Places, connection: "apsw.Connection", hinted: "Hinted"
 ) -> int:
-    from subluminal.cli.durations import milliseconds_in
     from subluminal.cli.promoting.granting import allowed_ttl_ms, grant_for_run
 
-    wish_ms = None if args.ttl is None else milliseconds_in(args.ttl, "--ttl")
-    ttl_ms = allowed_ttl_ms(connection, hinted, wish_ms)
+    ttl_ms = allowed_ttl_ms(connection, hinted, args.ttl)
     given = grant_for_run(where, hinted, ttl_ms=ttl_ms, uses=args.uses, reason=args.reason)
     if args.json:
         out.json({"hint_id": hinted.hint_id, "run_id": hinted.run_id, "grant": given})

@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Args, out: Output) -> int:
     where = places(os.environ)
     need_person("sub revive", where)
-    target = target_of(args, where, must_be_known=True)
+    target = target_of(args, where)
     try:
         lifted = lift_stop(where.state, target.scope, target.name)
     except OSError as error:

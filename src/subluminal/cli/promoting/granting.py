@@ -2,12 +2,12 @@
 
 import apsw
 
-from subluminal.cli.durations import told
+from subluminal.cli.grant_length import grant_ms
 from subluminal.cli.promoting.hinted import Hinted
 from subluminal.config.places import Places
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.core.approval_files import Slot
-from subluminal.core.grants import DEFAULT_TTL_MS, issue_grant
+from subluminal.core.grants import DEFAULT_TTL_MS, MAX_USES, issue_grant
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.ledger.query.replaying import snapshots_of
 from subluminal.policy.promoting import refuse_limits
@@ -17,8 +17,10 @@ def grant_for_run(
     places: Places, hinted: Hinted, *, ttl_ms: int, uses: int | None, reason: str | None
 ) -> ApprovalGiven:
     """Makes and records the grant. Raises SubluminalError."""
-    if uses is not None and uses < 1:
-        raise UsageError("`--uses` is at least 1")
+    if uses is not None and not 1 <= uses <= MAX_USES:
+        raise UsageError(
+            f"`--uses` is 1 to {MAX_USES}", hint="without it the grant is for any number of calls"
+        )
     rule_id, layer = hinted.rule_id, hinted.layer
     if rule_id is None or layer is None:
         raise SubluminalError(
@@ -37,17 +39,10 @@ def grant_for_run(
     return answer.given
 
 
-def allowed_ttl_ms(connection: apsw.Connection, hinted: Hinted, wish_ms: int | None) -> int:
-    """How long the grant lasts: as a person wishes, and the rule allows."""
-    longest_ms = _longest_ms(connection, hinted)
-    if longest_ms is None:
-        return wish_ms or DEFAULT_TTL_MS
-    if wish_ms is not None and wish_ms > longest_ms:
-        raise SubluminalError(
-            f"rule `{hinted.rule_id}` lets a grant last {told(longest_ms)} at most",
-            hint=f"`--ttl {told(longest_ms)}`, or change `expires_ms` of the rule",
-        )
-    return wish_ms or min(longest_ms, DEFAULT_TTL_MS)
+def allowed_ttl_ms(connection: apsw.Connection, hinted: Hinted, wish: str | None) -> int:
+    """How long the grant lasts."""
+    rule_id = hinted.rule_id or ""
+    return grant_ms(wish, DEFAULT_TTL_MS, rule_id, _longest_ms(connection, hinted))
 
 
 def _longest_ms(connection: apsw.Connection, hinted: Hinted) -> int | None:
