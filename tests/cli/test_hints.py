@@ -8,6 +8,7 @@ from tests.ledger.events import HINT, START_MS, decision_json
 from tests.ledger.home import Home
 
 from subluminal.cli.commands import hints
+from subluminal.cli.reading import daemon
 from subluminal.clock import rfc3339
 
 SINCE = rfc3339(START_MS + 100_000)
@@ -118,3 +119,10 @@ def test_empty(sub, home):
     assert sub("hints") == (0, "", "no hints: nothing was refused with one\n")
     assert sub("hints", "--by", "client") == (0, "", "no hints: nothing was refused with one\n")
     assert sub("hints", "--json") == (0, "", "")
+
+
+def test_a_daemon_that_does_not_answer_is_no_bug(sub, full, monkeypatch):
+    monkeypatch.setattr(daemon, "answers", lambda _places: True)
+    ran = sub("hints")
+    assert ran.code == 2
+    assert ran.err == "error: ledgerd does not answer\nhint: `sub doctor` tells more\n"

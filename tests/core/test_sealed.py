@@ -7,9 +7,11 @@ import pytest
 
 from subluminal.core.sealed import (
     KeyUnusable,
+    SealBroken,
     create_sealed,
     read_sealed,
     seal_key,
+    unseal,
     write_sealed,
 )
 
@@ -57,7 +59,7 @@ def test_a_key_that_is_none_seals_nothing(tmp_path: Path, damage: bytes) -> None
 
 def test_a_key_that_cannot_be_read_is_an_os_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "seal.key").mkdir()
-    with pytest.raises(OSError, match="is a directory") as caught:
+    with pytest.raises(OSError, match="not a regular file") as caught:
         seal_key(str(tmp_path))
     assert isinstance(caught.value, KeyUnusable)
     assert caught.value.hint
@@ -79,3 +81,14 @@ def test_containers_that_share_a_home_do_not_write_into_each_others_files(
     monkeypatch.setattr(os, "replace", write_another_first)
     write_sealed(path, key, "x", b"one")
     assert read_sealed(path, key, "x") == b"one"
+
+
+def test_what_stands_in_a_files_place_makes_nobody_wait_or_swallow_it(tmp_path: Path) -> None:
+    key = seal_key(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        unseal(str(tmp_path / "pipe"), key, "x")
+    with open(tmp_path / "endless", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(SealBroken):
+        unseal(str(tmp_path / "endless"), key, "x")

@@ -1,6 +1,8 @@
 """Approvals and the kill switch with a ledger that comes late, goes away and comes back."""
 
 import json
+import os
+import signal
 import subprocess
 
 import pytest
@@ -87,3 +89,21 @@ def test_what_the_ledger_is_told_lets_nothing_pass(household, person, ledgerd):
     assert shim.code("echo") == BLOCKED
     leave(shim)
     assert household.executed() == []
+
+
+def test_a_ledgerd_that_is_stuck_is_told_of(household, person, ledgerd):
+    """What it has not read cannot be replayed; that is said, not guessed."""
+    rules = household.write_policy(asking())
+    shim = household.start().ready()
+    shim.call("push")
+    ledgerd("start")
+    replay = ("policy", "replay", "--policy", str(rules))
+    assert "may be missing" not in person(*replay, all_output=True)
+    pid = json.loads(person("ledgerd", "status", "--json"))["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        shim.call("push")
+        assert "the newest calls may be missing" in person(*replay, all_output=True)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    leave(shim)

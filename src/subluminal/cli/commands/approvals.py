@@ -3,7 +3,7 @@
 import os
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import Output, shown
+from subluminal.cli.output import Output
 from subluminal.cli.screens.approvals import approval_row, print_approval, print_approvals
 from subluminal.cli.screens.lists import Screen
 from subluminal.cli.screens.width import terminal_width
@@ -65,7 +65,7 @@ def _run_named(name: str | None, everything: list[Waiting], where: Places) -> st
 def _warn_of_floods(everything: list[Waiting], out: Output) -> None:
     for run_id in full_runs(everything):
         out.warning(
-            f"run `{shown(run_id)}` asks for nothing more until some of its {MAX_WAITING}"
+            f"run `{run_id}` asks for nothing more until some of its {MAX_WAITING}"
             " approvals are answered",
-            f"`sub kill {shown(run_id)}` stops it",
+            f"`sub kill {run_id}` stops it",
         )

@@ -28,11 +28,13 @@ def open_ledger_file(places: Places, out: Output) -> "tuple[Ledger, apsw.Connect
     from subluminal.ledger.database import open_reader
 
     connection = open_reader(places.ledger)
-    _wait_for_journals(places, connection)
+    if not _caught_up(places, connection):
+        out.warning("ledgerd has not read all journals; the newest calls may be missing")
     return ledger, connection
 
 
-def _wait_for_journals(places: Places, connection: "apsw.Connection") -> None:
+def _caught_up(places: Places, connection: "apsw.Connection") -> bool:
+    """Waits until what is journalled now is in the ledger; False if that does not happen."""
     from subluminal.journal.reading import journal_files
 
     wanted: dict[str, int] = {}
@@ -47,14 +49,31 @@ def _wait_for_journals(places: Places, connection: "apsw.Connection") -> None:
     while now < min(deadline, still_until):
         left = _unread(connection, wanted)
         if not left:
-            return
+            return True
         if left != before:
             before, still_until = left, now + _STILL_S
         time.sleep(_LOOK_S)
         now = time.monotonic()
+    return not any(_has_lines(places, *each) for each in _tails(connection, wanted))
 
 
 def _unread(connection: "apsw.Connection", wanted: dict[str, int]) -> int:
+    return sum(end - begin for _, begin, end in _tails(connection, wanted))
+
+
+def _tails(connection: "apsw.Connection", wanted: dict[str, int]) -> list[tuple[str, int, int]]:
+    """What is unread of each journal: its name, and from where to where."""
     rows = connection.execute("SELECT path, offset FROM journal_offsets")
     read = {str(path): int(str(offset)) for path, offset in rows}
-    return sum(max(0, size - read.get(name, 0)) for name, size in wanted.items())
+    tails = [(name, read.get(name, 0), size) for name, size in wanted.items()]
+    return [tail for tail in tails if tail[1] < tail[2]]
+
+
+def _has_lines(places: Places, name: str, begin: int, end: int) -> bool:
+    """Whether there is more than half a line, which a process that died left."""
+    try:
+        with open(os.path.join(places.journal, name), "rb") as file:
+            file.seek(begin)
+            return b"\n" in file.read(end - begin)
+    except FileNotFoundError:
+        return False

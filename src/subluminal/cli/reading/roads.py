@@ -3,10 +3,14 @@
 import os
 
 from subluminal.config.places import Places
+from subluminal.errors import SubluminalError
 
 
-class NotRunning(Exception):
-    """There is no ledgerd to ask."""
+class NotRunning(SubluminalError):
+    """There is no ledgerd to ask, or it does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__("ledgerd does not answer", hint="`sub doctor` tells more")
 
 
 class StreamEnded(Exception):
