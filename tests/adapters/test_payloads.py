@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import select
 from pathlib import Path
 
 import pytest
@@ -50,16 +51,19 @@ class Peer:
             self.started.send(data, read=False)
         return digest.hexdigest()
 
+    def read(self) -> bytes:
+        """Waits for what comes next."""
+        ready, _, _ = select.select([self.fd_out], [], [], 60)
+        assert ready, "nothing comes any more"
+        data = os.read(self.fd_out, 1 << 16)
+        assert data, "the shim is gone"
+        return data
+
     def receive(self) -> tuple[int, str]:
         """Reads one line; returns its size and hash."""
-        import select
-
         digest, size = hashlib.sha256(), 0
         while True:
-            ready, _, _ = select.select([self.fd_out], [], [], 60)
-            assert ready, "nothing comes any more"
-            data = os.read(self.fd_out, 1 << 16)
-            assert data, "the shim is gone"
+            data = self.read()
             end = data.endswith(b"\n")
             digest.update(data[:-1] if end else data)
             size += len(data) - end
@@ -134,6 +138,29 @@ def test_several_large_lines_do_not_pile_up(wire, tmp_path):
     assert [started.line()["result"]["sha256"] for _ in hashes] == hashes
     started.finish()
     started.events()
+
+
+def test_answers_that_wait_to_be_recorded_do_not_pile_up(wire, tmp_path):
+    """Of a result no more is kept than its record can use: without a pause many of them wait."""
+    started = wire(upstream("weigher", tmp_path / "x"))
+    started.send(b'{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"warm"}}\n')
+    started.raw_line()
+    before = peak_kib(started.process.pid)
+    say = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"say","arguments":{"bytes":%d}}}\n'
+    asked = b"".join(say % (number, 14 * 65536) for number in range(1, 61))
+    started.send(asked, read=False)
+    peer, lines, total = Peer(started), 0, 0
+    while lines < 60:
+        data = peer.read()
+        lines += data.count(b"\n")
+        total += len(data)
+    assert peak_kib(started.process.pid) - before < GROWTH_KIB
+
+    started.finish()
+    ends = [call[2] for call in calls_of(started.events())][1:]
+    assert {(end["status"], end["preview"]["truncated"]) for end in ends} == {("OK", True)}
+    assert sum(end["bytes_out"] + 1 for end in ends) == total
+    assert {len(end["preview"]["result_preview"]) for end in ends} == {16_384}
 
 
 def test_a_line_too_large_for_the_disk_is_answered_and_the_stream_lives(wire, tmp_path):

@@ -64,3 +64,19 @@ def test_nothing_that_is_to_be_masked_gets_past_the_screen(
 
 def test_with_nothing_to_look_for_the_screen_says_nothing() -> None:
     assert not Redactor(shapes=()).screen(b"t0ken-Value-123")
+
+
+@given(
+    st.sampled_from(["off", "metadata", "full"]),
+    st.integers(-40, 40),
+    texts,
+    st.sampled_from([b"x", "ä".encode(), b"t0ken-Value-123", b"\xff"]),
+)
+def test_what_lies_behind_the_part_that_is_looked_at_changes_nothing(
+    mode: str, around: int, text: str, filler: bytes
+) -> None:
+    made = previewer(mode)
+    bound = made.looked_at_bytes
+    data = text.encode("utf-8", "surrogatepass")
+    data += filler * ((bound + around) // len(filler))
+    assert made.result(data[:bound]) == made.result(data)

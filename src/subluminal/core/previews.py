@@ -33,6 +33,12 @@ class Previewer:
         self._redactor, self._off = other._redactor, other._off
         self._max_bytes = other._max_bytes
 
+    @property
+    def looked_at_bytes(self) -> int:
+        """A text that is longer than this is previewed as if it ended here."""
+        # One more than the redactor looks at tells that there was more.
+        return 0 if self._off else self._max_bytes + self._redactor.hold_back_bytes + 1
+
     # Nearly all texts are short, ASCII and without a secret: nothing to decode, to mask or to cut.
     # These two are in every call's way, so they make such a preview themselves.
 

@@ -93,6 +93,11 @@ class Runs:
         """Loads what the first call needs, while nobody waits for it."""
         self._previewer.warm()
 
+    @property
+    def looked_at_bytes(self) -> int:
+        """How much of a result is of use to `finish`; the rest is not recorded."""
+        return self._previewer.looked_at_bytes
+
     def all(self) -> list[Enforcer]:
         """Every open run's enforcer."""
         return list(self._open.values())

@@ -217,3 +217,14 @@ def test_a_results_own_last_word_on_its_error_counts(line, result, is_error):
 )
 def test_an_id_that_only_seems_to_be_the_answers_is_none(text):
     assert replies_in(Line(len(text), text)) == []
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("is_error", [True, False])
+def test_of_a_result_no_more_is_kept_than_asked_for(order, is_error):
+    text = order % (b"y" * 5_000, b"true" if is_error else b"false")
+    whole = reply(text)
+    (found,) = replies_in(Line(len(text), text), 100)
+    assert (len(found.result), found.result) == (100, whole.result[:100])
+    assert (found.id, found.size, found.is_error) == (5, len(text), is_error)
+    assert replies_in(Line(len(text), text), len(whole.result)) == [whole]

@@ -4,7 +4,7 @@ The server's own part (its secrets, what it may see of the client's credentials)
 it starts, and cannot be taken back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from subluminal.config.settings import ServerSettings, Settings
 from subluminal.core.previews import Previewer
@@ -36,6 +36,8 @@ class LiveSettings:
         self._values = values
         self._runs = runs
         self._at_start = _given_at_start(file.settings, server)
+        self.before_change: Callable[[], None] = lambda: None
+        """records what happened under the settings that go"""
 
     @property
     def settings(self) -> Settings:
@@ -61,6 +63,7 @@ class LiveSettings:
         return None
 
     def _adopt(self, settings: Settings, previewer: Previewer) -> Settings:
+        self.before_change()
         self._runs.adopt(previewer, settings.limits.max_journal_bytes)
         detail = "the settings were read anew"
         if _given_at_start(settings, self._server) != self._at_start:

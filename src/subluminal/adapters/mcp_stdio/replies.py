@@ -4,10 +4,12 @@ Knows no events and no policies. A line that cannot be read answers nothing, and
 """
 
 import re
+import sys
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, Line, says_error
 from subluminal.canonical import AmbiguousJSON, parse
@@ -42,7 +44,7 @@ class Reply(Struct, frozen=True):
     id: Any
     size: int
     result: bytes | None
-    """the result's text; None if it was too large to keep"""
+    """the result's text, or its beginning; None if its line was too large to keep"""
     is_error: bool = False
     error_code: Any = None
     error_message: str = ""
@@ -78,8 +80,11 @@ _decode_result = msgspec.json.Decoder(_Result).decode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-def replies_in(line: Line) -> list[Reply]:
-    """Returns the answers that a line holds; a line that is no answer holds none."""
+def replies_in(line: Line, keep_bytes: int = sys.maxsize) -> list[Reply]:
+    """Returns the answers that a line holds; a line that is no answer holds none.
+
+    A result is kept up to `keep_bytes`: many answers may wait until they are recorded.
+    """
     if line.text is None:
         return _large(line)
     text = line.text
@@ -88,19 +93,36 @@ def replies_in(line: Line) -> list[Reply]:
     if text.startswith(_BEFORE_ID):
         at = text.find(_BEFORE_RESULT, len(_BEFORE_ID), _MAX_RESULT_AT)
         id_text = text[len(_BEFORE_ID) : at]
-        body = text[at + len(_BEFORE_RESULT) : text.rfind(b"}")]
+        start, end = at + len(_BEFORE_RESULT), text.rfind(b"}")
     elif text.startswith(_RESULT_FIRST) and text.endswith(b"}"):
         at = text.rfind(_BEFORE_ID_LAST, -EDGE_BYTES)
         id_text = text[at + len(_BEFORE_ID_LAST) : -1]
-        body = text[len(_RESULT_FIRST) - 1 : at + 1]
+        start, end = len(_RESULT_FIRST) - 1, at + 1
     else:
-        return _other(line, text)
-    if at < 0 or len(id_text) > _MAX_DIGITS or not id_text.isdigit() or not _is_plain(body):
-        return _other(line, text)
+        return _cut(_other(line, text), keep_bytes)
+    if (
+        at < 0
+        or len(id_text) > _MAX_DIGITS
+        or not id_text.isdigit()
+        or not _is_plain(text, start, end)
+    ):
+        return _cut(_other(line, text), keep_bytes)
     try:
-        return [Reply(_decode_id(id_text), line.size, body)]
+        request_id = _decode_id(id_text)
     except _UNREADABLE:
         return []
+    if end - start > keep_bytes:
+        end = start + keep_bytes
+    return [Reply(request_id, line.size, text[start:end])]
+
+
+def _cut(replies: list[Reply], keep_bytes: int) -> list[Reply]:
+    return [
+        replace(each, result=each.result[:keep_bytes])
+        if each.result is not None and len(each.result) > keep_bytes
+        else each
+        for each in replies
+    ]
 
 
 def _other(line: Line, text: bytes) -> list[Reply]:
@@ -118,10 +140,11 @@ def _other(line: Line, text: bytes) -> list[Reply]:
     return _decoded(line, text)
 
 
-def _is_plain(body: bytes) -> bool:
+def _is_plain(text: bytes, start: int, end: int) -> bool:
     """Whether a result says neither that it is an error nor that it is not yet the end."""
-    is_fine = body.endswith(_NO_ERROR_LAST) or not says_error(body)
-    return is_fine and body.rfind(_INPUT_REQUIRED) < 0  # as in says_error, from the right
+    is_fine = text.endswith(_NO_ERROR_LAST, start, end) or not says_error(text, start, end)
+    # From the right, as in says_error.
+    return is_fine and text.rfind(_INPUT_REQUIRED, start, end) < 0
 
 
 def _decoded(line: Line, text: bytes) -> list[Reply]:
@@ -165,7 +188,7 @@ def _reply(line: Line, id_text: bytes, body: bytes, is_result: bool) -> list[Rep
                 error_message=error.message if isinstance(error.message, str) else "",
             )
         ]
-    if _is_plain(body):
+    if _is_plain(body, 0, len(body)):
         return [Reply(request_id, line.size, body)]
     result = _result_of(body)
     waits = result.resultType == "input_required"

@@ -5,6 +5,7 @@ whether it says that it is an error. What a line means is known to `replies`.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
@@ -20,10 +21,12 @@ _SEAM_BYTES = 64
 """A member that lies across two chunks is found if its spacing is no wider than this."""
 
 
-def says_error(text: bytes) -> bool:
+def says_error(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether there is an `isError` somewhere that is true."""
-    # From the right: CPython looks there with larger steps, and results end with it.
-    return text.rfind(_IS_ERROR_NAME) >= 0 and _IS_ERROR.search(text) is not None
+    # From the right, where results have it; and CPython looks there with larger steps.
+    if text.rfind(_IS_ERROR_NAME, start, end) < 0:
+        return False
+    return _IS_ERROR.search(text, start, end) is not None
 
 
 class Line(Struct, frozen=True):

@@ -6,6 +6,7 @@ Whatever arrives is passed on first where it may be, and looked at afterwards; o
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -106,6 +107,9 @@ class Shim:
         runs.is_busy = self._calls.concern
         self._settings = settings
         self._keeper = LineKeeper(settings.settings.limits.max_inspect_bytes)
+        self._keep_bytes = runs.looked_at_bytes
+        """of a result that waits to be recorded"""
+        settings.before_change = lambda: self._calls.record(None)
         self._held = Held()
         self._reading_client = True
         self._asked = False
@@ -266,6 +270,7 @@ class Shim:
 
     def _adopt(self, settings: Settings) -> None:
         own = of_server(settings, self._server_name)
+        self._keep_bytes = self._runs.looked_at_bytes
         self._keeper.max_bytes = self._intake.max_bytes = settings.limits.max_inspect_bytes
         self.ending.grace_ms = own.grace_ms
         self._calls.adopt(Renderer(settings.shim.codes), own.call_timeout_ms)
@@ -429,7 +434,8 @@ class Shim:
         try:
             for line in self._keeper.feed(data, wanted=calls.open > 0 or bool(lists.asked)):
                 if calls.open or lists.asked:
-                    for reply in replies_in(line):
+                    keep_bytes = sys.maxsize if lists.asked else self._keep_bytes
+                    for reply in replies_in(line, keep_bytes):
                         calls.replied(reply)
                         if lists.asked:
                             lists.replied(reply)
