@@ -4,7 +4,7 @@
 Pure: no I/O, no clock. There are profiles, never flags.
 """
 
-from subluminal.canonical.encoding import Profile, args_hash, digest, encode
+from subluminal.canonical.encoding import Profile, args_hash, digest, encode, new_hash
 from subluminal.canonical.parsing import (
     MAX_DEPTH,
     NOT_PLAIN,
@@ -25,6 +25,7 @@ __all__ = [
     "digest",
     "encode",
     "may_be_plain",
+    "new_hash",
     "parse",
     "plain_decoder",
 ]

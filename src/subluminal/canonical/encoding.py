@@ -25,6 +25,10 @@ class Profile(StrEnum):
     """`jcs` over NFC-normalised strings"""
 
 
+new_hash = hashlib.sha256().copy
+"""An empty SHA-256 for those in every call's way. OpenSSL looks an algorithm up, under locks and
+through tables, each time one is constructed; a copy has it."""
+
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode_string = msgspec.json.Encoder().encode
 _PLAIN_INTEGER = 10**21

@@ -2,10 +2,10 @@
 
 from hashlib import sha256
 
+from subluminal.canonical import new_hash
 from subluminal.contracts.limits import TRUNCATED
 from subluminal.contracts.templates import encode_json
 from subluminal.core.redaction.redactor import Redactor
-from subluminal.journal.chain import new_hash
 
 _MAX_SENTENCE_BYTES = 1_024
 """An error's message in an event; an upstream may send a whole page."""

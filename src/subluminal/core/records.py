@@ -7,6 +7,7 @@ import time
 
 from msgspec import UNSET
 
+from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
@@ -24,7 +25,6 @@ from subluminal.core.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.run import Run
 from subluminal.core.timestamps import Timestamps
-from subluminal.journal.chain import new_hash
 from subluminal.policy.evaluation import Evaluation
 
 _MAX_TOOLS = 512

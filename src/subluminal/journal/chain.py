@@ -15,10 +15,6 @@ _HASH_BYTES = len(_HASH) + 64
 _ARGS_BYTES, _RESULT_BYTES = len(_ARGS), len(_RESULT)
 _BACKSLASH, _QUOTE = b'\\"'
 
-new_hash = sha256().copy
-"""An empty SHA-256 for those in every call's way. OpenSSL looks an algorithm up, under locks and
-through tables, each time one is constructed; a copy has it."""
-
 
 def seed(shim_id: str) -> bytes:
     """The `prev` of a shim's first event."""

@@ -26,6 +26,7 @@ from subluminal.adapters.mcp_stdio.messages import (
 from subluminal.adapters.mcp_stdio.pending import Pending, PendingCalls
 from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer
 from subluminal.adapters.mcp_stdio.replies import Reply
+from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
@@ -209,11 +210,13 @@ class Calls:
             self._answer(b"[" + b",".join(errors.values()) + b"]\n")
 
     def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
+        digest = new_hash()
+        digest.update(message.args_text)
         return ToolCall(
             server_name=self._server_name,
             tool_name=message.name,
             args=message.args,
-            args_hash=sha256(message.args_text).hexdigest(),
+            args_hash=digest.hexdigest(),
             bytes_in=size,
             transport=Transport.MCP_STDIO,
             context=_context(message.meta) if message.meta else {},
