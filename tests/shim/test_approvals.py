@@ -429,3 +429,18 @@ def test_a_run_that_is_not_there_is_an_error(household, person):
     assert "there is no run `run-2`" in person("approvals", "--run", "run-2", code=2)
     assert len(waiting(person, "--run", "run-")) == 1
     leave(shim)
+
+
+def test_who_approves_what_they_cannot_see_whole_is_told(household, person):
+    household.write_policy(asking())
+    shim = household.start().ready()
+    shim.call("push", {"script": "echo hi #" + " " * 200_000 + "; rm -rf /"})
+    (row,) = waiting(person)
+    assert row["args_truncated"]
+    told = person("approve", row["approval_id"], all_output=True)
+    assert "nobody could see these arguments whole" in told
+    assert f"sub deny {row['approval_id']}" in told
+    shim.call("push")
+    (row,) = waiting(person)
+    assert "whole" not in person("approve", row["approval_id"], all_output=True)
+    leave(shim)

@@ -53,6 +53,11 @@ def run(args: Args, out: Output) -> int:
         ticket=args.ticket,
         approval_id=waiting.approval_id,
     )
+    if waiting.request.is_cut or waiting.request.args_preview is None:
+        out.warning(
+            "nobody could see these arguments whole: no more of them is on record",
+            f"`sub deny {waiting.approval_id}` takes the grant back",
+        )
     if args.json:
         out.json(approval_row(waiting._replace(state="approved", answer=grant)))
         return ExitCode.OK
