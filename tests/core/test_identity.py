@@ -68,3 +68,15 @@ def test_process_start_and_parent() -> None:
     assert process_start(os.getpid()) > 0
     assert process_start(2**22 + 1) == 0
     assert not parent_is("no such client")
+
+
+def test_names_that_are_no_text_can_be_recorded(tmp_path: Path) -> None:
+    """Directories and variables may hold any bytes."""
+    project = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
+    os.makedirs(os.path.join(project, b".git"))
+    odd = os.fsdecode(b"a\xff")
+    environ = {"SUB_AGENT_ID": odd, "SUB_PRINCIPAL": odd, "SUB_WORKLOAD": odd, "USER": "u"}
+    found = identity_of(environ, os.fsdecode(project))
+    assert (found.agent_id, found.principal) == (r"a\udcff", r"a\udcff")
+    assert found.workload.repo_path == str(tmp_path / r"caf\udce9")
+    assert found.workload.user == "u"

@@ -43,3 +43,9 @@ def test_a_home_that_keeps_nothing_still_gives_one_name(tmp_path: Path) -> None:
 def test_a_machine_has_one_id_per_home(tmp_path: Path) -> None:
     assert host_id(home(tmp_path)) == host_id(home(tmp_path))
     assert host_id(home(tmp_path / "other")) != host_id(home(tmp_path))
+
+
+def test_a_run_whose_name_is_no_text_has_one_that_can_be_recorded(tmp_path: Path) -> None:
+    names = [os.fsdecode(name) for name in (b"r\xff", b"r\xfe")]
+    found = [run_id_of({"SUB_RUN_ID": name}, home(tmp_path)) for name in names]
+    assert found == [r"r\udcff", r"r\udcfe"]

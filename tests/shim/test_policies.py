@@ -385,3 +385,14 @@ def test_the_compiler_imports_nothing_from_the_client_s_directory(household):
     household.wait_event("run_end")
     household.wait_empty()
     assert not (household.tmp_path / "ran").exists()
+
+
+def test_a_repository_in_a_directory_that_is_no_text(household):
+    household.cwd = type(household.cwd)(os.fsdecode(os.fsencode(household.cwd) + b"\xe9"))
+    household.cwd.mkdir()
+    household.write_policy(policy(deny("rm")), repository_file(household))
+    shim = household.start(SUB_AGENT_ID=os.fsdecode(b"\xff")).ready()
+    assert [shim.code("rm"), shim.code("ls")] == [BLOCKED, 0]
+    (load,) = household.events("policy_loaded")
+    assert r"\udce9" in load["load"]["file"]
+    assert load["workload"]["repo_path"].endswith(r"\udce9")

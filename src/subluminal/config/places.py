@@ -57,3 +57,8 @@ def encode_name(name: str) -> str:
     import hashlib  # only names longer than any id we make
 
     return f"{safe[:60]}%{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def recordable(name: str) -> str:
+    """A name from outside as text that an event can hold; different names stay different."""
+    return name.encode("utf-8", "backslashreplace").decode()

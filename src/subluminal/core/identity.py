@@ -5,11 +5,12 @@ Reads the environment and /proc; decides nothing.
 
 import os
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from subluminal.config import env
+from subluminal.config.places import recordable
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.core.workload import find_principal, find_workload
@@ -29,13 +30,29 @@ _Word = TypeVar("_Word", Client, Env)
 def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
     """Builds the identity that events carry and selectors look at."""
     workload = _given_workload(environ) or find_workload(environ, cwd)
-    return Identity(
+    found = Identity(
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
         client=_client(environ),
         env=_env(environ, workload),
         principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ),
         workload=workload,
     )
+    return recordable_identity(found)
+
+
+def recordable_identity(found: Identity) -> Identity:
+    """The same, if its names are text: directories and variables may hold any bytes."""
+    try:
+        msgspec.json.encode(found)
+    except UnicodeEncodeError:
+        return msgspec.convert(_recordable(msgspec.to_builtins(found)), Identity)
+    return found
+
+
+def _recordable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {recordable(key): _recordable(each) for key, each in value.items()}
+    return recordable(value) if isinstance(value, str) else value
 
 
 def process_start(pid: int) -> int:
@@ -90,6 +107,6 @@ def _given_workload(environ: Mapping[str, str]) -> Workload | None:
         return None
     try:
         workload = msgspec.json.decode(text, type=Workload)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeEncodeError):
         return None
     return None if workload == Workload() else workload

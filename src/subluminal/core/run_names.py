@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 
 from subluminal.config import env
-from subluminal.config.places import Places, encode_name, make_private_dir
+from subluminal.config.places import Places, encode_name, make_private_dir, recordable
 from subluminal.core.identity import process_start
 from subluminal.core.ids import uuid7
 
@@ -18,11 +18,8 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def run_id_of(environ: Mapping[str, str], places: Places) -> str:
     """Names the run where no call does: SUB_RUN_ID, the client's session, the client's process."""
-    return (
-        environ.get(env.SUB_RUN_ID.name)
-        or environ.get(_SESSION)
-        or _run_of_process(places, os.getppid())
-    )
+    given = environ.get(env.SUB_RUN_ID.name) or environ.get(_SESSION)
+    return recordable(given) if given else _run_of_process(places, os.getppid())
 
 
 def host_id(places: Places) -> str:

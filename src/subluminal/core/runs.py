@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
-from subluminal.config.places import Places
+from subluminal.config.places import Places, recordable
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
@@ -305,8 +305,8 @@ def record_loads(run: Run, loads: list[Load]) -> None:
                 layer=load.layer,
                 ok=found is not None,
                 mode=UNSET if found is None else found.mode,
-                file=load.path,
-                problem=load.problem or UNSET,
+                file=recordable(load.path),
+                problem=recordable(load.problem) or UNSET,
             )
             run.emit(
                 PolicyLoaded,

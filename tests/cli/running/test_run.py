@@ -266,3 +266,13 @@ def test_two_runs_are_two_runs(runner):
     runner.run(command=["true"])
     runner.run(command=["true"], env={**runner.env(), "SUB_RUN_ID": "outer"})
     assert len({event["run_id"] for event in runner.events("run_start")} - {"outer"}) == 2
+
+
+def test_a_directory_that_is_no_text(runner):
+    project = os.path.join(os.fsencode(runner.cwd), b"caf\xe9")
+    os.makedirs(os.path.join(project, b".git"))
+    code, out, err = runner.run(command=[*PYTHON, SHOW], cwd=project)
+    assert (code, err) == (0, "")
+    assert json.loads(json.loads(out)["SUB_WORKLOAD"])["repo_path"].endswith(r"caf\udce9")
+    start, _ = only_run(runner)
+    assert start["workload"]["repo_path"].endswith(r"caf\udce9")

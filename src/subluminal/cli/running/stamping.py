@@ -12,6 +12,7 @@ import msgspec
 from subluminal.config import env
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core.identity import recordable_identity
 from subluminal.core.ids import uuid7
 from subluminal.core.workload import find_principal, find_workload
 
@@ -39,7 +40,7 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
     program = os.path.basename(command[0])
     workload = find_workload(environ, cwd)
     is_ci = isinstance(workload.ci_provider, str)
-    identity = Identity(
+    found = Identity(
         agent_id=wishes.agent_id or environ.get(env.SUB_AGENT_ID.name) or program,
         client=_client(wishes, environ, program, is_ci=is_ci),
         env=_env(wishes, environ, is_ci=is_ci),
@@ -48,6 +49,7 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
         or find_principal(environ),
         workload=workload,
     )
+    identity = recordable_identity(found)
     run_id = uuid7()
     stamped = dict(environ)
     stamped |= {
@@ -58,8 +60,8 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
     }
     if identity.principal:
         stamped[env.SUB_PRINCIPAL.name] = identity.principal
-    if workload != Workload():
-        stamped[env.SUB_WORKLOAD.name] = msgspec.json.encode(workload).decode()
+    if identity.workload != Workload():
+        stamped[env.SUB_WORKLOAD.name] = msgspec.json.encode(identity.workload).decode()
     if wishes.policy:
         # The agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
