@@ -89,6 +89,7 @@ class Engine:
     def __init__(self, layers: Sequence[tuple[Layer, Snapshot]], identity: Identity) -> None:
         self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
         self._programs = [program for program in self._all if program.applies]
+        self._only = self._programs[0] if len(self._programs) == 1 else None
         self.policies = [
             LayeredPolicyRef(
                 layer=program.layer,
@@ -109,11 +110,11 @@ class Engine:
         steps: list[Step] | None = None,
     ) -> Evaluation:
         """Decides one call. The caller writes `updates` before anyone else reads the counters."""
+        if self._only is not None:
+            return _run(self._only, call, counters, wall_ms, mono_ms, steps)
         programs = self._programs
         if not programs:
             return self._without_policy()
-        if len(programs) == 1:
-            return _run(programs[0], call, counters, wall_ms, mono_ms, steps)
         answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
         if (call.granted or call.lifted) and all(answer.forwarded for answer in answers):
             # All let it pass: then the layer that a grant satisfied says why.

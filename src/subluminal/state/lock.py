@@ -53,9 +53,9 @@ class RunLock:
         self._path = file.path
         self._words = file.words
         self.held = False
-        self.absent: set[bytes] = set()
-        """recent keys that were looked for in vain since the lock is held: no other process adds
-        them until it is let go"""
+        self.absent: dict[bytes, int] = {}
+        """recent keys that were looked for in vain since the lock is held, each with the head of
+        its chain: no other process adds them until it is let go"""
 
     def __enter__(self) -> None:
         if self.held:
@@ -67,7 +67,8 @@ class RunLock:
                 _lockf(self._fd, _TRY)
             except BlockingIOError:
                 self._wait()
-        self.absent.clear()
+        if self.absent:
+            self.absent.clear()
         self.held = True
 
     def __exit__(self, *_: object) -> None:

@@ -4,10 +4,12 @@ Bounds: 8,192 pairs and 1,024 windows, past which a new key is CountersFull; 4,0
 which the least recently written goes. Reading wants the lock too, if the answer is to be acted on.
 """
 
+import struct
 from collections.abc import Iterable
 
 from subluminal.contracts.counters import PAIR_INTS, Cell, CellKind, Update
 from subluminal.state import layout
+from subluminal.state.layout import WORD_BYTES
 from subluminal.state.lock import RunLock
 from subluminal.state.storage import StateFile
 from subluminal.state.table import Table
@@ -16,26 +18,36 @@ from subluminal.state.table import Table
 _PAIR, _RECENT = CellKind.PAIR, CellKind.RECENT
 _BUFFERS = layout.PAIR.slot_words - 2 * PAIR_INTS
 """Where the two buffers of a pair's slot start."""
+_unpack_pair = struct.Struct(f"={PAIR_INTS}q").unpack_from
 
 
 class SharedCounters:
     """Implements `contracts.counters.Counters`."""
 
-    __slots__ = ("_lock", "_pairs", "_reads", "_recent", "_tables", "_words")
+    __slots__ = ("_data", "_encode_recent", "_lock", "_pairs", "_reads", "_tables", "_words", "_write_recent")
 
     def __init__(self, file: StateFile, lock: RunLock) -> None:
         self._lock = lock
         self._words = file.words
+        self._data = file.data
         self._tables = [
             Table(file, place, lock.absent if place.shape.evicts else None)
             for place in layout.TABLES
         ]
         self._reads = [table.read for table in self._tables]
         self._pairs = self._tables[_PAIR].known
-        self._recent = self._tables[_RECENT]
+        self._encode_recent = self._tables[_RECENT].encode
+        self._write_recent = self._tables[_RECENT].write
 
     def read(self, kind: CellKind, key: bytes) -> Cell:
         """Returns a cell; empty if it was never written or has been evicted."""
+        if kind is _PAIR:
+            at = self._pairs.get(key)
+            if at is not None:
+                commit = self._words[at]
+                if commit >> 1 == PAIR_INTS:  # as `Table.read` would
+                    start = at + _BUFFERS + (commit & 1) * PAIR_INTS
+                    return _unpack_pair(self._data, start * WORD_BYTES)
         return self._reads[kind](key)
 
     def write(self, updates: Iterable[Update]) -> None:
@@ -46,27 +58,33 @@ class SharedCounters:
         if not self._lock.held:
             self._lock.require()
         batch = updates if type(updates) is list else list(updates)
-        words, recent = self._words, self._recent
+        words, pairs = self._words, self._pairs
+        encode, write = self._encode_recent, self._write_recent
         commits: dict[int, int] = {}
         recents: list[tuple[bytes, bytes]] = []
-        for kind, key, cell in batch:
-            if kind is _RECENT:
-                recents.append((key, recent.encode(key, cell)))
-                continue
-            at = self._pairs.get(key)
-            if kind is not _PAIR or at is None or len(cell) != PAIR_INTS:
-                self._write_any(batch)
-                return
-            side = ~words[at] & 1
-            start = at + _BUFFERS + side * PAIR_INTS
-            words[start], words[start + 1] = cell
-            commits[at] = PAIR_INTS << 1 | side
+        try:
+            for kind, key, cell in batch:
+                if kind is _PAIR:
+                    at = pairs[key]
+                    first, second = cell
+                    side = ~words[at] & 1
+                    start = at + _BUFFERS + side * PAIR_INTS
+                    words[start] = first
+                    words[start + 1] = second
+                    commits[at] = PAIR_INTS << 1 | side
+                elif kind is _RECENT:
+                    recents.append((key, encode(key, cell)))
+                else:
+                    raise KeyError
+        except (KeyError, ValueError):
+            self._write_any(batch)
+            return
         # INVARIANT: until here only buffers that are not in force were written, so whatever failed
         # changed nothing. Each of these stores makes a new cell the cell.
         for at, commit in commits.items():
             words[at] = commit
         for key, image in recents:
-            recent.write(key, image)
+            write(key, image)
 
     def _write_any(self, updates: list[Update]) -> None:
         ready = []

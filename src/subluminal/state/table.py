@@ -53,10 +53,11 @@ class Table:
         "known",
     )
 
-    def __init__(self, file: StateFile, place: Place, absent: set[bytes] | None = None) -> None:
-        """Opens a table. `absent` notes keys that are not there; whoever frees the lock empties it.
-
-        Only a table that evicts needs it: in others a key that is written once is there for ever.
+    def __init__(
+        self, file: StateFile, place: Place, absent: dict[bytes, int] | None = None
+    ) -> None:
+        """Opens a table. `absent` notes keys that `read` did not find, for `write`, and the head
+        of their chain; whoever takes the lock empties it.
         """
         shape = place.shape
         self._absent = absent
@@ -89,10 +90,10 @@ class Table:
 
     def read(self, key: bytes) -> Cell:
         """Returns the cell, or the empty tuple."""
-        at = self.known.get(key) or self.find(key)
-        if not at:
+        at = self.known.get(key) or self._seek(key)
+        if at < 0:
             if self._absent is not None:
-                self._absent.add(key)
+                self._absent[key] = -at
             return ()
         commit = self._words[at]
         length = commit >> 1
@@ -116,17 +117,17 @@ class Table:
     def write(self, key: bytes, image: bytes) -> None:
         """Replaces a cell. A process killed in here leaves the old cell or the new one."""
         absent = self._absent
-        if absent is not None and key in absent:
-            absent.discard(key)
-        else:
-            at = self.known.get(key) or self.find(key)
-            if at:
+        head = absent.pop(key, 0) if absent else 0
+        if not head:
+            at = self.known.get(key) or self._seek(key)
+            if at > 0:
                 self._replace(at, image)
                 return
+            head = -at
         if len(image) > self._image_bytes:
-            self._replace(self._insert(key, self.encode(key, ())), image)
+            self._replace(self._insert(head, self.encode(key, ())), image)
         else:
-            self._insert(key, image)
+            self._insert(head, image)
 
     def _replace(self, at: int, image: bytes) -> None:
         words = self._words
@@ -148,23 +149,28 @@ class Table:
 
     def find(self, key: bytes) -> int:
         """Returns the word where the key's slot starts, or 0."""
+        return max(0, self._seek(key))
+
+    def _seek(self, key: bytes) -> int:
+        """Returns the word where the key's slot starts; without one, minus its chain's head."""
         words = self._words
         first = _first_word(key)[0]
-        slot = words[self._heads + (first & self._mask)]
+        head: int = self._heads + (first & self._mask)
+        slot = words[head]
         if not slot:
-            return 0
+            return -head
         for _ in self._chain_bound:
             if not 0 < slot <= self._capacity:
                 raise self._damaged()
             at: int = self._before_slots + slot * self._slot_words
             # A key of another slot nearly always differs in the first word already.
             if words[at + _KEY] == first and self._key_at(at) == key:
-                if not self.evicts:
+                if self._eviction is None:
                     self.known[key] = at
                 return at
             slot = words[at + _NEXT]
             if not slot:
-                return 0
+                return -head
         raise self._damaged()
 
     def make_room(self, slots: int) -> None:
@@ -174,21 +180,27 @@ class Table:
             raise self._full()
         self._back_slots(used + slots)
 
-    def _insert(self, key: bytes, image: bytes) -> int:
-        """Gives a key a slot, with a cell that fits into it."""
-        words = self._words
+    def _insert(self, head: int, image: bytes) -> int:
+        """Puts a key that has no slot into its chain, with a cell that fits into its slot."""
+        words, eviction = self._words, self._eviction
         used = words[self._used]
-        slot = self._evict() if used >= self._capacity else self._unused_slot(used)
-        at: int = self._before_slots + slot * self._slot_words
+        if used < self._capacity:
+            slot = self._unused_slot(used)
+            at: int = self._before_slots + slot * self._slot_words
+        elif eviction is None:
+            raise self._full()
+        else:
+            slot = eviction.oldest() + 1
+            at = self._before_slots + slot * self._slot_words
+            self._unlink(slot, at)
         start = at * WORD_BYTES
-        head = self._heads + (_first_word(key)[0] & self._mask)
         # INVARIANT: the slot is in no chain until the last of these stores, so that no chain ever
         # leads to half a key or half a cell, and no slot is ever in two chains.
         self._data[start : start + len(image)] = image
         words[at + _NEXT] = words[head]
         words[head] = slot
-        if self._eviction is not None:
-            self._eviction.stamp(slot - 1)
+        if eviction is not None:
+            eviction.stamp(slot - 1)
         return at
 
     def _unused_slot(self, used: int) -> int:
@@ -198,29 +210,21 @@ class Table:
         self._words[self._used] = used + 1
         return used + 1
 
-    def _evict(self) -> int:
-        """Takes the least recently written slot out of its chain, with one store.
-
-        A killed process may have done so already; then there is nothing to store.
-        """
-        if self._eviction is None:
-            raise self._full()
-        words, before, width = self._words, self._before_slots, self._slot_words
-        slot = self._eviction.oldest() + 1
-        at = before + slot * width
+    def _unlink(self, slot: int, at: int) -> None:
+        """Takes a slot out of its chain, with one store. No-op if a killed process already did."""
+        words = self._words
         link = self._heads + (words[at + _KEY] & self._mask)
-        here = words[link]
-        steps = 0
-        while here != slot:
-            if not here:
-                return slot
-            steps += 1
-            if not 0 < here <= self._capacity or steps > self._capacity:
-                raise self._damaged()
-            link = before + here * width + _NEXT
+        for _ in self._chain_bound:
             here = words[link]
-        words[link] = words[at + _NEXT]
-        return slot
+            if here == slot:
+                words[link] = words[at + _NEXT]
+                return
+            if not here:
+                return
+            if not 0 < here <= self._capacity:
+                break
+            link = self._before_slots + here * self._slot_words + _NEXT
+        raise self._damaged()
 
     def _back_slots(self, needed: int) -> None:
         backed = self._words[self._place.backed]
