@@ -37,6 +37,7 @@ _TOTALS = {
     Action.REJECT_WITH_HINT: Total.CALLS_BLOCKED,
     Action.TERMINATE_RUN: Total.CALLS_BLOCKED,
 }
+_OK = Status.OK
 _NO_HINT = Hint(hint_text="[REDACTED]", retry_advice="do not retry this call unchanged")
 """Told where the hint cannot be: a REJECT_WITH_HINT always has one (Pack 1.6)."""
 
@@ -89,16 +90,8 @@ class Enforcer:
                     if ending is not None:
                         state.terminate(ending.terminate_code, ending.terminate_message)
                 state.count(_TOTALS[evaluation.decision.action])
-        except (StateBusy, StateUnusable, CountersFull) as error:
-            evaluation = self._failure(asked, f"the run's counters are unavailable: {error}")
-            if isinstance(error, CountersFull):
-                self._count(evaluation)
-            else:  # it would wait for the same lock again
-                state.owe(_TOTALS[evaluation.decision.action])
-        except Exception as bug:  # noqa: BLE001 - one of the three edges: the stream must live
-            self.on_bug(bug)
-            evaluation = self._failure(asked, f"a bug in sub: {type(bug).__name__}")
-            self._count(evaluation)
+        except Exception as error:  # noqa: BLE001 - one of the three edges: the stream must live
+            evaluation = self._undecided(asked, error)
         if not evaluation.forwarded:
             evaluation.decision = self._masked(evaluation.decision)
         ruling = self._ruled(call, asked, evaluation, wall_ms, mono_ns, seq, args_text)
@@ -123,6 +116,20 @@ class Enforcer:
             summary=self._previews.safe(summary),
         )
         return self._without_rules(call, asked, self.engine.refusal(blocked))
+
+    def _undecided(self, call: Call, error: Exception) -> Evaluation:
+        """What becomes of a call that could not be decided, and counted."""
+        if not isinstance(error, (StateBusy, StateUnusable, CountersFull)):
+            self.on_bug(error)
+            evaluation = self._failure(call, f"a bug in sub: {type(error).__name__}")
+            self._count(evaluation)
+            return evaluation
+        evaluation = self._failure(call, f"the run's counters are unavailable: {error}")
+        if isinstance(error, CountersFull):
+            self._count(evaluation)
+        else:  # it would wait for the same lock again
+            self._state.owe(_TOTALS[evaluation.decision.action])
+        return evaluation
 
     def _count(self, evaluation: Evaluation) -> None:
         """Adds to the totals what failed before it was counted, as soon as they can be reached."""
@@ -158,7 +165,9 @@ class Enforcer:
         ruling.finished = True
         mono_ns = time.monotonic_ns() if at_ns is None else at_ns
         latency_ms = max(0, mono_ns - ruling.started_ns) // 1_000_000
-        learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
+        learnt = b""
+        if outcome.status is not _OK or ruling.is_watched:
+            learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
         self._records.ended(ruling, outcome, latency_ms, learnt)
 
     def flush(self) -> bool:
@@ -257,8 +266,6 @@ class Enforcer:
     def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> bytes:
         """Tells the breakers; returns members that say when they learnt of it, for replay."""
         evaluation = ruling.evaluation
-        if status is Status.OK and not ruling.is_watched:
-            return b""
         try:
             with self._state.locked():
                 if status is not Status.OK:

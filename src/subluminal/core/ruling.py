@@ -8,7 +8,7 @@ from subluminal.contracts.vocabulary import ErrorClass, Status
 from subluminal.policy.evaluation import Evaluation
 
 
-class Ruling(Struct):
+class Ruling(Struct, gc=False):
     """What `begin` says about a call; the adapter gives it back to `finish`."""
 
     call: ToolCall

@@ -24,7 +24,16 @@ _unpack_pair = struct.Struct(f"={PAIR_INTS}q").unpack_from
 class SharedCounters:
     """Implements `contracts.counters.Counters`."""
 
-    __slots__ = ("_data", "_encode_recent", "_lock", "_pairs", "_reads", "_tables", "_words", "_write_recent")
+    __slots__ = (
+        "_data",
+        "_encode_recent",
+        "_lock",
+        "_pairs",
+        "_reads",
+        "_tables",
+        "_words",
+        "_write_recent",
+    )
 
     def __init__(self, file: StateFile, lock: RunLock) -> None:
         self._lock = lock

@@ -31,7 +31,16 @@ class _Window(NamedTuple):
 class BreakerEntry(Entry):
     """A `breaker` rule: up to three windows, each optional."""
 
-    __slots__ = ("_breaker", "_errors", "_latency_ms", "_learns", "_repeats", "_slow", "scope")
+    __slots__ = (
+        "_breaker",
+        "_errors",
+        "_latency_ms",
+        "_learns",
+        "_repeats",
+        "_slow",
+        "scope",
+        "watches_latency",
+    )
 
     def __init__(
         self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
@@ -51,6 +60,8 @@ class BreakerEntry(Entry):
         self._errors = window("errors", breaker["error_threshold"], breaker["window_ms"])
         self._slow = window("slow", breaker["latency_count"], breaker["window_ms"])
         self._latency_ms: int | None = breaker["latency_threshold_ms"]
+        self.watches_latency = self._slow is not None
+        """whether a call that ends well may still count"""
         self._learns = self._errors is not None or self._slow is not None
         self._repeats = window("repeats", breaker["repeat_threshold"], breaker["repeat_window_ms"])
 
@@ -66,11 +77,6 @@ class BreakerEntry(Entry):
         if self._repeats is not None and (cause is None or visit.args is not None):
             cause = self._repeated(visit, self._repeats, cause)
         return None if cause is None else self._trip(visit, *cause)
-
-    @property
-    def watches_latency(self) -> bool:
-        """Whether a call that ends well may still count."""
-        return self._slow is not None
 
     def learn(self, read: Any, status: Status, latency_ms: int, now_ms: int) -> list[Update]:
         """Returns what a forwarded call's end adds to the windows."""
