@@ -199,3 +199,37 @@ def test_slots_have_disk_blocks_before_they_are_written(tmp_path, monkeypatch):
 
 def refuse_blocks(fd, offset, length):
     raise OSError(28, "No space left on device")
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    turns=st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.lists(st.sampled_from(KEYS), min_size=1, max_size=5),
+            st.lists(st.sampled_from(KEYS), max_size=5),
+        )
+    )
+)
+def test_what_was_looked_for_in_vain_is_put_where_it_is_found(turns):
+    """Two processes take turns; in each some keys are read, then some are written as new ones."""
+    memory, model = Memory(), {}
+    notes = [{}, {}]
+    tables = [Table(memory, PLACE, absent) for absent in notes]
+    for number, (who, reads, writes) in enumerate(turns):
+        table, absent = tables[who], notes[who]
+        absent.clear()
+        for key in reads:
+            assert table.read(key) == model.get(key, ())
+            assert (key in absent) == (key not in model)
+        for key in [*reads, *writes]:
+            image = table.encode(key, (number,))
+            if key in absent:
+                table.insert(absent.pop(key), image)
+            else:
+                table.write(key, image)
+            model.pop(key, None)
+            model[key] = (number,)
+            if len(model) > SMALL.capacity:
+                del model[next(iter(model))]
+            assert cells(memory) == model

@@ -54,7 +54,7 @@ class RunLock:
         self._words = file.words
         self.held = False
         self.absent: dict[bytes, int] = {}
-        """recent keys that were looked for in vain since the lock is held, each with the head of
+        """recent keys that were looked for in vain since the lock is held, each with the end of
         its chain: no other process adds them until it is let go"""
 
     def __enter__(self) -> None:

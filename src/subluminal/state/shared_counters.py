@@ -26,13 +26,12 @@ class SharedCounters:
 
     __slots__ = (
         "_data",
-        "_encode_recent",
         "_lock",
         "_pairs",
         "_reads",
+        "_recent",
         "_tables",
         "_words",
-        "_write_recent",
     )
 
     def __init__(self, file: StateFile, lock: RunLock) -> None:
@@ -45,8 +44,7 @@ class SharedCounters:
         ]
         self._reads = [table.read for table in self._tables]
         self._pairs = self._tables[_PAIR].known
-        self._encode_recent = self._tables[_RECENT].encode
-        self._write_recent = self._tables[_RECENT].write
+        self._recent = self._tables[_RECENT]
 
     def read(self, kind: CellKind, key: bytes) -> Cell:
         """Returns a cell; empty if it was never written or has been evicted."""
@@ -68,7 +66,7 @@ class SharedCounters:
             self._lock.require()
         batch = updates if type(updates) is list else list(updates)
         words, pairs = self._words, self._pairs
-        encode, write = self._encode_recent, self._write_recent
+        recent, absent = self._recent, self._lock.absent
         commits: dict[int, int] = {}
         recents: list[tuple[bytes, bytes]] = []
         try:
@@ -82,7 +80,7 @@ class SharedCounters:
                     words[start + 1] = second
                     commits[at] = PAIR_INTS << 1 | side
                 elif kind is _RECENT:
-                    recents.append((key, encode(key, cell)))
+                    recents.append((key, recent.encode(key, cell)))
                 else:
                     raise KeyError
         except (KeyError, ValueError):
@@ -93,7 +91,11 @@ class SharedCounters:
         for at, commit in commits.items():
             words[at] = commit
         for key, image in recents:
-            write(key, image)
+            end = absent.pop(key, 0)
+            if end and len(image) <= recent.image_bytes:
+                recent.insert(end, image)
+            else:
+                recent.write(key, image)
 
     def _write_any(self, updates: list[Update]) -> None:
         ready = []

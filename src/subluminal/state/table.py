@@ -37,7 +37,6 @@ class Table:
         "_eviction",
         "_file",
         "_heads",
-        "_image_bytes",
         "_image_of_one",
         "_images",
         "_inline_ints",
@@ -50,13 +49,14 @@ class Table:
         "_used",
         "_words",
         "evicts",
+        "image_bytes",
         "known",
     )
 
     def __init__(
         self, file: StateFile, place: Place, absent: dict[bytes, int] | None = None
     ) -> None:
-        """Opens a table. `absent` notes keys that `read` did not find, for `write`, and the head
+        """Opens a table. `absent` notes for `insert` which keys `read` did not find, and the end
         of their chain; whoever takes the lock empties it.
         """
         shape = place.shape
@@ -73,7 +73,7 @@ class Table:
         self._buffers = _KEY + shape.key_bytes // WORD_BYTES
         self._slot_words = shape.slot_words
         self._before_slots = place.slots - shape.slot_words
-        self._image_bytes = (self._buffers + shape.inline_ints) * WORD_BYTES
+        self.image_bytes = (self._buffers + shape.inline_ints) * WORD_BYTES
         self._used = place.used
         self._capacity = shape.capacity
         self._max_ints = shape.max_ints
@@ -116,18 +116,13 @@ class Table:
 
     def write(self, key: bytes, image: bytes) -> None:
         """Replaces a cell. A process killed in here leaves the old cell or the new one."""
-        absent = self._absent
-        head = absent.pop(key, 0) if absent else 0
-        if not head:
-            at = self.known.get(key) or self._seek(key)
-            if at > 0:
-                self._replace(at, image)
-                return
-            head = -at
-        if len(image) > self._image_bytes:
-            self._replace(self._insert(head, self.encode(key, ())), image)
+        at = self.known.get(key) or self._seek(key)
+        if at > 0:
+            self._replace(at, image)
+        elif len(image) <= self.image_bytes:
+            self.insert(-at, image)
         else:
-            self._insert(head, image)
+            self._replace(self.insert(-at, self.encode(key, ())), image)
 
     def _replace(self, at: int, image: bytes) -> None:
         words = self._words
@@ -152,13 +147,13 @@ class Table:
         return max(0, self._seek(key))
 
     def _seek(self, key: bytes) -> int:
-        """Returns the word where the key's slot starts; without one, minus its chain's head."""
+        """Returns the word where the key's slot starts; without one, minus its chain's end."""
         words = self._words
         first = _first_word(key)[0]
-        head: int = self._heads + (first & self._mask)
-        slot = words[head]
+        link: int = self._heads + (first & self._mask)
+        slot = words[link]
         if not slot:
-            return -head
+            return -link
         for _ in self._chain_bound:
             if not 0 < slot <= self._capacity:
                 raise self._damaged()
@@ -168,9 +163,10 @@ class Table:
                 if self._eviction is None:
                     self.known[key] = at
                 return at
-            slot = words[at + _NEXT]
+            link = at + _NEXT
+            slot = words[link]
             if not slot:
-                return -head
+                return -link
         raise self._damaged()
 
     def make_room(self, slots: int) -> None:
@@ -180,9 +176,12 @@ class Table:
             raise self._full()
         self._back_slots(used + slots)
 
-    def _insert(self, head: int, image: bytes) -> int:
-        """Puts a key that has no slot into its chain, with a cell that fits into its slot."""
-        words, eviction = self._words, self._eviction
+    def insert(self, end: int, image: bytes) -> int:
+        """Gives a key that has no slot one at the end of its chain, with a cell that fits into it.
+
+        New ones go to the end, so that the one to evict is mostly found where its chain starts.
+        """
+        words, eviction, link = self._words, self._eviction, 0
         used = words[self._used]
         if used < self._capacity:
             slot = self._unused_slot(used)
@@ -192,16 +191,30 @@ class Table:
         else:
             slot = eviction.oldest() + 1
             at = self._before_slots + slot * self._slot_words
-            self._unlink(slot, at)
+            link = self._unlink(slot, at)
+            if end == at + _NEXT:
+                end = link  # it was the end of this very chain
         start = at * WORD_BYTES
         # INVARIANT: the slot is in no chain until the last of these stores, so that no chain ever
-        # leads to half a key or half a cell, and no slot is ever in two chains.
+        # leads to half a key or half a cell, and no slot is ever in two chains. An image leads on
+        # to nothing.
         self._data[start : start + len(image)] = image
-        words[at + _NEXT] = words[head]
-        words[head] = slot
+        words[end] = slot
         if eviction is not None:
             eviction.stamp(slot - 1)
+        if self._absent:
+            self._move_ends(self._absent, at + _NEXT, link, end)
         return at
+
+    def _move_ends(self, absent: dict[bytes, int], new: int, link: int, filled: int) -> None:
+        """Corrects where chains end after a slot left one for another: `new` is its next word."""
+        # Not rare: the keys of one call's arguments have one chain, by their first half.
+        for key, end in absent.items():
+            if end == new:  # the chain that it left now ends where it was led to
+                end = link
+            if end == filled:
+                end = new
+            absent[key] = end
 
     def _unused_slot(self, used: int) -> int:
         self._back_slots(used + 1)
@@ -210,17 +223,20 @@ class Table:
         self._words[self._used] = used + 1
         return used + 1
 
-    def _unlink(self, slot: int, at: int) -> None:
-        """Takes a slot out of its chain, with one store. No-op if a killed process already did."""
+    def _unlink(self, slot: int, at: int) -> int:
+        """Takes a slot out of its chain, with one store. Returns the word that led to it.
+
+        If a killed process has already taken it out, that is the end of the chain.
+        """
         words = self._words
-        link = self._heads + (words[at + _KEY] & self._mask)
+        link: int = self._heads + (words[at + _KEY] & self._mask)
         for _ in self._chain_bound:
             here = words[link]
             if here == slot:
                 words[link] = words[at + _NEXT]
-                return
+                return link
             if not here:
-                return
+                return link
             if not 0 < here <= self._capacity:
                 break
             link = self._before_slots + here * self._slot_words + _NEXT
