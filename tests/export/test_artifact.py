@@ -9,10 +9,13 @@ from tests.export.policies import loaded
 from tests.export.shims import Shim, ref
 
 from subluminal.errors import SubluminalError
-from subluminal.export.artifact import make_artifact
+from subluminal.export.artifact import clear_artifact, make_artifact
 from subluminal.export.diffing import diff_artifacts
 from subluminal.export.ordering import ordered
 from subluminal.export.verifying import verify_artifact
+
+DEEP = b'{"type":"x","source":{"shim_id":"a"},"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+PUT = [os.mkfifo, lambda path: path.symlink_to("/dev/zero")]
 
 
 def write(directory, *shims):
@@ -105,11 +108,35 @@ class TestProof:
         proof = verify_artifact(str(artifact))
         assert (proof.findings, proof.files) == ([], 0)
 
-    @pytest.mark.parametrize("text", ["{", '{"format": 99}', "[]"])
+    @pytest.mark.parametrize("text", ["{", '{"format": 99}', "[]", '{"z":' + "[" * 100_000])
     def test_a_chain_that_cannot_be_read(self, artifact, text):
         (artifact / "chain.json").write_text(text)
         with pytest.raises(SubluminalError, match=r"chain\.json"):
             verify_artifact(str(artifact))
+
+    @pytest.mark.parametrize(
+        "text", [DEEP, b"\xff{}", b'{"type":"x","source":{"shim_id":"a","n":"1"}}']
+    )
+    def test_lines_that_no_reader_takes(self, artifact, text):
+        path = artifact / "events.jsonl"
+        path.write_bytes(path.read_bytes() + text + b"\n")
+        assert ("events.jsonl", "line after event 9") in self.findings(artifact)
+
+    @pytest.mark.parametrize("put", PUT, ids=["pipe", "device"])
+    def test_a_pipe_or_a_device_in_a_files_place_does_not_hold_us_up(self, artifact, put):
+        (artifact / "junit.xml").unlink()
+        put(artifact / "junit.xml")
+        assert self.findings(artifact) == [("files", "junit.xml")]
+        (artifact / "chain.json").unlink()
+        put(artifact / "chain.json")
+        with pytest.raises(SubluminalError, match=r"chain\.json`: it is not a file"):
+            verify_artifact(str(artifact))
+
+    def test_a_name_that_no_file_can_have(self, artifact):
+        chain = json.loads((artifact / "chain.json").read_text())
+        chain["files"]["a\0b"] = "0" * 64
+        (artifact / "chain.json").write_text(json.dumps(chain))
+        assert self.findings(artifact) == [("files", "a\0b")]
 
     def test_nothing_to_prove(self, tmp_path):
         with pytest.raises(SubluminalError, match="there is no `"):
@@ -179,7 +206,91 @@ class TestDiff:
         with pytest.raises(SubluminalError, match="line 1 is no event"):
             diff_artifacts(str(artifact), str(artifact))
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            DEEP,
+            b'{"type":"x","source":{"shim_id":"a"},"z":' + b"[" * 600 + b"]" * 600 + b"}",
+            b"\xff",
+            b'{"type":"x","source":3}',
+            b'{"type":"tool_call_start","source":{"shim_id":"a"},"call":3}',
+            b'{"type":"tool_call_start","source":{"shim_id":"a"},"call":{"call_id":[],"seq":"x"}}',
+        ],
+    )
+    def test_lines_that_only_look_like_events(self, artifact, text):
+        (artifact / "events.jsonl").write_bytes(text + b"\n")
+        with pytest.raises(SubluminalError, match="line 1 is no event"):
+            diff_artifacts(str(artifact), str(artifact))
+
+    def test_an_event_from_the_future_may_hold_anything(self, artifact):
+        with (artifact / "events.jsonl").open("a") as file:
+            file.write('{"type":"x","source":{"shim_id":"1"},"call":{"call_id":{}},"health":3}\n')
+        assert self.diff(artifact, artifact) == []
+
+    @pytest.mark.parametrize("put", PUT, ids=["pipe", "device"])
+    def test_a_pipe_or_a_device_does_not_hold_us_up(self, artifact, put):
+        (artifact / "events.jsonl").unlink()
+        put(artifact / "events.jsonl")
+        with pytest.raises(SubluminalError, match="it is not a file"):
+            diff_artifacts(str(artifact), str(artifact))
+
+    def test_one_event_of_a_kind_is_compared_by_its_fields(self, artifact, tmp_path):
+        _, shim = shims()
+        other = Shim("0", "")
+        other.start_run()
+        other.end_run("FAILED", calls_total=2)
+        assert self.diff(artifact, write(tmp_path / "b", other, shim)) == [
+            ("run run_end", "run.status", "SUCCEEDED", "FAILED"),
+            ("run run_end", "run.summary.calls_total", 0, 2),
+        ]
+
 
 def test_a_directory_that_is_gone_is_told(tmp_path):
     with pytest.raises(SubluminalError, match="cannot write the artifact"):
         make_artifact(str(tmp_path / "no"), iter([]), str)
+
+
+class TestFilesInTheWay:
+    """A directory may come with a checkout, or with what an earlier run had no time to finish."""
+
+    def again(self, directory):
+        clear_artifact(str(directory))
+        make_artifact(str(directory), ordered(shims()), str)
+        assert verify_artifact(str(directory)).findings == []
+
+    def test_what_was_not_finished_is_cleared_away(self, artifact):
+        names = ["summary.json.17.part", "events.jsonl.9.part", f"policies/{'ab' * 32}.json.9.part"]
+        for name in names:
+            (artifact / name).touch()
+        (artifact / "my.part").touch()
+        self.again(artifact)
+        assert not [name for name in names if (artifact / name).exists()]
+        assert (artifact / "my.part").exists()
+
+    def test_a_link_is_not_followed_nor_a_pipe_waited_for(self, artifact, tmp_path):
+        precious = tmp_path / "precious"
+        precious.write_text("mine")
+        ours = f".{os.getpid()}.part"
+        (artifact / f"summary.json{ours}").symlink_to(precious)
+        os.mkfifo(artifact / f"junit.xml{ours}")
+        make_artifact(str(artifact), ordered(shims()), str)
+        assert precious.read_text() == "mine"
+        assert verify_artifact(str(artifact)).findings == []
+
+    def test_policies_that_lead_elsewhere(self, artifact, tmp_path):
+        elsewhere = tmp_path / "elsewhere"
+        (artifact / "policies").rename(elsewhere)
+        (artifact / "policies").symlink_to(elsewhere)
+        before = {path.name: path.stat().st_mtime_ns for path in elsewhere.iterdir()}
+        self.again(artifact)
+        assert {path.name: path.stat().st_mtime_ns for path in elsewhere.iterdir()} == before
+
+    def test_what_cannot_be_written_leaves_no_part(self, artifact):
+        def lines():
+            yield from ordered(shims())
+            raise OSError(28, "No space left on device")
+
+        clear_artifact(str(artifact))
+        with pytest.raises(SubluminalError, match="no space left"):
+            make_artifact(str(artifact), lines(), str)
+        assert sorted(os.listdir(artifact)) == ["policies"]

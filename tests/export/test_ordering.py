@@ -68,3 +68,18 @@ def test_what_is_no_event_is_left_out():
         return iter([b"torn {", b"{}", b'{"type":"run_start"}', b"[]"])
 
     assert list(ordered([road])) == []
+
+
+def test_lines_that_no_reader_takes_are_left_out():
+    """One of them would leave the run without an artifact."""
+    shim = Shim("a")
+    shim.health("spawned")
+    good = list(shim.lines)
+    shim.lines += [
+        b'{"type":"x","source":{"shim_id":"a"},"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"type":"x","source":{"shim_id":"a\xff"}}',
+        b'{"type":"x","source":{"shim_id":"a","n":"1"}}',
+        b'{"type":"x","source":{"shim_id":"a","prev":null}}',
+        b'{"type":"x","source":{"shim_id":"a"},"run_id":3}',
+    ]
+    assert list(ordered([shim])) == good

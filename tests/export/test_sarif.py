@@ -110,6 +110,11 @@ class TestLocations:
             path.write_text(content)
         assert self.location(path, tmp_path, "first")["region"] == {"startLine": 1}
 
+    @pytest.mark.parametrize("root", ["", "repo", "~", "a\0b"])
+    def test_what_an_event_says_may_be_no_path(self, root):
+        place = self.location("/repo/a\0b.yaml", root, "first")
+        assert place["artifactLocation"] == {"uri": "file:///repo/a%00b.yaml"}
+
 
 def test_the_same_call_has_the_same_fingerprint_in_every_run():
     def prints(run_id, shim_id):

@@ -145,7 +145,7 @@ class TestGaps:
         shim = self.strict()
         shim.call(1)
         shim.end_run(calls_total=3)
-        assert self.because(shim) == ["2 calls are not on record"]
+        assert self.because(shim) == ["2 calls not on record"]
 
     def test_a_killed_shim_may_have_counted_one(self):
         shim = self.strict()
@@ -173,7 +173,7 @@ class TestGaps:
         shim = self.strict()
         shim.emit("tool_call_decision", call={})
         shim.end_run()
-        assert self.because(shim) == ["1 lines of the record are no events"]
+        assert self.because(shim) == ["1 line in the record that cannot be read"]
 
     def test_what_was_demanded_is_not_for_an_agent_to_say(self):
         shim, forged = self.strict(), Shim("b")

@@ -11,13 +11,16 @@ encode_event = msgspec.json.Encoder().encode
 
 _decode_known = msgspec.json.Decoder(AnyEvent).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
+NO_EVENT = (ValueError, RecursionError, OverflowError)
+"""What reading a line may raise: msgspec raises ValueErrors, but not for too deep a nesting."""
+
 _KNOWN_TYPES = frozenset(str(event.__struct_config__.tag) for event in EVENTS)
 
 
 def decode_event(line: bytes) -> Event | None:
     """Reads one event; None for a type from the future.
 
-    Raises msgspec.MsgspecError on a line that is not an event at all.
+    Raises one of NO_EVENT on a line that is not an event at all.
     """
     try:
         event: Event = _decode_known(line)

@@ -3,16 +3,16 @@
 `chain.json` comes last: an artifact without it was not finished.
 """
 
-import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from subluminal.errors import SubluminalError
 from subluminal.export.chain import CHAIN
+from subluminal.export.files import remove, write_whole
 from subluminal.export.junit import as_junit
 from subluminal.export.markdown import as_markdown
 from subluminal.export.sarif import as_sarif
@@ -27,7 +27,9 @@ MARKDOWN = "summary.md"
 POLICIES = "policies"
 FILES = (EVENTS, SUMMARY, JUNIT, SARIF, MARKDOWN, CHAIN)
 
-_SNAPSHOT = re.compile(r"[0-9a-f]{64}\.json")
+_UNFINISHED = r"(?:\.\d+\.part)?"
+_OURS = re.compile(f"(?:{'|'.join(map(re.escape, FILES))}){_UNFINISHED}")
+_SNAPSHOT = re.compile(rf"[0-9a-f]{{64}}\.json{_UNFINISHED}")
 
 Shown = Callable[[str], str]
 """Makes control characters visible."""
@@ -52,13 +54,13 @@ def make_artifact(
 def clear_artifact(directory: str) -> None:
     """Removes an earlier run's files: none of its verdicts may be taken for the next run's."""
     policies = os.path.join(directory, POLICIES)
-    names = [name for name in _listed(policies) if _SNAPSHOT.fullmatch(name)]
-    paths = [os.path.join(policies, name) for name in names]
-    for path in [*(os.path.join(directory, name) for name in FILES), *paths]:
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            continue
+    if os.path.islink(policies):
+        # What lies where it leads is not ours to clear, nor to write.
+        remove(policies)
+    for place, ours in ((directory, _OURS), (policies, _SNAPSHOT)):
+        for name in _listed(place):
+            if ours.fullmatch(name):
+                remove(os.path.join(place, name))
 
 
 def markdown(found: dict[str, Any], shown: Shown) -> bytes:
@@ -87,24 +89,18 @@ def _reports(summary: Summary, shown: Shown) -> dict[str, bytes]:
 
 
 def _write_events(directory: str, lines: Iterable[bytes], summary: Summary) -> str:
-    path = os.path.join(directory, EVENTS)
-    digest = hashlib.sha256()
-    with open(f"{path}.part", "wb") as file:
+    def counted() -> Iterator[bytes]:
         for line in lines:
             summary.add(line)
-            digest.update(line + b"\n")
-            file.write(line + b"\n")
-    os.replace(f"{path}.part", path)
-    return digest.hexdigest()
+            yield line + b"\n"
+
+    return write_whole(os.path.join(directory, EVENTS), counted())
 
 
 def _write(directory: str, name: str, data: bytes) -> str:
     path = os.path.join(directory, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f"{path}.part", "wb") as file:
-        file.write(data)
-    os.replace(f"{path}.part", path)
-    return hashlib.sha256(data).hexdigest()
+    return write_whole(path, [data])
 
 
 def _listed(directory: str) -> list[str]:

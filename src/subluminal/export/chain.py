@@ -11,14 +11,16 @@ CHAIN = "chain.json"
 FORMAT = 1
 
 
-class _Source(msgspec.Struct, frozen=True):
+class ChainedSource(msgspec.Struct, frozen=True):
+    """What an event says of its place in its shim's chain."""
+
     shim_id: str
     n: int = 0
     prev: str = ""
 
 
 class _Line(msgspec.Struct, frozen=True):
-    source: _Source
+    source: ChainedSource
     run_id: str = ""
 
 

@@ -12,9 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.vocabulary import EventType
 from subluminal.errors import SubluminalError
 from subluminal.export.artifact import EVENTS, FILES, POLICIES
+from subluminal.export.chain import decode_line
+from subluminal.export.files import open_plain
+from subluminal.journal.reading import MAX_LINE_BYTES
 
 Event = dict[str, Any]
 
@@ -34,6 +38,7 @@ _IN_TEXT = (
     (re.compile(r"\b(approval|grant) [0-9a-f]{12}\b"), r"\1 <id>"),
 )
 _NO_CALL = 0
+_KNOWN = frozenset(EventType)
 
 
 class Difference(NamedTuple):
@@ -76,26 +81,25 @@ class _Record:
         self.others: Counter[tuple[str, str]] = Counter()
         self._seqs: dict[str, int] = {}
         self._servers: dict[str, str] = {}
-        events = list(_read(os.path.join(directory, EVENTS)))
-        for event in events:
+        read = list(_read(os.path.join(directory, EVENTS)))
+        for event, _ in read:
             self._learn(event)
-        for event in events:
-            self._add(event)
+        for event, told in read:
+            self._add(event, told)
 
     def _learn(self, event: Event) -> None:
         """Which shim serves which server, and which call has which number."""
-        call = event.get("call") or {}
-        named = call.get("server_name") or (event.get("health") or {}).get("server_name")
+        call = _part(event, "call")
+        named = call.get("server_name") or _part(event, "health").get("server_name")
         if named:
             self._servers.setdefault(event["source"]["shim_id"], named)
         if event["type"] == EventType.TOOL_CALL_START:
             self._seqs[call["call_id"]] = call["seq"]
 
-    def _add(self, event: Event) -> None:
+    def _add(self, event: Event, told: Any) -> None:
         kind = event["type"]
-        call = event.get("call") or {}
+        call = _part(event, "call")
         seq = self._seqs.get(call.get("call_id", ""), _NO_CALL)
-        told = comparable(event)
         if seq == _NO_CALL:
             server = self._servers.get(event["source"]["shim_id"], "")
             where = f"server {server} {kind}" if server else f"run {kind}"
@@ -117,13 +121,23 @@ def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
             yield Difference(where, "", was, now)
         else:
             yield from _diff_values(where, "", was, now)
-    for where, text in sorted({*a.others, *b.others}):
-        before, after = a.others[where, text], b.others[where, text]
-        told = msgspec.json.decode(text)
-        for _ in range(before - after):
+    only_a, only_b = _by_place(a.others - b.others), _by_place(b.others - a.others)
+    for where in sorted({*only_a, *only_b}):
+        gone, come = only_a.get(where, []), only_b.get(where, [])
+        if len(gone) == len(come) == 1:
+            yield from _diff_values(where, "", gone[0], come[0])
+            continue
+        for told in gone:
             yield Difference(where, "", told, None)
-        for _ in range(after - before):
+        for told in come:
             yield Difference(where, "", None, told)
+
+
+def _by_place(others: Counter[tuple[str, str]]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for where, text in sorted(others.elements()):
+        found.setdefault(where, []).append(msgspec.json.decode(text))
+    return found
 
 
 def _diff_values(where: str, path: str, a: Any, b: Any) -> Iterator[Difference]:
@@ -149,10 +163,19 @@ def comparable(value: Any) -> Any:
     return value
 
 
-def _read(path: str) -> Iterator[Event]:
+def _part(event: Event, name: str) -> dict[str, Any]:
+    """An object in an event. One from the future may have anything there."""
+    found = event.get(name) if event["type"] in _KNOWN else None
+    return found or {}
+
+
+def _read(path: str) -> Iterator[tuple[Event, Any]]:
+    """Every event, and what can be compared of it."""
     try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
+        with open_plain(path) as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
                 yield _event(line, path, number)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -161,11 +184,13 @@ def _read(path: str) -> Iterator[Event]:
         ) from None
 
 
-def _event(line: bytes, path: str, number: int) -> Event:
+def _event(line: bytes, path: str, number: int) -> tuple[Event, Any]:
     try:
+        decode_line(line)
+        decode_event(line)
         event: Event = msgspec.json.decode(line)
-        if isinstance(event["type"], str) and isinstance(event["source"]["shim_id"], str):
-            return event
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        pass
-    raise SubluminalError(f"`{path}` line {number} is no event", hint="see `sub ledger verify`")
+        return event, comparable(event)
+    except NO_EVENT:
+        raise SubluminalError(
+            f"`{path}` line {number} is no event", hint="see `sub ledger verify --artifact`"
+        ) from None

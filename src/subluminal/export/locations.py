@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from subluminal.errors import SubluminalError
+from subluminal.export.files import open_plain
 from subluminal.export.policies import UsedPolicy
 
 MAX_BYTES = 4_194_304
@@ -37,10 +38,10 @@ def locate(policy: UsedPolicy, root: str | None) -> Located:
     files = sorted(policy.files)
     read = ((file, _lines(file, policy.policy_hash)) for file in files)
     file, lines = next(((file, lines) for file, lines in read if lines), (files[0], {}))
-    inside = root is not None and os.path.commonpath([root, os.path.abspath(file)]) == root
-    if inside and root is not None:
-        return Located(quote(os.path.relpath(file, root)), True, lines)
-    return Located(f"file://{quote(os.path.abspath(file))}", False, lines)
+    path = os.path.abspath(file)
+    if root and os.path.isabs(root) and os.path.commonpath([root, path]) == root:
+        return Located(quote(os.path.relpath(path, root)), True, lines)
+    return Located(f"file://{quote(path)}", False, lines)
 
 
 def _lines(file: str, policy_hash: str) -> dict[str, int]:
@@ -49,9 +50,9 @@ def _lines(file: str, policy_hash: str) -> dict[str, int]:
     from subluminal.policy.loading import parse_bundle
 
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        with open_plain(file) as opened:
             loaded = parse_bundle(opened.read(MAX_BYTES), file)
-    except (OSError, SubluminalError):
+    except (OSError, ValueError, SubluminalError):  # the name is what an event says
         return {}
     if compile_bundle(loaded.bundle).policy_hash != policy_hash:
         return {}

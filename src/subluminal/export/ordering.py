@@ -10,16 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from subluminal.contracts.codec import NO_EVENT
 from subluminal.contracts.vocabulary import EventType
+from subluminal.export.chain import ChainedSource
 
 Road = Callable[[], Iterable[bytes]]
 """One shim's lines from the first on, as often as it is asked."""
 
 _LAST = 1 << 62
-
-
-class _Source(msgspec.Struct, frozen=True):
-    shim_id: str = ""
 
 
 class _Subject(msgspec.Struct, frozen=True):
@@ -28,8 +26,9 @@ class _Subject(msgspec.Struct, frozen=True):
 
 
 class _Peek(msgspec.Struct, frozen=True):
+    source: ChainedSource
     type: str = ""
-    source: _Source = _Source()
+    run_id: str = ""
     call: _Subject = _Subject()
     health: _Subject = _Subject()
 
@@ -46,7 +45,7 @@ class _Rank(NamedTuple):
 
 
 def ordered(roads: Sequence[Road]) -> Iterator[bytes]:
-    """Every event of a run. Lines that are no events are left out."""
+    """Every event of a run. Lines that are no events are left out: no chain holds with them."""
     ranked = [(_rank(road), road) for road in roads]
     keyed = [_keyed(road, rank) for rank, road in sorted(ranked, key=lambda pair: pair[0])]
     for _, _, line in heapq.merge(*keyed, key=lambda place: place[:2]):
@@ -88,6 +87,6 @@ def _is_sweeping(event: _Peek, rank: _Rank) -> bool:
 def _event(line: bytes) -> _Peek | None:
     try:
         event = _peek(line)
-    except msgspec.MsgspecError:
+    except NO_EVENT:
         return None
     return event if event.type and event.source.shim_id else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from subluminal.contracts.codec import decode_event
+from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
 from subluminal.export.chain import ChainRecord
 from subluminal.export.latencies import Latencies
@@ -58,11 +58,11 @@ class Summary:
 
     def add(self, line: bytes) -> None:
         """Takes in one event."""
-        self.chain.add(line)
         self._events += 1
         try:
+            self.chain.add(line)
             decode_event(line)
-        except msgspec.MsgspecError:
+        except NO_EVENT:
             self._damaged += 1
             return
         self._count(msgspec.json.decode(line), line)
@@ -167,7 +167,7 @@ class Summary:
 
     def _broken(self) -> Iterable[str]:
         if self._failing:
-            yield f"{self._failing} violation{'s'[: self._failing != 1]}"
+            yield counted(self._failing, "violation")
         if self.demands.strict is None:
             return
         if self._end.get("status") == RunStatus.TERMINATED:
@@ -181,16 +181,16 @@ class Summary:
         if not self._start or not self._end:
             yield "the record has no beginning or no end"
         if self._lost:
-            yield f"{self._lost} events could not be recorded"
+            yield f"{counted(self._lost, 'event')} could not be recorded"
         if self._damaged:
-            yield f"{self._damaged} lines of the record are no events"
+            yield f"{counted(self._damaged, 'line')} in the record that cannot be read"
         for shim_id in sorted(self.chain.broken):
             yield f"the record of shim `{shim_id}` was changed"
         # A shim that is killed may have counted a call that it had no time to record.
-        counted = self._end.get("summary", {}).get("calls_total", 0) - self._killed
-        missing = counted - sum(self._decisions.values())
+        asked = self._end.get("summary", {}).get("calls_total", 0) - self._killed
+        missing = asked - sum(self._decisions.values())
         if missing > 0:
-            yield f"{missing} calls are not on record"
+            yield f"{counted(missing, 'call')} not on record"
 
 
 def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary:
@@ -199,6 +199,11 @@ def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary
     for line in lines:
         summary.add(line)
     return summary
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _nothing() -> Counter[str]:

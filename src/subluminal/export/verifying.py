@@ -9,12 +9,16 @@ import os
 
 import msgspec
 
+from subluminal.contracts.codec import NO_EVENT
 from subluminal.errors import SubluminalError
 from subluminal.export.chain import CHAIN, FORMAT, Chain, ShimChain, decode_line
+from subluminal.export.files import open_plain
 from subluminal.journal.reading import Follower, JournalFile, Lines, files_in, journal_files
 from subluminal.journal.verifying import ChainCheck
 
 _PIECE_BYTES = 1_048_576
+_MAX_CHAIN_BYTES = 67_108_864
+"""Room for more shims than one run ever had."""
 _decode = msgspec.json.Decoder(Chain).decode
 
 
@@ -63,12 +67,15 @@ def verify_artifact(directory: str) -> Proof:
 def _read_chain(directory: str) -> Chain | None:
     path = os.path.join(directory, CHAIN)
     try:
-        with open(path, "rb") as file:
-            chain = _decode(file.read())
-    except FileNotFoundError:
+        with open_plain(path) as file:
+            chain = _decode(file.read(_MAX_CHAIN_BYTES))
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise SubluminalError(f"cannot read `{path}`: {error}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(f"cannot read `{path}`: {reason}") from None
+    except NO_EVENT as error:
+        raise SubluminalError(f"`{path}` is no proof: {error}") from None
     if chain.format != FORMAT:
         raise SubluminalError(
             f"`{path}` was written by another version of sub", hint="prove it with that version"
@@ -96,7 +103,7 @@ def _check(lines: list[bytes], checks: dict[str, ChainCheck], proof: Proof, name
     for line in lines:
         try:
             source = decode_line(line).source
-        except msgspec.MsgspecError as error:
+        except NO_EVENT as error:
             where = f"line after event {proof.events}"
             proof.findings.append(Finding(name, where, f"it is no event: {error}"))
             continue
@@ -144,9 +151,9 @@ def _hash_of(directory: str, name: str) -> str | None:
         return None
     digest = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             while data := file.read(_PIECE_BYTES):
                 digest.update(data)
-    except OSError:
+    except (OSError, ValueError):  # the name is what chain.json says
         return None
     return digest.hexdigest()

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 from msgspec import UNSET, Struct
 
-from subluminal.contracts.codec import decode_event
+from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.events import Event
 from subluminal.contracts.identity import Source
 from subluminal.journal.chain import chained_end, chained_form, chained_start, link
@@ -48,7 +48,6 @@ class FutureEvent(Struct, frozen=True):
     source: Source
 
 
-_DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 _decode_future = msgspec.json.Decoder(FutureEvent).decode
 
 
@@ -155,7 +154,7 @@ class Intake:
                     append(chained_end(line) if kind is CallEnd else chained_start(line))
                 last_prev, last_ms = prev, at_ms
                 n += 1
-        except _DAMAGE:
+        except NO_EVENT:
             # Also an event of another kind: that is no call.
             pass
         taken = n - segment.next_n
@@ -174,7 +173,7 @@ class Intake:
             if event is None:
                 return self._place(line, _decode_future(line), None)
             return self._place(line, event, event)
-        except _DAMAGE as error:
+        except NO_EVENT as error:
             return f"no event: {error}"
 
     def _append(self, segment: Segment, line: bytes, source: Source, at_ms: int) -> None:

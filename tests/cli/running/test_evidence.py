@@ -150,7 +150,10 @@ class TestEvents:
     def test_a_place_that_cannot_be_written_starts_nothing(self, runner):
         code, out, err = runner.run("--events", "no/where", command=[*PYTHON, "print(1)"])
         assert (code, out) == (2, "")
-        assert err == "error: cannot write the events to `no/where`: no such file or directory\n"
+        assert err == (
+            "error: cannot write the events to `no/where`: no such file or directory\n"
+            "hint: its directory must exist\n"
+        )
 
     def test_a_full_disk_is_told_and_fails(self, runner):
         code, _, err = runner.run("--events", "/dev/full", command=["true"])
@@ -243,6 +246,27 @@ class TestArtifact:
         code, out, err = runner.run("--artifact", "file", command=[*PYTHON, "print(1)"])
         assert (code, out) == (2, "")
         assert err.startswith("error: cannot use the artifact `")
+
+    def test_what_is_in_the_way_is_named(self, runner):
+        (runner.cwd / "out" / "junit.xml").mkdir(parents=True)
+        code, _, err = runner.run("--artifact", "out", command=["true"])
+        assert code == 2
+        assert "out/junit.xml`: is a directory" in err
+
+    def test_a_run_that_is_not_started_leaves_nothing(self, runner):
+        words = ("--artifact", "out", "--events", "no/such/file")
+        code, out, err = runner.run(*words, command=[*PYTHON, "print(1)"])
+        assert (code, out) == (2, "")
+        assert "hint: its directory must exist" in err
+        assert os.listdir(runner.cwd / "out") == []
+
+    @pytest.mark.parametrize("rubbish", ['"n":"1"', f'"z":{"[" * 9000}{"]" * 9000}'])
+    def test_rubbish_in_the_record_does_not_cost_the_artifact(self, runner, rubbish):
+        line = f'{{"type":"x","source":{{"shim_id":"a",{rubbish}}}}}'
+        deed = f"echo {shlex.quote(line)} >> $SUB_HOME/journal/$SUB_RUN_ID/a.jsonl"
+        code, _, err = runner.run("--artifact", "out", command=["sh", "-c", deed])
+        assert (code, err) == (0, "")
+        assert proves(runner.cwd / "out").returncode == 0
 
     def test_one_that_vanishes_meanwhile_is_told(self, runner):
         agent = [*PYTHON, "import shutil; shutil.rmtree('out')"]

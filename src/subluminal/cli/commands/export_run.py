@@ -10,6 +10,7 @@ from subluminal.cli.reading.one_run import run_lines
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
+from subluminal.export.files import write_whole
 from subluminal.export.junit import as_junit
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary, summarise
@@ -70,15 +71,10 @@ def _write(pieces: Iterator[bytes], path: str | None) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    aside = f"{path}.{os.getpid()}.part"
     try:
         # Events hold what the agent did: for its owner's eyes.
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.writelines(pieces)
-        os.replace(aside, path)
+        write_whole(path, pieces, 0o600)
     except OSError as error:
-        if os.path.exists(aside):
-            os.unlink(aside)
         raise _cannot_write(path, error) from None
 
 

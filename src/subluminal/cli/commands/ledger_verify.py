@@ -12,6 +12,9 @@ from subluminal.errors import ExitCode, UsageError
 EXAMPLE = """sub ledger verify
 sub ledger verify --artifact ./artifact"""
 
+_MAX_LINES = 50
+"""Of what is wrong with an artifact, which need not be one at all."""
+
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--run", metavar="RUN_ID", help="prove one run only")
@@ -82,8 +85,10 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     if as_json:
         out.json(msgspec.to_builtins(proof) | {"holds": not proof.findings})
         return ExitCode.NO if proof.findings else ExitCode.OK
-    for finding in proof.findings:
+    for finding in proof.findings[:_MAX_LINES]:
         out.line(shown(f"{finding.table}: {finding.row}: {finding.message}"))
+    if len(proof.findings) > _MAX_LINES:
+        out.line(f"and {len(proof.findings) - _MAX_LINES} more; --json has all")
     if proof.findings:
         out.error("the artifact does not hold", "somebody changed it after it was made")
         return ExitCode.NO

@@ -48,7 +48,11 @@ class Evidence:
             self._outlets.append(_file(os.path.join(self.artifact, EVENTS)))
         if events is not None:
             stdout = Outlet(1, STDOUT, owns=False)
-            self._outlets.append(stdout if events == STDOUT else _file(events))
+            try:
+                self._outlets.append(stdout if events == STDOUT else _file(events))
+            except SubluminalError:
+                self.close()
+                raise
         self.takes_stdout = events == STDOUT
         self.is_streamed = events is not None
 
@@ -146,7 +150,8 @@ def _claimed(directory: str) -> int:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(
-            f"cannot use the artifact `{directory}`: {reason}", hint="name another directory"
+            f"cannot use the artifact `{directory}`: `{error.filename}`: {reason}",
+            hint="name another directory",
         ) from None
     return fd
 
@@ -157,7 +162,9 @@ def _file(path: str) -> Outlet:
         return Outlet(os.open(path, flags, 0o666), path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SubluminalError(f"cannot write the events to `{path}`: {reason}") from None
+        raise SubluminalError(
+            f"cannot write the events to `{path}`: {reason}", hint="its directory must exist"
+        ) from None
 
 
 def _judged(summary: "Summary", code: int, out: Output) -> int:
@@ -165,7 +172,9 @@ def _judged(summary: "Summary", code: int, out: Output) -> int:
     verdict = summary.verdict()
     total = len(summary.violations)
     if verdict["holds"]:
-        rest = f"; {total} violations do not fail it" if total else ""
+        from subluminal.export.summary import counted
+
+        rest = f"; {counted(total, 'violation')} that may be" if total else ""
         out.talk(f"sub: policy held{rest}")
         return code
     out.error(f"this run violated policy: {'; '.join(verdict['because'])}")

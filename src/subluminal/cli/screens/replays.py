@@ -9,6 +9,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, print_table
 from subluminal.cli.screens.width import terminal_width
 from subluminal.contracts.vocabulary import Action
+from subluminal.export.summary import counted
 from subluminal.policy.replay.comparing import Change, Replayed
 from subluminal.policy.replay.recorded import Said
 from subluminal.policy.replay.tallying import Tally
@@ -86,11 +87,11 @@ def print_tally(out: Output, tally: Tally, policy_id: str, missing: list[str]) -
         return
     changes = tally.changes
     told = [f"{changes[each]} {_words(each)}" for each in Change if changes[each]]
-    runs, calls = _number(tally.runs, "run"), _number(tally.calls, "call")
+    runs, calls = counted(tally.runs, "run"), counted(tally.calls, "call")
     out.line(f"{calls} of {runs}: {', '.join(told)}")
     if tally.replaced_others:
         out.talk(
-            f"in {_number(tally.replaced_others, 'run')} `{shown(policy_id)}` stood for all the "
+            f"in {counted(tally.replaced_others, 'run')} `{shown(policy_id)}` stood for all the "
             "policies of that time; --layer says which one it replaces"
         )
     if missing:
@@ -98,14 +99,10 @@ def print_tally(out: Output, tally: Tally, policy_id: str, missing: list[str]) -
         out.talk(f"policies that are not on record, and might have refused more: {names}")
     if tally.unrecorded:
         out.talk(
-            f"{_number(tally.unrecorded, 'call')} counted and not on record: "
+            f"{counted(tally.unrecorded, 'call')} counted and not on record: "
             "what depends on counters after them is undetermined"
         )
 
 
 def _words(change: Change) -> str:
     return change.value.replace("_", " ")
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
