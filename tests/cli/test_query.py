@@ -192,3 +192,14 @@ def test_narrow_and_wide(sub, full, monkeypatch):
 
 def test_the_socket_is_where_ledgerd_puts_it(home):
     assert daemon.socket_path(home.places) == instance.socket_path(home.places)
+
+
+@pytest.mark.parametrize("what", [*LISTS, "approvals"])
+def test_a_ledgerd_that_is_too_old_to_know(sub, home, monkeypatch, what):
+    """It was left running when `sub` was upgraded."""
+    monkeypatch.setattr(daemon, "answers", lambda _places: True)
+    monkeypatch.setattr(daemon, "get", lambda *_asked: None)
+    ran = sub("query", what)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: the ledgerd that runs is older than this `sub`")
+    assert "`sub ledgerd stop`" in ran.err

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import apsw
 import pytest
 from tests.ledger.home import Home
 
 from subluminal.ledger.daemon import client
+from subluminal.ledger.database import migrations
 
 
 class Ran(NamedTuple):
@@ -136,3 +138,16 @@ def test_the_extra_is_named_where_it_is_missing(sub: Sub, home: Home) -> None:
     assert ran.returncode == 2
     assert b"the ledger needs `apsw`" in ran.stderr
     assert b"subluminal[daemon]" in ran.stderr
+
+
+def test_the_ledger_of_an_earlier_version_is_migrated_by_whoever_asks(home: Home, sub: Sub) -> None:
+    home.producer().call()
+    number, sql = migrations()[0]
+    connection = apsw.Connection(home.places.ledger)
+    connection.execute(sql)
+    connection.pragma("user_version", number)
+    connection.close()
+    assert "older than" in sub("ledger", "verify").err
+    ran = sub("query", "calls", "--json")
+    assert (ran.code, ran.err, len(ran.out.splitlines())) == (0, "", 1)
+    assert sub("ledger", "verify").code == 0

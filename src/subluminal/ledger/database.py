@@ -23,6 +23,10 @@ class LedgerUnavailable(SubluminalError):
     """The ledger cannot be opened, or not written any more."""
 
 
+class LedgerOutdated(LedgerUnavailable):
+    """It was written by an earlier version; ledgerd migrates it when it starts."""
+
+
 def open_writer(path: str) -> apsw.Connection:
     """Opens the ledger for its one writer, creating or migrating it first."""
     make_private_dir(os.path.dirname(path))
@@ -113,7 +117,7 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
             hint="upgrade subluminal",
         )
     if version < known and not may_be_older:
-        raise LedgerUnavailable(
+        raise LedgerOutdated(
             f"ledger `{path}` has schema {version}, which is older than {known}",
             hint="start `sub ledgerd` once: it migrates the ledger",
         )

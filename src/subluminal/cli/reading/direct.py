@@ -10,7 +10,7 @@ from subluminal.cli.reading.ledger import Found, Page, Row
 from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.journal.reading import JournalFile
-from subluminal.ledger.database import open_reader
+from subluminal.ledger.database import LedgerOutdated, open_reader
 from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filtering import Filter, parse_filter
 from subluminal.ledger.hint_outcomes import Outcome
@@ -63,8 +63,15 @@ class DirectLedger:
         return None if found is None else msgspec.to_builtins(found)
 
 
-def unread_bytes(places: Places, journals: list[JournalFile]) -> int:
-    """How much of the journals is not in the ledger yet."""
+def is_current(places: Places, journals: list[JournalFile]) -> bool:
+    """Whether the ledger is of this version, with everything in it that is journalled."""
+    try:
+        return not _unread_bytes(places, journals)
+    except LedgerOutdated:
+        return False
+
+
+def _unread_bytes(places: Places, journals: list[JournalFile]) -> int:
     connection = open_reader(places.ledger)
     try:
         offsets = dict(connection.execute("SELECT path, offset FROM journal_offsets"))

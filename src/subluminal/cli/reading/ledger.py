@@ -7,6 +7,7 @@ from subluminal.cli.reading import daemon
 from subluminal.cli.reading.daemon import quoted
 from subluminal.clock import rfc3339
 from subluminal.config.places import Places
+from subluminal.errors import SubluminalError
 
 Row = dict[str, Any]
 
@@ -67,11 +68,11 @@ class DaemonLedger:
             name: None if ms is None else rfc3339(ms)
             for name, ms in (("since", since_ms), ("until", until_ms))
         }
-        rows: list[Row] = daemon.get(self._places, "/v1/recovery", {"by": by, **span})
+        rows: list[Row] = self._ask("/v1/recovery", {"by": by, **span})
         return rows
 
     def tools(self) -> list[Row]:
-        rows: list[Row] = daemon.get(self._places, "/v1/tools", {})
+        rows: list[Row] = self._ask("/v1/tools", {})
         return rows
 
     def call(self, call_id: str) -> Row | None:
@@ -84,8 +85,18 @@ class DaemonLedger:
 
     def _list(self, path: str, name: str, where: str, page: Page, **more: str | None) -> Found:
         asked = {"where": where or None, **more, **page.parameters()}
-        answer = daemon.get(self._places, path, asked)
+        answer = self._ask(path, asked)
         return Found(answer[name], answer["next"])
+
+    def _ask(self, path: str, parameters: dict[str, str | int | None]) -> Any:
+        """What every ledgerd of this version has."""
+        answer = daemon.get(self._places, path, parameters)
+        if answer is None:
+            raise SubluminalError(
+                "the ledgerd that runs is older than this `sub`, and cannot tell",
+                hint="stop it with `sub ledgerd stop`, and ask again",
+            )
+        return answer
 
 
 class EmptyLedger:

@@ -1,4 +1,4 @@
-"""The ledger without a daemon: read directly when it is up to date, else the daemon is started."""
+"""The ledger without a daemon: read directly when it is up to date, else ledgerd is started."""
 
 import os
 import time
@@ -22,10 +22,10 @@ def open_without_daemon(places: Places, out: Output) -> Ledger:
     if not journals and not has_ledger:
         return EmptyLedger()
     need_daemon_extra()
-    from subluminal.cli.reading.direct import DirectLedger, unread_bytes
+    from subluminal.cli.reading.direct import DirectLedger, is_current
     from subluminal.ledger.daemon.client import DaemonUnavailable, start
 
-    if has_ledger and not unread_bytes(places, journals):
+    if has_ledger and is_current(places, journals):
         return DirectLedger(places)
     try:
         start(places)
