@@ -144,3 +144,23 @@ def test_search_runs_behind_and_catches_up(home: Home) -> None:
     searching.index_some(connection, late)
     assert (found("file1.py"), found("well")) == (1, 1)
     assert count(home, "search_again") == 0
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_no_call_gets_the_number_of_one_that_is_forgotten(home: Home, is_indexed: bool) -> None:
+    """The text index, what came of a hint, and a page's cursor name calls by it."""
+    fill(home, 2)
+    if not is_indexed:
+        home.rows("DELETE FROM counters WHERE name = 'search_done'")
+    settle(home, 1, 1 << 40, START_MS + 30 * DAY_MS)
+    assert count(home, "tool_calls") == 0
+    home.restart()
+    later = home.producer("later", "later")
+    later.clock_ms = START_MS + 30 * DAY_MS
+    later.call()
+    home.ingest()
+    assert home.rows("SELECT id FROM tool_calls") == [(41,)]
+    while searching.index_some(home.store.connection, START_MS * 2):
+        pass
+    found = calls.find_calls(home.reader(), CallFilter(text="well"), Paging())
+    assert len(found.calls) == 1

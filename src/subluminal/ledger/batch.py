@@ -23,6 +23,7 @@ from subluminal.contracts.events import (
 )
 from subluminal.ledger import deriving
 from subluminal.ledger.control_rows import Act, row_of
+from subluminal.ledger.counting import last_call
 from subluminal.ledger.rows import (
     Call,
     HintRow,
@@ -82,7 +83,7 @@ class Folder:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._next_id = 1 + next(connection.execute("SELECT ifnull(max(id), 0) FROM tool_calls"))[0]
+        self._next_id = 1 + last_call(connection)
         self._open: dict[CallKey, Call] = {}
         self.batch = self._new_batch()
         self.folds: dict[type, Callable[..., None]] = {

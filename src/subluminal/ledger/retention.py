@@ -10,9 +10,14 @@ from msgspec import Struct
 
 from subluminal.ledger import rollups
 from subluminal.ledger.control_rows import TABLES
+from subluminal.ledger.counting import (
+    LAST_FORGOTTEN,
+    PREVIEWS_DROPPED,
+    add_to_counter,
+    reach_counter,
+)
 from subluminal.ledger.rows import Call, RollupKey, columns, rollup_key
 from subluminal.ledger.segments import StoredSegment, segment_by_id
-from subluminal.ledger.store import PREVIEWS_DROPPED, add_to_counter
 from subluminal.ledger.wire import decode_call
 
 DAY_MS = 86_400_000
@@ -127,6 +132,8 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
         ("search_again", "id"),
     ):
         connection.executemany(f"DELETE FROM {table} WHERE {key_column} = ?", ids)
+    if ids:
+        reach_counter(connection, LAST_FORGOTTEN, max(ids)[0])
     rollups.add(connection, counts.items())
     for bucket in {key[0] for key in counts}:
         connection.execute(

@@ -4,9 +4,11 @@ Calls are indexed once they have ended, in order. One that takes long is indexed
 when its result comes.
 """
 
+from typing import Any
+
 import apsw
 
-from subluminal.ledger.store import SEARCH_DONE, read_counter
+from subluminal.ledger.counting import SEARCH_DONE, reach_counter, read_counter
 
 BATCH = 1_000
 PATIENCE_MS = 30_000
@@ -23,10 +25,6 @@ _AGAIN = (
     "LEFT JOIN previews p USING (id) LIMIT ?"
 )
 _PUT = "INSERT OR REPLACE INTO search (rowid, args, result) VALUES (?, ?, ?)"
-_DONE = (
-    "INSERT INTO counters (name, value) VALUES (?, ?) "
-    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-)
 
 
 def index_some(connection: apsw.Connection, now_ms: int) -> bool:
@@ -34,7 +32,7 @@ def index_some(connection: apsw.Connection, now_ms: int) -> bool:
     done = read_counter(connection, SEARCH_DONE)
     patience = (now_ms - PATIENCE_MS, _newest(connection) - PATIENCE_CALLS)
     rows = connection.execute(_NEXT, (*patience, done, BATCH)).fetchall()
-    ready = []
+    ready: list[tuple[Any, ...]] = []
     for number, is_ready, args, result in rows:
         if not is_ready:
             break
@@ -49,7 +47,7 @@ def index_some(connection: apsw.Connection, now_ms: int) -> bool:
         )
         connection.executemany(_PUT, [row for row in ready if row[1] or row[2]])
         if ready:
-            connection.execute(_DONE, (SEARCH_DONE, ready[-1][0]))
+            reach_counter(connection, SEARCH_DONE, ready[-1][0])
     return len(ready) == BATCH or len(again) == BATCH
 
 

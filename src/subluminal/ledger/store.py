@@ -9,6 +9,7 @@ from msgspec import structs
 from subluminal.clock import now
 from subluminal.ledger import control_rows, policy_rows, rollups, run_rows, tool_rows
 from subluminal.ledger.batch import Batch
+from subluminal.ledger.counting import EVENTS_TOTAL, SEARCH_DONE, add_to_counter, read_counter
 from subluminal.ledger.database import unavailable
 from subluminal.ledger.deriving import merged_flags
 from subluminal.ledger.hint_links import HintLinks
@@ -22,10 +23,6 @@ from subluminal.ledger.rows import (
     marks,
 )
 from subluminal.ledger.shims import Segment, ShimState
-
-EVENTS_TOTAL = "events_total"
-PREVIEWS_DROPPED = "previews_dropped"
-SEARCH_DONE = "search_done"
 
 _INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})"
 _UPDATE_CALL = (
@@ -51,10 +48,6 @@ _UPSERT_SHIM = (
 _INSERT_SEGMENT = (
     "INSERT INTO segments (shim, first_n, last_n, first_pos, prev, head, last_ms, codec, lines) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_ADD = (
-    "INSERT INTO counters (name, value) VALUES (?, ?) "
-    "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 )
 
 
@@ -173,17 +166,6 @@ class Store:
             [(line.origin, line.offset, line.reason, line.head, at) for line in intake.damaged],
         )
         executemany("INSERT INTO unnumbered VALUES (?)", [(one,) for one in intake.digests])
-
-
-def read_counter(connection: apsw.Connection, name: str) -> int:
-    """A stored count; 0 if nothing was counted yet."""
-    row = connection.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def add_to_counter(connection: apsw.Connection, name: str, value: int) -> None:
-    """Counts something, within the caller's transaction."""
-    connection.execute(_ADD, (name, value))
 
 
 def _shim_row(state: ShimState) -> tuple[object, ...]:

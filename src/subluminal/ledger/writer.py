@@ -16,11 +16,12 @@ from subluminal.config.settings import LedgerSettings
 from subluminal.journal.retention import remove_ingested
 from subluminal.ledger import packing, searching
 from subluminal.ledger.checkpoints import load_key, write_checkpoint
+from subluminal.ledger.counting import PREVIEWS_DROPPED, add_to_counter
 from subluminal.ledger.database import LedgerUnavailable, open_writer, unavailable
 from subluminal.ledger.following import Following
 from subluminal.ledger.retention import Retention
 from subluminal.ledger.ring import Parcel, Ring
-from subluminal.ledger.store import PREVIEWS_DROPPED, Store, add_to_counter
+from subluminal.ledger.store import Store
 
 POLL_S = 0.05
 RETRY_S = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import apsw
 from msgspec import Struct
 
+from subluminal.ledger.counting import PREVIEWS_DROPPED, read_counter
 from subluminal.ledger.searching import behind
-from subluminal.ledger.store import PREVIEWS_DROPPED, read_counter
 from subluminal.ledger.writer import Writer
 
 
