@@ -1,6 +1,7 @@
 """What each CI system's variables mean, from tests/cases/workload/ci.yaml."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,17 @@ def test_who_started_the_job(provider: str, who: str) -> None:
 def test_a_pull_request_s_event_may_be_anything(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     environ = {"GITHUB_ACTIONS": "1", "GITHUB_HEAD_REF": "main", "GITHUB_EVENT_PATH": str(event)}
-    for text in (b"", b"\xff", b"[]", b'{"pull_request":7}', b'{"pull_request":{"head":{}}}'):
+    deep = b'{"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    for text in (b"", b"\xff", b"[]", b'{"pull_request":7}', b'{"pull_request":{"head":{}}}', deep):
         event.write_bytes(text)
         job = ci_job(environ)
         assert job is not None
         assert job.branch == "?:main"
+    event.unlink()
+    os.mkfifo(event)
+    job = ci_job(environ)
+    assert job is not None
+    assert job.branch == "?:main"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ BOUND = {
     },
     "sub": "system:serviceaccount:prod:runner",
 }
+NESTED = b'{"z":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+DEEP = f"a.{base64.urlsafe_b64encode(NESTED).decode()}.c"
 LEGACY = {
     "iss": "kubernetes/serviceaccount",
     "kubernetes.io/serviceaccount/namespace": "prod",
@@ -99,7 +102,7 @@ def test_what_a_token_shows_of_its_owner(mounts: Mounts, claims: object, pod: Po
     assert mounts.find() == pod
 
 
-@pytest.mark.parametrize("text", ["", "no token", "a.b.c", "a.é.c", "....", "a.AAAA.c"])
+@pytest.mark.parametrize("text", ["", "no token", "a.b.c", "a.é.c", "....", "a.AAAA.c", DEEP])
 def test_a_token_that_is_none(mounts: Mounts, text: str) -> None:
     (mounts.account / "token").write_text(text)
     assert mounts.find() == Pod(None, None, None, None)
@@ -124,3 +127,30 @@ def test_a_token_that_is_none(mounts: Mounts, text: str) -> None:
 )
 def test_labels_as_go_quotes_them(text: str, labels: dict[str, str]) -> None:
     assert parse_labels(text) == labels
+
+
+def test_what_is_longer_than_kubernetes_allows_is_left_out(mounts: Mounts) -> None:
+    for name in ("namespace", "serviceaccount", "name"):
+        (mounts.info / name).write_text("x" * 254)
+    (mounts.info / "labels").write_text(f'a="1"\nb="{"x" * 64}"\n{"k" * 318}="1"\nc="2"')
+    assert mounts.find() == Pod(None, None, None, {"a": "1", "c": "2"})
+
+
+def test_more_labels_than_an_event_can_carry(mounts: Mounts) -> None:
+    """A label is there as a whole, or not at all."""
+    (mounts.info / "labels").write_text("".join(f'key{n}="{n:040}"\n' for n in range(10_000)))
+    labels = mounts.find().labels
+    assert labels is not None
+    assert len(str(labels)) < 20_000
+    assert labels == {f"key{n}": f"{n:040}" for n in range(len(labels))}
+
+
+def test_pipes_are_not_waited_for(mounts: Mounts) -> None:
+    for directory, name in (
+        (mounts.info, "labels"),
+        (mounts.info, "name"),
+        (mounts.account, "token"),
+        (mounts.account, "namespace"),
+    ):
+        os.mkfifo(directory / name)
+    assert mounts.find() == Pod(None, None, None, None)

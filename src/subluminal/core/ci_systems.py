@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from subluminal.core.small_files import open_unblocked
+
 UNKNOWN_REPO = "?"
 _HEADS = "refs/heads/"
 _REMOTE_BRANCH = "GIT_BRANCH"
@@ -115,9 +117,10 @@ def _github_fork(environ: Environ) -> str | None:
     if not environ.get("GITHUB_HEAD_REF"):
         return None
     try:
-        with open(environ.get("GITHUB_EVENT_PATH", ""), "rb") as file:
+        path = environ.get("GITHUB_EVENT_PATH", "")
+        with open(path, "rb", opener=open_unblocked) as file:
             event = msgspec.json.decode(file.read(_MAX_EVENT_BYTES), type=_Event)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return UNKNOWN_REPO
     repo = event.pull_request.head.repo
     if repo is None:  # the fork was deleted meanwhile

@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-_MAX_FILE_BYTES = 65_536
+from subluminal.core.small_files import read_text
+
+_MAX_LABELS_CHARS = 16_384
+"""Every event carries the labels."""
+_MAX_NAME_CHARS = 253
+_MAX_KEY_CHARS, _MAX_VALUE_CHARS = 317, 63
+"""Kubernetes' own bounds; what is longer is no name and no label."""
 _SUBJECT = "system:serviceaccount:"
 _GO_ESCAPES = dict(zip('abfnrtv\\"', '\a\b\f\n\r\t\v\\"', strict=True))
 _GO_CODES = {"x": 2, "u": 4, "U": 8}
@@ -43,30 +49,34 @@ def find_pod(environ: Mapping[str, str], files: PodFiles = POD_FILES) -> Pod:
     labels = read_text(f"{info}/labels")
     return Pod(
         namespace=environ.get("POD_NAMESPACE")
-        or read_text(f"{info}/namespace")
-        or read_text(f"{account}/namespace")
+        or _read_name(f"{info}/namespace")
+        or _read_name(f"{account}/namespace")
         or owner.namespace,
         service_account=environ.get("POD_SERVICE_ACCOUNT")
-        or read_text(f"{info}/serviceaccount")
+        or _read_name(f"{info}/serviceaccount")
         or owner.service_account,
-        name=environ.get("POD_NAME") or read_text(f"{info}/name") or owner.pod,
+        name=environ.get("POD_NAME") or _read_name(f"{info}/name") or owner.pod,
         labels=None if labels is None else parse_labels(labels),
     )
 
 
-def read_text(path: str) -> str | None:
-    """A small file's text without the space around it; None if there is none."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_FILE_BYTES).strip() or None
-    except OSError:
-        return None
+def _read_name(path: str) -> str | None:
+    name = read_text(path)
+    return None if name is None or len(name) > _MAX_NAME_CHARS else name
 
 
 def parse_labels(text: str) -> dict[str, str]:
     """The downward API writes one `key="value"` a line, the value as Go quotes it."""
-    pairs = (line.partition("=") for line in text.split("\n") if "=" in line)
-    return {key: _unquoted(value) for key, _, value in pairs}
+    whole = text
+    if len(text) > _MAX_LABELS_CHARS:
+        whole = text[:_MAX_LABELS_CHARS].rpartition("\n")[0]
+    pairs = (line.partition("=") for line in whole.split("\n") if "=" in line)
+    labels = ((key, _unquoted(value)) for key, _, value in pairs)
+    return {
+        key: value
+        for key, value in labels
+        if len(key) <= _MAX_KEY_CHARS and len(value) <= _MAX_VALUE_CHARS
+    }
 
 
 def _unquoted(value: str) -> str:
@@ -132,7 +142,7 @@ def _token_owner(path: str) -> _Owner:
     try:
         text = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
         claims = msgspec.json.decode(text, type=_Claims)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _Owner()
     namespace, _, name = claims.sub.removeprefix(_SUBJECT).partition(":")
     if not claims.sub.startswith(_SUBJECT) or not name:

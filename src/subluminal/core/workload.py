@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from subluminal.contracts.identity import Workload
 from subluminal.core.ci_systems import ci_actor, ci_job, repo_name
-from subluminal.core.pods import POD_FILES, PodFiles, find_pod, read_text
+from subluminal.core.pods import POD_FILES, PodFiles, find_pod
+from subluminal.core.small_files import read_text
 
 
 def find_workload(
