@@ -64,7 +64,8 @@ fi
 code=0
 sub run "$@" || code=$?
 if [ -n "$token" ]; then
-  echo "::$token::"
+  # On a line of its own, whatever the agent printed last.
+  printf '\n::%s::\n' "$token"
 fi
 
 case $code in

@@ -255,6 +255,14 @@ def test_what_an_agent_prints_is_no_command_to_the_runner(runner):
     assert token not in json.dumps(env)
 
 
+def test_a_last_line_without_an_end_does_not_hide_that_commands_count_again(runner):
+    script = f"{runner.agent('rm')}; printf 'no end'"
+    lines = runner.step(runner.github(run=script, policy=runner.policy())).out.splitlines()
+    token = lines[0].removeprefix("::stop-commands::")
+    assert f"::{token}::" in lines
+    assert lines[-1].startswith("::error title=Subluminal::")
+
+
 NASTY = "$(touch pwned) `touch pwned` '; touch pwned; ' \"; touch pwned; \" && touch pwned #"
 
 
