@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.clients import Programs, install
 from tests.e2e.desk import Desk
 from tests.e2e.fake_model import FakeModel, Thought, ToolCall
+from tests.e2e.kinds import KINDS, Kind
 from tools.realservers import install as install_servers
 
 
@@ -43,3 +44,15 @@ def model() -> Iterator[Callable[..., FakeModel]]:
     yield make
     for each in made:
         each.close()
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def fs(desk: Desk, servers: Path) -> list[str]:
+    """The command line of the real filesystem server."""
+    (desk.project / "a.txt").write_text("hello from the file\n")
+    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]

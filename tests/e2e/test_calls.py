@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import ORPHAN_S, SUB, Desk, is_closed, of_type, wait_until
 from tests.e2e.fake_model import FakeModel, ToolCall
-from tests.e2e.kinds import CLAUDE, KINDS, Kind
+from tests.e2e.kinds import CLAUDE, Kind
 
 Model = Callable[..., FakeModel]
 STUBBORN = [sys.executable, str(Path(__file__).with_name("stubborn_server.py"))]
@@ -40,18 +40,6 @@ rules:
       hint_text: Ask for fewer lines.
       suggest: {head: {clamp_max: 10}}
 """
-
-
-@pytest.fixture(params=list(KINDS))
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def fs(desk: Desk, servers: Path) -> list[str]:
-    """The command line of the real filesystem server."""
-    (desk.project / "a.txt").write_text("hello from the file\n")
-    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
 
 
 def git(desk: Desk, servers: Path) -> list[str]:

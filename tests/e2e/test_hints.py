@@ -13,23 +13,11 @@ import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import Desk, of_type
 from tests.e2e.fake_model import FakeModel, Thought, ToolCall
-from tests.e2e.kinds import KINDS, Kind
+from tests.e2e.kinds import Kind
 
 Model = Callable[..., FakeModel]
 CASES = Path(__file__).parents[1] / "cases" / "hints"
 SUGGESTED = re.compile(r"Suggested arguments: (?=\{)")
-
-
-@pytest.fixture(params=list(KINDS))
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def fs(desk: Desk, servers: Path) -> list[str]:
-    """The command line of the real filesystem server."""
-    (desk.project / "a.txt").write_text("hello from the file\n")
-    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 import pytest
 from tests.ledger.home import Home
-from tests.shim.household import Household, wait_until
+from tests.shim.conftest import household
+from tests.shim.household import wait_until
 
-from subluminal.supervise import prctl
+__all__ = ["household"]
 
 POLICY = """\
 # The house rules.
@@ -63,15 +64,6 @@ class House:
 
     def passes(self, tool="echo", **args):
         return self.client.code(tool, args) == 0
-
-
-@pytest.fixture
-def household(tmp_path, own_home):
-    prctl.become_subreaper()
-    home = Household(tmp_path, own_home)
-    yield home
-    home.clean()
-    prctl.resign_as_subreaper()
 
 
 @pytest.fixture

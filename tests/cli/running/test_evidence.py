@@ -47,6 +47,17 @@ def scrubbed(text):
     return re.sub(r"(\| \d+)(( \| \d+)+ \|$)", r"\1", text, flags=re.MULTILINE)
 
 
+def streamed(directory):
+    """What the stream makes of the journals in a directory."""
+    outlet = Outlet(os.open(directory / "out", os.O_WRONLY | os.O_CREAT), "out")
+    stream = Stream(str(directory), [outlet])
+    stream.start()
+    stream.finish()
+    assert stream.wait(WITHIN_S)
+    outlet.close()
+    return (directory / "out").read_bytes().splitlines()
+
+
 class TestEvents:
     """`--events`."""
 
@@ -76,30 +87,17 @@ class TestEvents:
         (tmp_path / "a.jsonl").write_bytes(b"%b\n%b\n" % (nested % 1, end % 2))
         (tmp_path / "b.jsonl").write_bytes(b"%b\n%b\n" % (end % 3, nested % 4))
         (tmp_path / "c.jsonl").write_bytes(b"%b\n" % (nested % 5))
-        outlet = Outlet(os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), "out")
-        stream = Stream(str(tmp_path), [outlet])
-        stream.start()
-        stream.finish()
-        assert stream.wait(WITHIN_S)
-        outlet.close()
-        lines = (tmp_path / "out").read_bytes().splitlines()
-        assert [json.loads(line)["n"] for line in lines] == [1, 5, 2, 3, 4]
+        assert [json.loads(line)["n"] for line in streamed(tmp_path)] == [1, 5, 2, 3, 4]
 
     def test_a_journal_in_many_parts_is_one_chain(self, tmp_path):
         """The tenth part comes after the second, for the stream and for the artifact."""
         for part in range(12):
             name = f"a.{part}.jsonl" if part else "a.jsonl"
             (tmp_path / name).write_bytes(b'{"type":"x","n":%d}\n' % part)
-        outlet = Outlet(os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT), "out")
-        stream = Stream(str(tmp_path), [outlet])
-        stream.start()
-        stream.finish()
-        assert stream.wait(WITHIN_S)
-        outlet.close()
-        streamed = (tmp_path / "out").read_bytes().splitlines()
+        lines = streamed(tmp_path)
         (road,) = journal_roads(str(tmp_path))
-        assert list(road()) == streamed
-        assert [json.loads(line)["n"] for line in streamed] == list(range(12))
+        assert list(road()) == lines
+        assert [json.loads(line)["n"] for line in lines] == list(range(12))
 
     def test_while_it_runs(self, runner):
         """The call's events come before the agent ends."""
