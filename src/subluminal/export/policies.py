@@ -46,6 +46,12 @@ class UsedPolicy:
         self.files: set[str] = set()
         self.snapshot: Snapshot | None = None
         """None where the event did not carry it"""
+        self._rule_ids: frozenset[str] = frozenset()
+
+    def learn(self, snapshot: Snapshot | None) -> None:
+        """Takes in its rules."""
+        self.snapshot = snapshot
+        self._rule_ids = frozenset(rule["rule_id"] for rule in self.rules)
 
     @property
     def rules(self) -> list[dict[str, Any]]:
@@ -54,7 +60,7 @@ class UsedPolicy:
 
     def has(self, rule_id: str) -> bool:
         """Whether it is known to have this rule."""
-        return any(rule["rule_id"] == rule_id for rule in self.rules)
+        return rule_id in self._rule_ids
 
     def place(self) -> tuple[int, str, str, str]:
         """Where it stands among others: by layer, then by name."""
@@ -95,7 +101,7 @@ class UsedPolicies:
         if load.file:
             used.files.add(load.file)
         if used.snapshot is None and event.snapshot:
-            used.snapshot = _snapshot(bytes(event.snapshot), ref.policy_hash)
+            used.learn(_snapshot(bytes(event.snapshot), ref.policy_hash))
 
     def all(self) -> list[UsedPolicy]:
         """Every policy, in an order that does not depend on time."""

@@ -70,6 +70,7 @@ class _Catalogue:
         self._located = located
         self._policies = summary.policies
         self._index: dict[tuple[str, str], int] = {}
+        self._ids: set[str] = set()
         for row in summary.rules():
             self._add((row.policy_hash, row.rule_id), _descriptor(row))
 
@@ -109,11 +110,11 @@ class _Catalogue:
         return self._index[owner, violation.rule_id]
 
     def _add(self, key: tuple[str, str], rule: dict[str, Any]) -> None:
-        taken = {each["id"] for each in self.rules}
-        if rule["id"] in taken:
+        if rule["id"] in self._ids:
             # Two layers may use the same name.
             rule = {**rule, "id": f"{key[0][:12]}/{rule['id']}"}
         self._index[key] = len(self.rules)
+        self._ids.add(rule["id"])
         self.rules.append(rule)
 
     def _location(self, violation: Violation) -> dict[str, Any]:
