@@ -1,5 +1,6 @@
 """The summary counts a run from its events alone."""
 
+import pytest
 from tests.export.policies import loaded
 from tests.export.shims import Shim, ref
 
@@ -189,3 +190,29 @@ def test_the_last_end_counts_whoever_wrote_it():
     first.end_run("SUCCEEDED", ended_at="2026-01-01T00:00:08.000Z")
     second.end_run("FAILED", ended_at="2026-01-01T00:00:07.000Z")
     assert summary_of(first, second).as_dict()["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>[x](http://evil.example)",
+        "",
+        "2026-99-01T00:00:00Z",
+        "2026-01-01",
+        "٢٠٢٦-01-01T00:00:00Z",
+    ],
+)
+def test_a_time_that_is_none_is_not_told(text):
+    """Reports show times as they are, and their schemas want real ones."""
+    shim = Shim("a")
+    shim.emit("run_start", run={"started_at": text, "mode": "guardrails", "policy": ref()})
+    shim.end_run(ended_at=text)
+    found = summarise(ordered([shim])).as_dict()
+    assert (found["started_at"], found["ended_at"], found["status"]) == (None, None, "SUCCEEDED")
+
+
+@pytest.mark.parametrize("text", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456+02:00"])
+def test_a_time_of_another_program(text):
+    shim = Shim("a")
+    shim.end_run(ended_at=text)
+    assert summarise(ordered([shim])).as_dict()["ended_at"] == text

@@ -1,7 +1,9 @@
 """A run's summary from its events alone: what it did, what it was refused, how that went."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -21,6 +23,7 @@ MAX_VIOLATIONS = 5_000
 UNKNOWN = "UNKNOWN"
 """How a call ended that was forwarded and of whose end nobody heard."""
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _HEAD = ("run_id", "agent_id", "client", "env", "principal", "workload")
 _ACTIONS = [action.value for action in Action]
 _STATUSES = [*(status.value for status in Status), UNKNOWN]
@@ -77,7 +80,7 @@ class Summary:
                     self.demands = Demands.recorded(self._start.get("meta") or {})
             case EventType.RUN_END:
                 # The last one counts (D4), whichever shim wrote it.
-                self._end = max(self._end, event["run"], key=lambda end: end.get("ended_at", ""))
+                self._end = max(event["run"], self._end, key=lambda end: end.get("ended_at", ""))
             case EventType.TOOL_CALL_START:
                 self._seqs[event["call"]["call_id"]] = event["call"]["seq"]
             case EventType.TOOL_CALL_DECISION:
@@ -134,8 +137,8 @@ class Summary:
             "status": end.get("status"),
             "reason": end.get("reason"),
             "verdict": self.verdict(),
-            "started_at": start.get("started_at"),
-            "ended_at": end.get("ended_at"),
+            "started_at": _moment(start.get("started_at")),
+            "ended_at": _moment(end.get("ended_at")),
             "mode": start.get("mode"),
             "policy": start.get("policy"),
             "policies": [policy.as_dict() for policy in self.policies.all()],
@@ -199,6 +202,15 @@ def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary
     for line in lines:
         summary.add(line)
     return summary
+
+
+def _moment(text: str | None) -> str | None:
+    """A time as reports show it; None where an event has something else in its place."""
+    try:
+        is_time = text is not None and _TIME.fullmatch(text) and datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return text if is_time else None
 
 
 def counted(number: int, noun: str) -> str:
