@@ -1,6 +1,8 @@
 """`sub export run`: the events as they were written, and a summary."""
 
+import fcntl
 import json
+import os
 import pathlib
 
 import pytest
@@ -32,6 +34,24 @@ def test_into_a_file(sub, full, tmp_path):
     assert sub("ledger", "verify", "--artifact", str(tmp_path)).code == 0
     ran = sub("export", "run", "run-ended", "-o", str(tmp_path / "no" / "where"))
     assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_pipe_or_a_link_is_written_to_and_stays(sub, full, tmp_path):
+    """As root, a device that was replaced is gone for everybody."""
+    whole = sub("export", "run", "run-ended").out.encode()
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(target)
+    assert sub("export", "run", "run-ended", "-o", str(link)).code == 0
+    assert (link.is_symlink(), target.read_bytes()) == (True, whole)
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 20)
+    try:
+        assert sub("export", "run", "run-ended", "-o", str(pipe)).code == 0
+        assert os.read(end, 1 << 20) == whole
+        assert pipe.is_fifo()
+    finally:
+        os.close(end)
 
 
 def test_the_summary(sub, full):

@@ -57,3 +57,11 @@ def test_what_is_not_there_or_not_clear(sub, full):
     assert ran.code == 2
     assert ran.err.endswith("hint: give more of it\n")
     assert sub("show", "*").code == 2
+
+
+@pytest.mark.parametrize("words", [["show"], ["export", "run"]])
+def test_an_empty_name_means_nothing(sub, full, words):
+    """Everything ends in it."""
+    ran = sub(*words, "")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: there is no call and no run ``")

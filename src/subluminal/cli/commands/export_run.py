@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.output_file import cannot_write, write_output
 from subluminal.cli.reading.one_run import run_lines
 from subluminal.config.places import places
-from subluminal.errors import ExitCode, SubluminalError, UsageError
+from subluminal.errors import ExitCode, UsageError
 from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
-from subluminal.export.files import write_whole
 from subluminal.export.junit import as_junit
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary, summarise
@@ -61,7 +61,7 @@ def _bundle(directory: str, lines: Iterator[bytes]) -> None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         clear_artifact(directory)
     except OSError as error:
-        raise _cannot_write(directory, error) from None
+        raise cannot_write(directory, error) from None
     make_artifact(directory, lines, shown)
 
 
@@ -71,12 +71,5 @@ def _write(pieces: Iterator[bytes], path: str | None) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    try:
-        # Events hold what the agent did: for its owner's eyes.
-        write_whole(path, pieces, 0o600)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-
-
-def _cannot_write(path: str, error: OSError) -> SubluminalError:
-    return SubluminalError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}")
+    # Events hold what the agent did: for its owner's eyes.
+    write_output(path, pieces, 0o600)

@@ -1,12 +1,10 @@
 """`sub policy compile FILE`: the snapshot as JSON, with its policy_hash (Pack 2.6)."""
 
-import os
-import tempfile
-
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
+from subluminal.cli.output_file import write_output
 from subluminal.cli.policy_files import load_policy
-from subluminal.errors import ExitCode, SubluminalError
+from subluminal.errors import ExitCode
 
 EXAMPLE = """sub policy compile policy.yaml
 sub policy compile policy.yaml -o policy.snapshot.json"""
@@ -23,24 +21,5 @@ def run(args: Args, out: Output) -> int:
     if args.output is None:
         out.data(text)
     else:
-        _replace(args.output, text)
+        write_output(args.output, [text], 0o644)
     return ExitCode.OK
-
-
-def _replace(path: str, text: bytes) -> None:
-    """Puts a file in place whole: a shim that reads it meanwhile sees the old or the new."""
-    directory = os.path.dirname(path) or "."
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=".snapshot-", dir=directory)
-        try:
-            with open(handle, "wb") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise SubluminalError(
-            f"cannot write `{path}`: {(error.strerror or str(error)).lower()}"
-        ) from None

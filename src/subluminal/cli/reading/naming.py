@@ -18,6 +18,8 @@ class Meant(NamedTuple):
 
 def find_meant(ledger: Ledger, name: str) -> Meant:
     """Raises SubluminalError if there is none, or more than one."""
+    if not name:  # the end of everything
+        raise _nothing(name)
     if ledger.run(name) is not None:
         return Meant(None, name)
     if ledger.call(name) is not None:
@@ -27,12 +29,15 @@ def find_meant(ledger: Ledger, name: str) -> Meant:
     if len(runs) + len(calls) == 1:
         return Meant(calls[0], None) if calls else Meant(None, runs[0])
     if not runs and not calls:
-        raise SubluminalError(
-            f"there is no call and no run `{name}`",
-            hint="`sub query` and `sub query runs` list them",
-        )
+        raise _nothing(name)
     raise SubluminalError(
         f"`{name}` is the end of several: {', '.join([*runs, *calls])}", hint="give more of it"
+    )
+
+
+def _nothing(name: str) -> SubluminalError:
+    return SubluminalError(
+        f"there is no call and no run `{name}`", hint="`sub query` and `sub query runs` list them"
     )
 
 
