@@ -135,10 +135,10 @@ def test_many_shallow_containers_are_not_deep() -> None:
 
 
 def _seconds(text: bytes) -> float:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with pytest.raises(AmbiguousJSON):
         parse(text)
-    return time.perf_counter() - begun
+    return time.thread_time() - begun
 
 
 def test_a_string_that_never_ends_takes_linear_time() -> None:
