@@ -34,7 +34,17 @@ def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"content": [], "structuredContent": {"rows": [{value: [value, {"v": value}]}]}}
     if name == "failing":
         return {"content": [{"type": "text", "text": f"denied for {value}"}], "isError": True}
+    if name not in texts:
+        return {"content": [{"type": "text", "text": f"no tool {name}"}], "isError": True}
     return {"content": [{"type": "text", "text": texts[name]}]}
+
+
+def listing() -> dict[str, Any]:
+    """Tools that are named after what must not be told."""
+    schema = {"type": "object"}
+    return {
+        "tools": [{"name": f"get {value}", "inputSchema": schema} for value in SECRETS.values()]
+    }
 
 
 def main() -> None:
@@ -49,6 +59,8 @@ def main() -> None:
             version = message["params"]["protocolVersion"]
             info = {"name": "leaky", "version": "1"}
             reply["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+        elif message["method"] == "tools/list":
+            reply["result"] = listing()
         else:
             params = message["params"]
             arguments = params.get("arguments", {})

@@ -137,6 +137,7 @@ def test_no_canary_is_in_any_byte_that_we_write(
         "clientInfo": {"name": "t", "version": "1"},
     }
     shim.ask("initialize", params)
+    assert len(shim.ask("tools/list", {})["result"]["tools"]) == len(canaries)
     upstream_sent: dict[str, Any] = {}
     for index, canary in enumerate(canaries):
         variable = {"variable": f"CANARY_{index}"}
@@ -146,6 +147,9 @@ def test_no_canary_is_in_any_byte_that_we_write(
         shim.ask(
             "tools/call", {"name": "echo", "arguments": {"note": canary.reveal(), "n": [index]}}
         )
+        # So may what it calls a tool, and what it says about the call.
+        meta = {"callId": canary.reveal(), "traceparent": canary.reveal()}
+        shim.ask("tools/call", {"name": f"x{canary.reveal()}", "arguments": {}, "_meta": meta})
     shim.ask("tools/call", {"name": "echo", "arguments": {"k": "client-own-credential-0815"}})
     environment = upstream_sent["environment"]["result"]["content"][0]["text"]
     err = shim.close()
@@ -158,8 +162,9 @@ def test_no_canary_is_in_any_byte_that_we_write(
 
     files = dict(written(own_home))
     journal = b"".join(data for path, data in files.items() if path.suffix == ".jsonl")
-    assert journal.count(b'"tool_call_end"') == 3 * len(canaries) + 1
+    assert journal.count(b'"tool_call_end"') == 4 * len(canaries) + 1
     assert journal.count(b'"secret_injection"') == len(canaries)
+    assert journal.count(b'"tools_listed"') == 1
     assert journal.count(b"[REDACTED:") >= 2 * len(canaries)
     for path, data in files.items():
         assert b"client-own-credential" not in data
@@ -215,6 +220,12 @@ rules:
       reason_code: TOO_MANY
       message: n is too large
       suggest: {n: {clamp_max: 9}}
+  - rule_id: ask
+    kind: deny
+    enabled: true
+    match: {args: {has_keys: [ask]}}
+    severity: warn
+    effect: {action: BLOCK, reason_code: ASK, message: ask, require: approval}
 """
 
 
@@ -234,6 +245,11 @@ def test_no_refusal_of_ours_repeats_a_secret(
         assert hint["suggested_args"]["n"] == 9
         told = json.dumps(reply["error"], ensure_ascii=False).encode()
         assert not leaks(told, canary), named(index, canary)
+        for arguments in ({"n": 50}, {"ask": 1}):
+            reply = shim.ask("tools/call", {"name": canary.reveal(), "arguments": arguments})
+            assert reply["error"]["code"] == -32083
+            told = json.dumps(reply["error"], ensure_ascii=False).encode()
+            assert not leaks(told, canary), named(index, canary)
     shim.close()
     for path, data in written(own_home):
         for index, canary in enumerate(canaries):

@@ -234,7 +234,7 @@ class Approvals:
             grant_id=grant_id,
             approval_id=UNSET if answer is None else answer.given.approval_id,
         )
-        self.news.append((GrantRefused, {"call": _ref(tried), "grant": refused}))
+        self.news.append((GrantRefused, {"call": self._ref(tried), "grant": refused}))
 
     # Requests
 
@@ -317,7 +317,7 @@ class Approvals:
             run_id=self._run.run_id,
             incarnation=self._run.state.incarnation,
             identity=self._run.identity,
-            call=_ref(tried),
+            call=self._ref(tried),
             approval=ApprovalAsked(
                 approval_id=os.urandom(6).hex(),
                 layer=Layer(layer),
@@ -334,6 +334,16 @@ class Approvals:
             args_preview=shown,
             is_cut=is_cut,
             expires_ms=expires_ms,
+        )
+
+    def _ref(self, tried: _Try) -> CallRef:
+        """The call as it may be told; a tool that is named after a secret can get no grant."""
+        call = tried.call
+        return CallRef(
+            call_id=tried.call_id,
+            server_name=call.server_name,
+            tool_name=self._previews.safe(call.tool_name),
+            args_hash=call.args_hash,
         )
 
     def _shown(self, tried: _Try) -> tuple[str | None, bool]:
@@ -394,13 +404,3 @@ def _denied(evaluation: Evaluation, entries: list[AccessEntry], no: _Found) -> E
 def _use_count(grant_id: str, number: int) -> Update:
     key = hashlib.sha256(b"grant:" + grant_id.encode()).digest()[:16]
     return CellKind.PAIR, key, (number,)
-
-
-def _ref(tried: _Try) -> CallRef:
-    call = tried.call
-    return CallRef(
-        call_id=tried.call_id,
-        server_name=call.server_name,
-        tool_name=call.tool_name,
-        args_hash=call.args_hash,
-    )

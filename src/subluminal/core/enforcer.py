@@ -237,6 +237,10 @@ class Enforcer:
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         return self._over(asked) is not None
 
+    def shown_name(self, call: ToolCall) -> str:
+        """A call's tool as it may be told: an agent can call anything a tool (D12)."""
+        return self._previews.safe(call.tool_name)
+
     def _failure(self, call: Call, summary: str) -> Evaluation:
         over = self._over(call)
         if over is not None:

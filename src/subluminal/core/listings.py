@@ -42,7 +42,7 @@ class Listings:
 
         `tools` is None where the answer was too large to be looked at.
         """
-        listing = _hashed(server_name, tools)
+        listing = self._hashed(server_name, tools)
         key = (server_name, cursor)
         known = self._pages.pop(key, None)
         if known is not None and _essence(known) == _essence(listing):
@@ -57,6 +57,19 @@ class Listings:
         """Records what is known in a run that has just been entered."""
         for listing in self._pages.values():
             record_listing(run, listing)
+
+    def _hashed(self, server_name: str, tools: Sequence[Definition] | None) -> ToolListing:
+        """A page without definitions: as many tools as there is room for."""
+        listed: list[ListedTool] = []
+        room = MAX_LISTING_BYTES
+        for tool in tools or ():
+            name = self._previewer.safe(tool.name)
+            room -= _entry_bytes(name)
+            if room < 0:
+                break
+            listed.append(ListedTool(name=name, hash=sha256(tool.text).hexdigest()))
+        truncated = tools is None or len(listed) < len(tools)
+        return ToolListing(server_name=server_name, tools=listed, truncated=truncated)
 
     def _defined(self, listing: ToolListing, tools: Sequence[Definition]) -> ToolListing:
         """Adds the definitions that still fit."""
@@ -78,19 +91,6 @@ class Listings:
 def record_listing(run: Run, listing: ToolListing) -> None:
     """Records a page; a journal that cannot take it costs nobody anything."""
     run.record(lambda: run.emit(ToolsListed, listing=listing))
-
-
-def _hashed(server_name: str, tools: Sequence[Definition] | None) -> ToolListing:
-    """A page without definitions: as many tools as there is room for."""
-    listed: list[ListedTool] = []
-    room = MAX_LISTING_BYTES
-    for tool in tools or ():
-        room -= _entry_bytes(tool.name)
-        if room < 0:
-            break
-        listed.append(ListedTool(name=tool.name, hash=sha256(tool.text).hexdigest()))
-    truncated = tools is None or len(listed) < len(tools)
-    return ToolListing(server_name=server_name, tools=listed, truncated=truncated)
 
 
 def _entry_bytes(name: str) -> int:

@@ -82,7 +82,9 @@ class Previewer:
         self._redactor.warm()
 
     def safe(self, text: str) -> str:
-        """Masks a sentence that goes into an event: error messages, summaries, hints."""
+        """Masks what goes into an event or an answer beside previews: names, sentences, hints."""
+        if text.isascii() and not self._redactor.screen(text.encode()):
+            return text  # as nearly all are
         return self._redactor.redact(text)[0]
 
     def _preview(self, text: bytes | None, member: bytes, text_hash: bytes | None) -> Preview:

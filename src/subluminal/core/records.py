@@ -31,6 +31,8 @@ _MAX_TOOLS = 512
 """An agent may ask for any number of names; after so many the templates are made anew."""
 _MAX_KEPT_BYTES = 8_192
 """Of one template. A name may be as long as a message."""
+# Members of CallStarted that an adapter may put into a call's context, in the struct's order.
+_CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
 
 
 class _Tool:
@@ -104,7 +106,7 @@ class Records:
             _classify(tool, evaluation.risk_classes)
         extra_json = tool.tags_json
         if call.context:
-            extra_json += _context_json(call.context)
+            extra_json += self._context_json(call.context)
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev
@@ -164,13 +166,14 @@ class Records:
 
     def _refused(self, ruling: Ruling) -> None:
         call, decision = ruling.call, ruling.decision
+        tool_name = self._previews.safe(call.tool_name)
         if decision.action is Action.REJECT_WITH_HINT and decision.hint is not None:
             self._run.emit(
                 HintIssued,
                 call=HintedCall(
                     call_id=ruling.call_id,
                     server_name=call.server_name,
-                    tool_name=call.tool_name,
+                    tool_name=tool_name,
                 ),
                 hint=decision.hint,
                 hint_id=f"hint-{ruling.call_id}",
@@ -182,7 +185,7 @@ class Records:
                 call=CallRef(
                     call_id=ruling.call_id,
                     server_name=call.server_name,
-                    tool_name=call.tool_name,
+                    tool_name=tool_name,
                     args_hash=call.args_hash,
                 ),
                 breaker=trip,
@@ -191,11 +194,21 @@ class Records:
     def _new_tool(self, call: ToolCall) -> _Tool:
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
-        made = self._run.templates.of_tool(call.server_name, call.tool_name, call.transport)
+        # An agent may call anything a tool, a secret that it found too (D12).
+        shown = self._previews.safe(call.tool_name)
+        made = self._run.templates.of_tool(call.server_name, shown, call.transport)
         tool = _Tool(made, call.transport)
         if len(made.start) <= _MAX_KEPT_BYTES:
             self._tools[call.server_name, call.tool_name] = tool
         return tool
+
+    def _context_json(self, context: dict[str, str]) -> bytes:
+        members = b""
+        for name in _CONTEXT_MEMBERS:
+            value = context.get(name)
+            if value is not None:
+                members += b',"%b":%b' % (name.encode(), encode_json(self._previews.safe(value)))
+        return members
 
     def _end_extra(self, outcome: Outcome) -> bytes:
         extra = b""
@@ -239,19 +252,6 @@ def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> 
         grants=list(grants) if len(grants) > 1 else UNSET,
         policies=policies if len(policies) > 1 else UNSET,
     )
-
-
-# Members of CallStarted that an adapter may put into a call's context, in the struct's order.
-_CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
-
-
-def _context_json(context: dict[str, str]) -> bytes:
-    members = b""
-    for name in _CONTEXT_MEMBERS:
-        value = context.get(name)
-        if value is not None:
-            members += b',"%b":%b' % (name.encode(), encode_json(value))
-    return members
 
 
 def _classify(tool: _Tool, risk_classes: frozenset[str]) -> None:

@@ -240,7 +240,7 @@ class Calls:
             run_id=enforcer.run.run_id,
             call_id=ruling.call_id,
             server_name=call.server_name,
-            tool_name=call.tool_name,
+            tool_name=enforcer.shown_name(call),
             args_hash=call.args_hash,
             policy=ruling.evaluation.policy,
             args=call.args,
