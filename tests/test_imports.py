@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,11 @@ HEAVY = {
 }
 
 
-def loaded_by(code: str) -> set[str]:
+def loaded_by(code: str, *flags: str) -> set[str]:
     """The modules that some code adds to a bare interpreter."""
     script = f"import sys; before = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    words = [sys.executable, *flags, "-c", script]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
     return set(ran.stdout.splitlines()[-1].split())
 
 
@@ -45,6 +47,25 @@ def test_sub_version_loads_nothing_heavy() -> None:
     assert not loaded & HEAVY
     commands = {name for name in loaded if name.startswith("subluminal.cli.commands.")}
     assert commands == {"subluminal.cli.commands.version"}
+
+
+def test_a_server_is_started_before_anything_that_takes_time(tmp_path: Path) -> None:
+    """Under `-S`, because an installation's own `site` may load some of these."""
+    code = f"""
+sys.path[:0] = {sys.path!r}
+import os
+os.environ["SUB_HOME"] = {str(tmp_path / "home")!r}
+from subluminal.cli.main import main
+from subluminal.supervise import Guard
+def spawn(self, command, *_, **__):
+    print(*set(sys.modules) - before, flush=True)
+    os._exit(0)
+Guard.spawn = spawn
+main(["shim", "stdio", "--server", "s", "--", "server"])
+"""
+    loaded = loaded_by(code, "-S")
+    assert "subluminal.adapters.mcp_stdio.starting" in loaded
+    assert not loaded & (HEAVY | {"collections", "enum", "re", "signal", "typing", "hashlib"})
 
 
 @pytest.mark.parametrize("module", ["canonical", "contracts.events", "contracts.templates"])

@@ -3,14 +3,18 @@
 The reference page is generated from this table. Nothing else spells a variable's name.
 """
 
-from typing import NamedTuple
 
+class Variable:
+    """One variable: its name and what it means, in Markdown.
 
-class Variable(NamedTuple):
-    """One variable: its name and what it means, in Markdown."""
+    (A NamedTuple in all but the import of `typing`, for which a server would have to wait.)
+    """
 
-    name: str
-    doc: str
+    __slots__ = ("doc", "name")
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name = name
+        self.doc = doc
 
 
 SUB_RUN_ID = Variable("SUB_RUN_ID", "The run that tool calls belong to. `sub run` sets it.")

@@ -1,9 +1,12 @@
 """Where things are on disk (`cli.md`, Places). Directories are made 0700, on first use."""
 
 import os
-from collections.abc import Mapping
 
 from subluminal.config import env
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a server would have to wait for its import
+    from collections.abc import Mapping
 
 
 class Places:
@@ -23,7 +26,7 @@ class Places:
         self.backups = os.path.join(home, "backups")
 
 
-def places(environ: Mapping[str, str], home: str | None = None) -> Places:
+def places(environ: "Mapping[str, str]", home: str | None = None) -> Places:
     """Finds the home: the argument, else SUB_HOME, else `~/.subluminal`."""
     chosen = home or environ.get(env.SUB_HOME.name) or "~/.subluminal"
     root = os.path.abspath(os.path.expanduser(chosen))

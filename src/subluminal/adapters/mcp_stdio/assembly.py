@@ -1,12 +1,11 @@
-"""Puts a shim together: environment, server, then identity, policies, runs and the loop."""
+"""Puts a shim together beside its server: settings, identity, policies, runs and the loop."""
 
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from subluminal.config.places import Places, make_private_dir, places
-from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
+from subluminal.config.places import Places
 from subluminal.supervise import Guard
 
 if TYPE_CHECKING:
@@ -19,51 +18,7 @@ if TYPE_CHECKING:
     from subluminal.secrets.value import SecretValue
 
 
-def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
-    """Starts the server and runs the shim in front of it; returns the exit code."""
-    server = options["--server"]
-    where = _usable_home(places(os.environ, options.get("--home")))
-    after_death = _last_words(where)
-    stopped = _hard_stop(where, server)
-    if stopped:
-        return _not_started(guard, _Prepared(server, where, stopped), where, options)
-    if os.path.exists(where.settings):
-        # Secrets may be bound: the server waits for them.
-        prepared = _Prepared(server, where)
-        if prepared.problem:
-            return _not_started(guard, prepared, where, options)
-        guard.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
-        greeting = _greet(guard)
-    else:
-        # No settings, so no secrets: the server boots while we load.
-        env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
-        guard.spawn(command, env, after_death=after_death)
-        greeting = _greet(guard)
-        prepared = _Prepared(server, where)
-    return _run(guard, greeting, prepared, where, options)
-
-
-def _greet(guard: Guard) -> "Greeting":
-    _load_msgspec()
-    from subluminal.adapters.mcp_stdio.greeting import greet
-
-    return greet(0, 1, guard.stdin_fd, guard.stdout_fd)
-
-
-def _load_msgspec() -> None:
-    """Loads msgspec without typing_extensions, which it can do without and which loads `inspect`.
-
-    That would be a tenth of a shim's start.
-    """
-    if "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    import msgspec  # noqa: F401
-
-    del sys.modules["typing_extensions"]
-
-
-class _Prepared:
+class Prepared:
     """What the settings say about one server."""
 
     def __init__(self, server: str, where: Places, problem: str = "") -> None:
@@ -112,82 +67,7 @@ class _Prepared:
         return self._own.call_timeout_ms
 
 
-def _hard_stop(where: Places, server: str) -> str:
-    """Why a person lets this server not start (`sub kill --hard`); empty if nobody does."""
-    try:
-        files = os.listdir(os.path.join(where.state, "kill"))
-    except FileNotFoundError:
-        return ""
-    except OSError:
-        return ""  # nothing passes then, so the server may well run
-    if len(files) < 2:
-        return ""  # the number that moves is always there
-    from subluminal.config import env
-    from subluminal.core.kill_switch import hard_stop
-
-    run_id = os.environ.get(env.SUB_RUN_ID.name, "")
-    agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"
-    stop = hard_stop(where.state, run_id, agent_id, server)
-    return f"{stop.sentence}; `sub revive` lifts it" if stop else ""
-
-
-def _usable_home(wanted: Places) -> Places:
-    """The home; where it cannot be written, its policy and settings with another place to record.
-
-    Where nothing can be written the home itself: each call then meets `decision_on_error` (D5).
-    """
-    try:
-        make_private_dir(wanted.state)
-        make_private_dir(wanted.journal)
-        if os.access(wanted.state, os.W_OK) and os.access(wanted.journal, os.W_OK):
-            return wanted
-        problem = "it is not writable"
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-    spare = _spare_home()
-    if spare is None:
-        sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); nothing is recorded\n")
-        return wanted
-    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{spare}`\n")
-    where = places({}, spare)
-    where.settings, where.policy, where.secrets = wanted.settings, wanted.policy, wanted.secrets
-    return where
-
-
-def _spare_home() -> str | None:
-    """A directory in the place for temporary files that is ours alone; None if there is none."""
-    import stat
-    import tempfile
-
-    home = os.path.join(tempfile.gettempdir(), f"subluminal-{os.getuid()}")
-    try:
-        make_private_dir(home)
-        status = os.lstat(home)
-        # Anyone may have put it there before us.
-        if (
-            not stat.S_ISDIR(status.st_mode)
-            or status.st_uid != os.getuid()
-            or status.st_mode & 0o77
-        ):
-            return tempfile.mkdtemp(prefix="subluminal-")
-    except OSError:
-        return None
-    return home
-
-
-def _last_words(where: Places) -> list[str]:
-    """What the guard runs when we die without a word: it closes the runs that we left open."""
-    return [
-        sys.executable,
-        "-P",  # the client's directory is no place to import from
-        "-m",
-        "subluminal.core.last_words",
-        where.home,
-        str(os.getpid()),
-    ]
-
-
-def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict[str, str]) -> int:
+def not_started(guard: Guard, prepared: Prepared, where: Places, options: dict[str, str]) -> int:
     """A server whose settings or secrets are wrong is not started; the run says why."""
     from subluminal.contracts.vocabulary import RunStatus
 
@@ -207,7 +87,7 @@ def _not_started(guard: Guard, prepared: _Prepared, where: Places, options: dict
 
 
 def _core(
-    prepared: _Prepared, where: Places, options: dict[str, str]
+    prepared: Prepared, where: Places, options: dict[str, str]
 ) -> "tuple[Runs, Callable[[dict[str, Any]], Enforcer]]":
     from subluminal.adapters.mcp_stdio.live_settings import previewer_for
     from subluminal.config import env
@@ -261,7 +141,7 @@ def _record_injections(run: "Run", injections: "list[Injection]") -> None:
     run.record(write)
 
 
-def _remember_use(where: Places, prepared: _Prepared) -> None:
+def _remember_use(where: Places, prepared: Prepared) -> None:
     """For `sub secrets list`: when each binding last worked, or failed."""
     if not prepared.injections:
         return
@@ -271,10 +151,10 @@ def _remember_use(where: Places, prepared: _Prepared) -> None:
     record_use(where, prepared.injections, rfc3339(now().wall_ms))
 
 
-def _run(
+def run(
     guard: Guard,
     greeting: "Greeting",
-    prepared: _Prepared,
+    prepared: Prepared,
     where: Places,
     options: dict[str, str],
 ) -> int:

@@ -75,6 +75,6 @@ def run(words: list[str]) -> int:
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
     guard = Guard.fork()
-    from subluminal.adapters.mcp_stdio.assembly import start
+    from subluminal.adapters.mcp_stdio.starting import start
 
     return start(guard, options.values, options.command)
