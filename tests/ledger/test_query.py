@@ -258,6 +258,10 @@ def test_runs_tools_and_policies(full: Home) -> None:
     listed = tools.list_tools(reader)
     assert sum(tool.calls for tool in listed) == 241
     assert {tool.server_name for tool in listed} == {"fs", "git"}
+    failed = "SELECT count(*) FROM tool_calls WHERE status <> 'OK' AND decision"
+    (allowed,), (refused,) = reader.execute(f"{failed} = 'ALLOW' UNION ALL {failed} <> 'ALLOW'")
+    assert refused, "a refusal ends as an error, and is none of the tool's"
+    assert sum(tool.errors for tool in listed) == allowed
     assert [policy.policy_id for policy in policies.list_policies(reader)] == ["p"]
 
 

@@ -138,6 +138,7 @@ class ToolRecord(Struct, frozen=True):
     calls: int
     refused: int
     errors: int
+    """calls that were forwarded and did not end OK, as on the scoreboard"""
     definition_hash: str | None
     """of the definition that its server gave last; None if it was never listed"""
     definitions: int

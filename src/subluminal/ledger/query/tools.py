@@ -11,7 +11,8 @@ from subluminal.ledger.query.records import ToolRecord
 _CALLED = (
     "SELECT server_name, tool_name, sum(calls), "
     f"sum(iif(decision NOT IN ('', '{Action.ALLOW}'), calls, 0)), "
-    f"sum(iif(status NOT IN ('', '{Status.OK}'), calls, 0)) FROM totals GROUP BY 1, 2"
+    f"sum(iif(decision = '{Action.ALLOW}' AND status NOT IN ('', '{Status.OK}'), calls, 0)) "
+    "FROM totals GROUP BY 1, 2"
 )
 _LISTED = (
     "SELECT server_name, tool_name, definition_hash, first_seen, last_seen FROM tool_definitions "
