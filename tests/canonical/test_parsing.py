@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.canonical.values import as_text, double_values, texts
 
-from subluminal.canonical import MAX_DEPTH, AmbiguousJSON, args_hash, encode, parse
+from subluminal.canonical import MAX_DEPTH, AmbiguousJSON, args_hash, encode, may_be_plain, parse
 from subluminal.canonical.parsing import _encode, _parse_exactly
 
 
@@ -128,6 +128,32 @@ def test_depth_is_bounded(opener: str) -> None:
 def test_brackets_in_strings_are_not_depth() -> None:
     text = json.dumps(["[" * 10_000, '{"\\"[', "]"]).encode()
     assert parse(text).value == ["[" * 10_000, '{"\\"[', "]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (b'{"a":[1,2]}', True),
+        (b"[" * 512 + b"]" * 512, True),
+        (b"[" * 513 + b"]" * 513, False),
+        (b'"' + b"x" * 2_000 + b'"', True),
+        (b"[" + b"9" * 21 + b"]", True),
+        (b"[" + b"9" * 22 + b"]", False),
+    ],
+)
+def test_what_the_fast_path_may_be_asked(text: bytes, plain: bool) -> None:
+    assert may_be_plain(text) is plain
+
+
+def test_brackets_in_one_string_are_not_depth() -> None:
+    assert parse(b'"' + b"[{" * 2_000 + b'"').plain
+
+
+def test_as_deep_as_may_be_beside_many_others_is_plain() -> None:
+    most = b"[" * 511 + b"]" * 511
+    assert parse(b"[" + b"[]," * 600 + most + b"]").plain
+    with pytest.raises(AmbiguousJSON, match="deeper"):
+        parse(b"[" + b"[]," * 600 + b"[" + most + b"]]")
 
 
 def test_many_shallow_containers_are_not_deep() -> None:

@@ -20,6 +20,7 @@ MAX_DEPTH = 512
 _LONG_INTEGER = b"0" * 22
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else 0 for byte in range(256))
 """Every digit to a 0: a search for 22 of them is then a search for text, seven times as fast."""
+_CONTAINERS = (dict, list)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -54,23 +55,42 @@ _decode_plain = plain_decoder(Any)
 
 
 def may_be_plain(text: bytes) -> bool:
-    """Whether the fast path may read a text: not too deep for it, and no integer needs care."""
-    # Each level takes two bytes, so a short text need not be counted.
-    is_flat = len(text) <= 2 * MAX_DEPTH or text.count(b"{") + text.count(b"[") <= MAX_DEPTH
-    return is_flat and _LONG_INTEGER not in text.translate(_DIGITS)
+    """Whether the fast path may read a text: certainly not too deep, and no integer needs care."""
+    return _is_flat(text) and _LONG_INTEGER not in text.translate(_DIGITS)
 
 
 def parse(text: bytes) -> Document:
     """Reads JSON text, or raises AmbiguousJSON."""
-    if may_be_plain(text):
+    if _LONG_INTEGER not in text.translate(_DIGITS):
         try:
             value = _decode_plain(text)
         except NOT_PLAIN:
             pass
         else:
-            if len(_encode(value)) == len(text):
+            if len(_encode(value)) == len(text) and (_is_flat(text) or _is_shallow(value)):
                 return Document(value, True)
     return Document(_parse_exactly(text), False)
+
+
+def _is_flat(text: bytes) -> bool:
+    """Whether its brackets alone show that a text is not too deep."""
+    # Each level takes two bytes, so a short text need not be counted.
+    return len(text) <= 2 * MAX_DEPTH or text.count(b"{") + text.count(b"[") <= MAX_DEPTH
+
+
+def _is_shallow(value: Any) -> bool:
+    """Whether a value that has many containers has not too many inside of each other."""
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return True
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) in _CONTAINERS
+        ]
+    return not level
 
 
 def _parse_exactly(text: bytes) -> Any:
@@ -117,14 +137,15 @@ def _refuse_constant(name: str) -> Any:
 
 # The closing quote is optional: a string that never ends is one match to the end of the text, not
 # a failed search from each quote inside it, which would take quadratic time (D11).
-_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+# Not compiled here: few texts come this far, and every shim would wait for it at its start.
+_BRACKETS = r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]'
 
 
 def _check_depth(characters: str) -> None:
     if characters.count("{") + characters.count("[") <= MAX_DEPTH:
         return
     depth = 0
-    for found in _BRACKETS.finditer(characters):
+    for found in re.finditer(_BRACKETS, characters, re.DOTALL):
         mark = characters[found.start()]
         if mark in "[{":
             depth += 1

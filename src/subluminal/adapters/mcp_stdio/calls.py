@@ -8,12 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from subluminal.adapters.mcp_stdio import outcomes
-from subluminal.adapters.mcp_stdio.large import LargeMessage
 from subluminal.adapters.mcp_stdio.messages import (
     TOOLS_CALL,
     Ambiguous,
@@ -30,6 +29,9 @@ from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+
+if TYPE_CHECKING:
+    from subluminal.adapters.mcp_stdio.large import LargeMessage
 
 _NOT_EXECUTED = "not executed: another call of the same batch was refused"
 
@@ -105,7 +107,7 @@ class Calls:
         self._refuse(request_id, ruling, enforcer)
         return False
 
-    def decide_large(self, message: LargeMessage, size: int) -> bool:
+    def decide_large(self, message: "LargeMessage", size: int) -> bool:
         """Decides a message of which only the outside could be read (D6)."""
         ids = [] if message.id is UNSET else [message.id]
         if message.is_lost:
@@ -146,7 +148,7 @@ class Calls:
         self._answer_all(message.ids, ruling, enforcer)
         return False
 
-    def _refuse_lost(self, message: LargeMessage, ids: list[Any], size: int) -> bool:
+    def _refuse_lost(self, message: "LargeMessage", ids: list[Any], size: int) -> bool:
         """A line that could not even be kept is refused in every mode, and said to be."""
         enforcer = self._enforcer_of({})
         summary = f"the message cannot be forwarded: {message.problem}"

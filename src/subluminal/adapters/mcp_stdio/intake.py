@@ -4,17 +4,22 @@ Gives what was read as it stands; forwarding is left to the shim.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from subluminal.adapters.mcp_stdio.large import LargeMessage, LargeScanner
 from subluminal.adapters.mcp_stdio.spool import Spool, SpoolFull
+
+if TYPE_CHECKING:
+    from subluminal.adapters.mcp_stdio.large import LargeMessage
 
 
 class LargeLine:
     """A line on disk, ended or being read."""
 
     def __init__(self, spool: Spool) -> None:
+        from subluminal.adapters.mcp_stdio.large import LargeScanner  # most shims never need it
+
         self.spool = spool
         self.overflowed = False
         """whether it is too large for the disk, so that it cannot be forwarded"""
@@ -34,7 +39,7 @@ class LargeLine:
             self.overflowed = True
             self.spool.close()
 
-    def message(self) -> LargeMessage:
+    def message(self) -> "LargeMessage":
         """What could be told of it."""
         message = self._scanner.result()
         if not self.overflowed:

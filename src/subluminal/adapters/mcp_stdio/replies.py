@@ -15,21 +15,22 @@ from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, Line, says_er
 from subluminal.canonical import AmbiguousJSON, parse
 
 _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
-# What SDKs write: Python and Rust put the id first, TypeScript puts it last.
+# What SDKs write: Python and Rust put the id first, TypeScript puts it last. Patterns are compiled
+# when a line needs one: every shim would wait for them at its start.
 _BEFORE_ID = b'{"jsonrpc":"2.0","id":'
 _BEFORE_RESULT = b',"result":'
 _BEFORE_ID_LAST = b'},"jsonrpc":"2.0","id":'
 _MAX_DIGITS = 15
 _MAX_RESULT_AT = len(_BEFORE_ID) + _MAX_DIGITS + len(_BEFORE_RESULT)
-_ID_FIRST = re.compile(rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":')
-_ID_LAST = re.compile(rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$")
+_ID_FIRST = rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":'
+_ID_LAST = rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$"
 _RESULT_FIRST = b'{"result":{'
 
 # The same with any spacing and order, for lines of which only the edges were kept.
 _MEMBER = rb'\s*"(?:jsonrpc|id)"\s*:\s*(?:-?[0-9]+|"[^"\\]*")\s*'
-_HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb',)*)\s*"(result|error)"\s*:')
-_TAIL = re.compile(rb"((?:," + _MEMBER + rb")+)\}\s*$")
-_ID_MEMBER = re.compile(rb'"id"\s*:\s*' + _ID)
+_HEAD = rb"\s*\{((?:" + _MEMBER + rb',)*)\s*"(result|error)"\s*:'
+_TAIL = rb"((?:," + _MEMBER + rb")+)\}\s*$"
+_ID_MEMBER = rb'"id"\s*:\s*' + _ID
 
 _MAX_CODE_CHARS = 64
 _INPUT_REQUIRED = b'"input_required"'
@@ -127,13 +128,13 @@ def _cut(replies: list[Reply], keep_bytes: int) -> list[Reply]:
 
 def _other(line: Line, text: bytes) -> list[Reply]:
     """The same for errors, and for ids and lines that look different."""
-    found = _ID_FIRST.match(text)
+    found = re.match(_ID_FIRST, text)
     if found is not None:
         body = text[found.end() : text.rfind(b"}")]
         is_result = found.group(2) == b"result"
         return _reply(line, found.group(1), body, is_result)
     if text.startswith(_RESULT_FIRST):
-        last = _ID_LAST.search(text, max(0, len(text) - EDGE_BYTES))
+        last = re.compile(_ID_LAST).search(text, max(0, len(text) - EDGE_BYTES))
         if last is not None:
             body = text[len(_RESULT_FIRST) - 1 : last.start() + 1]
             return _reply(line, last.group(1), body, True)
@@ -227,11 +228,11 @@ def _result_of(body: bytes) -> _Result:
 
 def _large(line: Line) -> list[Reply]:
     """Finds the id of an answer of which only the edges were kept."""
-    head = _HEAD.match(line.head)
+    head = re.match(_HEAD, line.head)
     if head is None:
         return []
-    tail = _TAIL.search(line.tail)
-    found = _ID_MEMBER.search(head.group(1)) or (tail and _ID_MEMBER.search(tail.group(1)))
+    tail = re.search(_TAIL, line.tail)
+    found = re.search(_ID_MEMBER, head.group(1)) or (tail and re.search(_ID_MEMBER, tail.group(1)))
     if found is None:
         return []
     is_error = line.says_error or head.group(2) == b"error"

@@ -16,7 +16,7 @@ EDGE_BYTES = 1_024
 """Enough of a line's head and tail to find an id there."""
 
 _IS_ERROR_NAME = b'"isError"'
-_IS_ERROR = re.compile(_IS_ERROR_NAME + rb"\s*:\s*true")
+_IS_ERROR = _IS_ERROR_NAME + rb"\s*:\s*true"
 _SEAM_BYTES = 64
 """A member that lies across two chunks is found if its spacing is no wider than this."""
 
@@ -26,7 +26,7 @@ def says_error(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     # From the right, where results have it; and CPython looks there with larger steps.
     if text.rfind(_IS_ERROR_NAME, start, end) < 0:
         return False
-    return _IS_ERROR.search(text, start, end) is not None
+    return re.compile(_IS_ERROR).search(text, start, end) is not None
 
 
 class Line(Struct, frozen=True):
