@@ -159,3 +159,30 @@ def test_a_rejection_keeps_a_hint_even_where_a_secret_is_one_of_our_own_words(ow
     assert decision.hint.retry_advice
     (events,) = calls_of(finished(made, own_home))
     assert events[1]["decision"]["hint"]["hint_text"] == "[REDACTED]"
+
+
+def test_whoever_waited_for_the_lock_decides_by_the_clock_of_its_turn(own_home, monkeypatch):
+    """Else a bucket's clock would go back, and the same seconds would refill it twice."""
+    enforcer = enforcer_in(own_home, snapshot(budget(9)))
+    now = {"ms": 1_000_000}
+    monkeypatch.setattr("time.monotonic_ns", lambda: now["ms"] * 1_000_000)
+    lock = type(enforcer.run.state.locked())
+    enter = lock.__enter__
+
+    def wait_and_enter(self):
+        now["ms"] += 7_000  # others had their turns meanwhile
+        enter(self)
+
+    monkeypatch.setattr(lock, "__enter__", wait_and_enter)
+    decided = []
+    evaluate = enforcer.engine.evaluate
+    monkeypatch.setattr(
+        type(enforcer.engine),
+        "evaluate",
+        lambda _self, *args, **times: decided.append(times["mono_ms"]) or evaluate(*args, **times),
+    )
+    enforcer.begin(call(), b"{}")
+    monkeypatch.undo()
+    assert decided == [1_007_000]
+    ((start, *_),) = calls_of(finished(enforcer, own_home))
+    assert start["call"]["mono_ms"] == 1_007_000, "replay goes by the same clock"

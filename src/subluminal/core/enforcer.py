@@ -68,13 +68,16 @@ class Enforcer:
         """Decides one call; start and decision are journalled when this returns (D5)."""
         # What every call passes stands here in a row; each frame more costs it (issue 4, Speed).
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        mono_ms = mono_ns // 1_000_000
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         state, stops, engine = self._state, self._stops, self.engine
         seq, evaluation = 0, None
         try:
             with state.locked():
                 # One step for all shims of the run: a decision, its counters, the run's totals.
+                # Its time too: a bucket that whoever waited for the lock decides by an older clock
+                # would be refilled for the same seconds twice.
+                wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
+                mono_ms = mono_ns // 1_000_000
                 seq = state.take_seq()
                 if stops.words[0] != stops.calm or self.refusal is not None or state.terminated():
                     evaluation = self._over(asked)

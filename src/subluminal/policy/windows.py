@@ -4,9 +4,9 @@ To know whether N things happened in a window, the times of the last N are enoug
 window is cut into buckets of (index, count), 64 of them kept; an entry counts until its whole
 bucket has left the window, so up to one bucket too long and never too short.
 
-Windows are half-open: what happened at `t` counts while now is in [t, t + window). Shims read the
-clock before they get the lock, so `t` may be a moment ahead: that counts too. What is a whole
-window ahead was seen before the machine restarted, and does not.
+Windows are half-open: what happened at `t` counts while now is in [t, t + window). A call's end is
+learnt by the clock of when it came, before the lock, so `t` may be a moment ahead: that counts too.
+What is a whole window ahead was seen before the machine restarted, and does not.
 """
 
 from subluminal.contracts.counters import Cell

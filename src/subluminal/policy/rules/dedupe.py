@@ -37,7 +37,7 @@ class DedupeEntry(Entry):
         now_ms = visit.mono_ms
         cell = visit.read(_RECENT, key)
         # A call exactly window_ms old is new: windows are half-open, [seen, seen + window).
-        # A negative age is that of a call which another shim made while this one got the lock.
+        # A negative age is in records of earlier versions, which read the clock before the lock.
         if cell and -self._window_ms < now_ms - cell[0] < self._window_ms:
             return self._duplicate(max(0, now_ms - cell[0]))
         visit.if_forwarded.append((_RECENT, key, (now_ms,)))
