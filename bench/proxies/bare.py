@@ -1,15 +1,24 @@
-"""A pass-through in Python that does nothing else: spawn, poll, copy."""
+"""A pass-through in Python that does nothing else: spawn, poll, copy.
+
+Runs as a script, and `recording` puts its journal into the same loop; so nothing is imported here
+that a pass-through does not need.
+"""
 
 import os
 import select
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def main() -> None:
+
+def pass_on(command: list[str], look: "Callable[[bytes], None] | None" = None) -> None:
+    """Runs until the server ends; `look` is shown the client's bytes before they go on."""
     (up_in, to_up), (from_up, up_out) = os.pipe(), os.pipe()
     os.posix_spawn(
-        sys.argv[1],
-        sys.argv[1:],
+        command[0],
+        command,
         os.environ,
         file_actions=[(os.POSIX_SPAWN_DUP2, up_in, 0), (os.POSIX_SPAWN_DUP2, up_out, 1)],
     )
@@ -27,9 +36,12 @@ def main() -> None:
                 poll.unregister(0)
                 os.close(to_up)
                 continue
+            if fd == 0 and look is not None:
+                look(data)
             target = to_up if fd == 0 else 1
             while data:
                 data = data[os.write(target, data) :]
 
 
-main()
+if __name__ == "__main__":
+    pass_on(sys.argv[1:])

@@ -1,6 +1,7 @@
 """What may be shown of arguments and results: redacted first, then cut (Pack 1.10, D12)."""
 
 from hashlib import sha256
+from typing import TypeGuard
 
 from subluminal.canonical import new_hash
 from subluminal.contracts.limits import TRUNCATED
@@ -39,35 +40,33 @@ class Previewer:
         # One more than the redactor looks at tells that there was more.
         return 0 if self._off else self._max_bytes + self._redactor.hold_back_bytes + 1
 
-    # Nearly all texts are short, ASCII and without a secret: nothing to decode, to mask or to cut.
-    # These two are in every call's way, so they make such a preview themselves.
+    # Nearly all texts are clean. These two are in every call's way, so they make such a preview
+    # themselves.
 
     def args(self, text: bytes | None, args_hash: bytes) -> Preview:
         """Previews canonical arguments; None where they were too large to inspect."""
-        if (
-            text is None
-            or len(text) > self._max_bytes
-            or self._off
-            or not text.isascii()
-            or self._redactor.screen(text)
-        ):
+        if not self._is_clean(text):
             return self._preview(text, b"args_preview", args_hash)
         return b'false,"hash":"%b"' % args_hash, b',"args_preview":' + encode_json(text.decode())
 
     def result(self, text: bytes | None) -> Preview:
         """Previews a result; None where it was too large to inspect."""
-        if (
-            text is None
-            or len(text) > self._max_bytes
-            or self._off
-            or not text.isascii()
-            or self._redactor.screen(text)
-        ):
+        if not self._is_clean(text):
             return self._preview(text, b"result_preview", None)
         digest = new_hash()
         digest.update(text)
         text_json = b',"result_preview":' + encode_json(text.decode())
         return b'false,"hash":"%b"' % digest.hexdigest().encode(), text_json
+
+    def _is_clean(self, text: bytes | None) -> TypeGuard[bytes]:
+        """Whether a text is short, ASCII and without a secret: nothing to decode, mask or cut."""
+        return (
+            text is not None
+            and len(text) <= self._max_bytes
+            and not self._off
+            and text.isascii()
+            and not self._redactor.screen(text)
+        )
 
     def definition(self, text: bytes) -> str | None:
         """Masks a tool's definition; None where nothing is to be shown."""
