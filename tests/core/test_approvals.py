@@ -223,7 +223,7 @@ def test_so_many_wait_and_no_more(where, begin, own_home):
 
 
 def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatch):
-    monkeypatch.setattr("subluminal.core.approvals._SWEEP_MS", 0)
+    monkeypatch.setattr("subluminal.core.asking._SWEEP_MS", 0)
     decide = begin((Layer.USER, snapshot(asks())))
     for n in range(MAX_WAITING):
         decide({"n": n})

@@ -6,63 +6,37 @@ once, whoever else races for it.
 """
 
 import hashlib
-import os
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from subluminal.clock import rfc3339
-from subluminal.contracts.control import ApprovalAsked, RefusedGrant
+from subluminal.contracts.control import RefusedGrant
 from subluminal.contracts.counters import CellKind, CountersFull, Update
 from subluminal.contracts.decision import Decision, GrantRef
-from subluminal.contracts.events import ApprovalRequested, CallRef, Event, GrantRefused
+from subluminal.contracts.events import ApprovalRequested, Event, GrantRefused
 from subluminal.contracts.vocabulary import (
     Action,
     ApprovalAnswer,
     GrantProblem,
-    Layer,
     ReasonCode,
 )
 from subluminal.core.approval_files import (
-    MAX_WAITING,
-    OPEN,
     Answer,
     ApprovalFiles,
     Request,
     Slot,
     slot_of,
 )
+from subluminal.core.asking import Asking, Try
 from subluminal.core.previews import Previewer
 from subluminal.core.run import Run
 from subluminal.core.sealed import SealBroken, seal_key
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.rules.access import AccessEntry
 
-PENDING_MS = 86_400_000
-"""How long an approval waits after the call was last tried."""
-
-_SWEEP_MS = 1_000
-"""How often a full run looks for room, under a lock that other shims wait for."""
-
-_NOT_STORED = "nobody could be asked, because the request cannot be stored: tell your user"
-_TOO_MANY = (
-    f"nobody was asked, because {MAX_WAITING} calls of this run wait for a person already:"
-    " tell your user, and do not try other arguments"
-)
-
 _MAX_TOLD = 1_024
 """Refused grants that are remembered, so that each is told once."""
-
-
-class _Try(NamedTuple):
-    """One call as it is being decided."""
-
-    call: Call
-    call_id: str
-    args_text: bytes | None
-    wall_ms: int
-    mono_ms: int
 
 
 class _Found(NamedTuple):
@@ -78,12 +52,11 @@ class Approvals:
     def __init__(self, state_dir: str, run: Run, previewer: Previewer) -> None:
         self._state_dir = state_dir
         self._run = run
-        self._previews = previewer
         self._told: set[tuple[str, str]] = set()
         self.news: list[tuple[type[Event], dict[str, Any]]] = []
         """events that are not written yet"""
         self._opened: ApprovalFiles | None = None
-        self._full_until_ms = 0
+        self._asking = Asking(run, previewer, lambda: self._files)
 
     def settle(
         self,
@@ -100,7 +73,7 @@ class Approvals:
 
         The caller writes the counters of what is returned, and of nothing else.
         """
-        tried = _Try(call, call_id, args_text, wall_ms, mono_ms)
+        tried = Try(call, call_id, args_text, wall_ms, mono_ms)
         entries = refused.refused_by
         found = [each for each in (self._find(entry, tried) for entry in entries) if each]
         no = next((each for each in found if _is_no(each)), None)
@@ -123,7 +96,7 @@ class Approvals:
 
     # Answers
 
-    def _find(self, entry: AccessEntry, tried: _Try) -> _Found | None:
+    def _find(self, entry: AccessEntry, tried: Try) -> _Found | None:
         """The answer that holds for this call and rule: for the very call first."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slots = [Slot(call.server_name, call.tool_name, None, layer, rule_id)]
@@ -135,7 +108,7 @@ class Approvals:
                 return _Found(slot, answer)
         return None
 
-    def _read(self, slot: Slot, tried: _Try) -> Answer | None:
+    def _read(self, slot: Slot, tried: Try) -> Answer | None:
         try:
             answer = self._files.answer(slot)
         except (SealBroken, OSError) as error:
@@ -167,7 +140,7 @@ class Approvals:
 
     # Grants
 
-    def _let_pass(self, engine: Engine, tried: _Try, found: list[_Found]) -> Evaluation | None:
+    def _let_pass(self, engine: Engine, tried: Try, found: list[_Found]) -> Evaluation | None:
         """Decides again with the grants, and uses those that it took; None if there is none."""
         if not found:
             return None
@@ -191,7 +164,7 @@ class Approvals:
         )
         return evaluation
 
-    def _use(self, answer: Answer, tried: _Try) -> bool:
+    def _use(self, answer: Answer, tried: Try) -> bool:
         """Counts one use: in the run's state, and by a mark that outlives an older copy of it."""
         given = answer.given
         if given.uses is UNSET:
@@ -218,7 +191,7 @@ class Approvals:
         return cell[0] if cell else 0
 
     def _refuse_grant(
-        self, problem: GrantProblem, detail: str, answer: Answer | None, tried: _Try
+        self, problem: GrantProblem, detail: str, answer: Answer | None, tried: Try
     ) -> None:
         """Puts on record that a grant lay there and was not taken; once for each call."""
         grant_id = UNSET if answer is None else answer.given.grant_id
@@ -234,11 +207,11 @@ class Approvals:
             grant_id=grant_id,
             approval_id=UNSET if answer is None else answer.given.approval_id,
         )
-        self.news.append((GrantRefused, {"call": self._ref(tried), "grant": refused}))
+        self.news.append((GrantRefused, {"call": self._asking.ref(tried), "grant": refused}))
 
     # Requests
 
-    def _ask(self, evaluation: Evaluation, tried: _Try) -> None:
+    def _ask(self, evaluation: Evaluation, tried: Try) -> None:
         """Opens an approval for each rule that asks, if one of them is what decided."""
         decision = evaluation.decision
         asking = [entry for entry in evaluation.refused_by if entry.requirement is not None]
@@ -256,104 +229,11 @@ class Approvals:
             decision, hint=msgspec.structs.replace(hint, retry_advice=way)
         )
 
-    def _request(self, entry: AccessEntry, tried: _Try) -> Request | str:
-        """Writes what waits for a person, or refreshes it; else says why nobody is asked."""
-        call, (layer, rule_id) = tried.call, entry.grant_key
-        slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
-        expires_ms = tried.wall_ms + PENDING_MS
-        try:
-            before = self._files.request(slot)
-            if before is None and not self._has_room(tried):
-                return _TOO_MANY
-            if before is not None and self._still_waits(before, slot, tried.wall_ms):
-                request = _tried_again(before, expires_ms)
-            else:
-                request = self._new_request(entry, tried, expires_ms)
-                self._files.drop_answer(slot)
-            self._files.put_request(slot, request)
-        except OSError:
-            return _NOT_STORED
-        if request.asked == 1:
-            self.news.append(
-                (ApprovalRequested, {"call": request.call, "approval": request.approval})
-            )
-        return request
-
-    def _has_room(self, tried: _Try) -> bool:
-        """Whether one more may wait: who tries ever new arguments must not flood disk and person.
-
-        What is settled makes room; answers hold without their requests.
-        """
-        names = list(self._files.names())
-        if len(names) < MAX_WAITING:
-            return True
-        if tried.mono_ms < self._full_until_ms:
-            return False
-        self._full_until_ms = tried.mono_ms + _SWEEP_MS
-        standings = [(name, self._files.standing(name, tried.wall_ms)) for name in names]
-        settled = [name for name, each in standings if each is None or each.state not in OPEN]
-        for name in settled:
-            self._files.drop_request(name)
-        return len(names) - len(settled) < MAX_WAITING
-
-    def _still_waits(self, request: Request, slot: Slot, wall_ms: int) -> bool:
-        if request.run_id != self._run.run_id or request.expires_ms <= wall_ms:
-            return False
-        if request.incarnation != self._run.state.incarnation:
-            return False
-        try:
-            answer = self._files.answer(slot)
-        except (SealBroken, OSError):
-            return True
-        # One that was answered, and yet came here, was used or has expired.
-        return answer is None or answer.given.approval_id != request.approval.approval_id
-
-    def _new_request(self, entry: AccessEntry, tried: _Try, expires_ms: int) -> Request:
-        shown, is_cut = self._shown(tried)
-        refusal = entry.refusal
-        assert entry.requirement is not None
-        layer, rule_id = entry.grant_key
-        return Request(
-            run_id=self._run.run_id,
-            incarnation=self._run.state.incarnation,
-            identity=self._run.identity,
-            call=self._ref(tried),
-            approval=ApprovalAsked(
-                approval_id=os.urandom(6).hex(),
-                layer=Layer(layer),
-                rule_id=rule_id,
-                requirement=entry.requirement,
-                reason_code=refusal.reason_code,
-                severity=refusal.severity,
-                message=self._previews.safe(refusal.summary),
-                requested_at=rfc3339(tried.wall_ms),
-                expires_at=rfc3339(expires_ms),
-                approver_role=entry.approver_role or UNSET,
-                grant_ms=entry.grant_ms or UNSET,
-            ),
-            args_preview=shown,
-            is_cut=is_cut,
-            expires_ms=expires_ms,
-        )
-
-    def _ref(self, tried: _Try) -> CallRef:
-        """The call as it may be told; a tool that is named after a secret can get no grant."""
-        call = tried.call
-        return CallRef(
-            call_id=tried.call_id,
-            server_name=call.server_name,
-            tool_name=self._previews.safe(call.tool_name),
-            args_hash=call.args_hash,
-        )
-
-    def _shown(self, tried: _Try) -> tuple[str | None, bool]:
-        args_hash = tried.call.args_hash.encode()
-        preview_json, text_json = self._previews.args(tried.args_text, args_hash)
-        is_cut = preview_json.startswith(b"true")
-        if not text_json:
-            return None, is_cut
-        member = msgspec.json.decode(b"{" + text_json[1:] + b"}", type=dict[str, str])
-        return member["args_preview"], is_cut
+    def _request(self, entry: AccessEntry, tried: Try) -> Request | str:
+        way = self._asking.ask(entry, tried)
+        if isinstance(way, Request) and way.asked == 1:
+            self.news.append((ApprovalRequested, {"call": way.call, "approval": way.approval}))
+        return way
 
     @property
     def _files(self) -> ApprovalFiles:
@@ -361,13 +241,6 @@ class Approvals:
             key = seal_key(self._state_dir)
             self._opened = ApprovalFiles.of_run(self._state_dir, self._run.run_id, key)
         return self._opened
-
-
-def _tried_again(request: Request, expires_ms: int) -> Request:
-    approval = msgspec.structs.replace(request.approval, expires_at=rfc3339(expires_ms))
-    return msgspec.structs.replace(
-        request, approval=approval, expires_ms=expires_ms, asked=request.asked + 1
-    )
 
 
 def _unbelievable(error: Exception) -> str:
