@@ -9,11 +9,7 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
-from msgspec import UNSET
-
-from subluminal.adapters.mcp_stdio import halted
 from subluminal.adapters.mcp_stdio.calls import Calls
 from subluminal.adapters.mcp_stdio.descriptors import (
     STOP_SIGNALS,
@@ -25,27 +21,17 @@ from subluminal.adapters.mcp_stdio.descriptors import (
 )
 from subluminal.adapters.mcp_stdio.ending import Ending
 from subluminal.adapters.mcp_stdio.greeting import Greeting
-from subluminal.adapters.mcp_stdio.held import Held
-from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
+from subluminal.adapters.mcp_stdio.intake import Intake
 from subluminal.adapters.mcp_stdio.live_settings import LiveSettings, of_server
-from subluminal.adapters.mcp_stdio.messages import (
-    Ambiguous,
-    Batch,
-    CallMessage,
-    Cancellation,
-    ListRequest,
-    Message,
-    Other,
-    classify,
-)
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
-from subluminal.adapters.mcp_stdio.render import Renderer, error_line
+from subluminal.adapters.mcp_stdio.render import Renderer
 from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
+from subluminal.adapters.mcp_stdio.requests import Requests
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
 from subluminal.config.settings import Settings
-from subluminal.contracts.vocabulary import ErrorClass, ErrorCode, RunStatus, Status
+from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
 from subluminal.core.runs import Runs
 from subluminal.errors import ExitCode
 from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendants
@@ -98,22 +84,18 @@ class Shim:
         self._open_run = open_run
         """opens the run that is known without a call; True where there must be one"""
         self._run_is_open = False
-        self._is_loading = True
-        """whether calls are held, as a policy is awaited; changes when the policies are polled"""
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
         self._server = Outlet(guard.stdin_fd)
         self._calls = calls(self._client.inject)
+        self._requests = Requests(runs, self._calls, tool_lists, intake, self._client, self._server)
         runs.is_busy = self._calls.concern
         self._settings = settings
         self._keeper = LineKeeper(settings.settings.limits.max_inspect_bytes)
         self._keep_bytes = runs.looked_at_bytes
         """of a result that waits to be recorded"""
         settings.before_change = lambda: self._calls.record(None)
-        self._held = Held()
         self._reading_client = True
-        self._asked = False
-        """whether anything was sent to the server"""
         self._spoke = False
         """whether the server has said anything"""
         self._is_warm = False
@@ -153,12 +135,12 @@ class Shim:
 
     def _go_on_from(self, greeting: Greeting) -> None:
         """Takes what was read before the loop was there."""
-        self._asked, self._spoke = greeting.asked, greeting.answered
+        self._requests.asked, self._spoke = greeting.asked, greeting.answered
         self._read_reports()  # that the server was started comes first on record
         if greeting.from_server:
             self._take_answer(greeting.from_server)
         if greeting.from_client:
-            self._take_lines(greeting.from_client)
+            self._requests.take(greeting.from_client)
 
     # One turn of the loop
 
@@ -235,7 +217,7 @@ class Shim:
         # What waits for the client past the bound are our own refusals: the server is not read
         # there. A client that writes before it reads must not be stopped by the server's part.
         refusals = self._client.waiting - MAX_WAITING_BYTES
-        return max(self._server.waiting, refusals, self._held.size) < MAX_WAITING_BYTES
+        return max(self._server.waiting, refusals, self._requests.held.size) < MAX_WAITING_BYTES
 
     @property
     def _output_left(self) -> bool:
@@ -244,7 +226,7 @@ class Shim:
     def _timeout_ms(self) -> int:
         if self._settled:
             return _IDLE_MS
-        if self._is_loading or (self._spoke and not self._is_warm):
+        if self._requests.is_loading or (self._spoke and not self._is_warm):
             return _SOON_MS
         return self.ending.timeout_ms(_now_ms(), _IDLE_MS)
 
@@ -252,19 +234,19 @@ class Shim:
         """What is due now and then, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         self._runs.poll_policies(now_ms)
-        self._is_loading = self._runs.is_loading
+        self._requests.is_loading = self._runs.is_loading
         settings = self._settings.poll(now_ms)
         if settings is not None:
             self._adopt(settings)
         if not self._calls.halted and not self.ending.stopping:
             self._halt_if_told()
-        if not self._run_is_open or self._held:
+        if not self._run_is_open or self._requests.held:
             self._begin_if_ready(now_ms)
         self._calls.time_out()
         self.ending.hurry(now_ms)
         if self.ending.waits_for_answers:
             self._wait_for_answers(now_ms)
-        is_open = self._run_is_open and not self._held and self._reading_client
+        is_open = self._run_is_open and not self._requests.held and self._reading_client
         self._settled = is_open and self._is_warm
         self._changed = True
 
@@ -292,17 +274,16 @@ class Shim:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
         if self.ending.stopping:
             return
-        if self._is_loading:
-            if self._held.may_wait(now_ms):
+        if self._requests.is_loading:
+            if self._requests.held.may_wait(now_ms):
                 return
             self._runs.give_up_waiting()
-            self._is_loading = self._runs.is_loading
+            self._requests.is_loading = self._runs.is_loading
         self._begin()
 
     def _begin(self) -> None:
         self._open()
-        for line in self._held.let_go():
-            self._take(line)
+        self._requests.let_go()
         if not self._reading_client and not self.ending.waits_for_answers:
             self._client_left()
 
@@ -318,78 +299,16 @@ class Shim:
         if data is None:
             return
         if not data:
-            for line in self._intake.finish():
-                self._take(line)
+            self._requests.finish()
             self._client_left()
             return
-        self._take_lines(data)
-
-    def _take_lines(self, data: bytes) -> None:
-        forward: list[bytes] = []
-        for line in self._intake.feed(data):
-            if isinstance(line, LargeLine):
-                self._server.send(b"".join(forward))
-                forward.clear()
-                self._take(line)
-            elif self._decide_line(line):
-                forward.append(line)
-        if forward:
-            self._asked = True
-            self._server.send(b"".join(forward) if len(forward) > 1 else forward[0])
-
-    def _decide_line(self, line: bytes) -> bool:
-        """Whether a line goes on now; one that has to wait for a policy is held."""
-        message = classify(line)
-        if type(message) is CallMessage and not self._is_loading:  # as nearly all are
-            return self._decide(message, len(line) - line.endswith(b"\n"))
-        if isinstance(message, Other):
-            if self._calls.halted:
-                self._client.inject(halted.answers(line, self._calls.halted))
-                return False
-            if isinstance(message, ListRequest):
-                self._tool_lists.ask(message)
-            return True
-        if self._is_loading:
-            self._held.add(line)
-            return False
-        return self._decide(message, _size(line))
-
-    def _decide(self, message: Message, size: int) -> bool:
-        """A bug on the way to a decision that is on record refuses the call; the stream lives."""
-        try:
-            if isinstance(message, Cancellation):
-                self._tool_lists.cancel(message.request_id)
-            return self._calls.decide(message, size)
-        except Exception as bug:  # noqa: BLE001 - the adapter's edge
-            self._runs.report_bug(bug)
-            why = f"a bug in sub kept this call from being recorded: {type(bug).__name__}"
-            for request_id in _ids(message):
-                self._client.inject(error_line(request_id, ErrorCode.POLICY_BLOCKED, why) + b"\n")
-            return False
-
-    def _take(self, line: bytes | LargeLine) -> None:
-        if isinstance(line, bytes):
-            if self._decide_line(line):
-                self._asked = True
-                self._server.send(line)
-        elif self._is_loading:
-            self._held.add(line)
-        else:
-            self._pass_on_large(line)
-
-    def _pass_on_large(self, line: LargeLine) -> None:
-        message = line.message()
-        if self._calls.decide_large(message, line.size) and not line.overflowed:
-            self._asked = True
-            self._server.stream(line.spool)
-        else:
-            line.spool.close()
+        self._requests.take(data)
 
     def _client_left(self) -> None:
         """EOF. What was asked is still answered to who listens; then the server has its grace."""
         self._reading_client = self._settled = False
         self._changed = True
-        if self._is_loading:
+        if self._requests.is_loading:
             return  # what was asked is decided when the policy is there
         self._open()
         now_ms = _now_ms()
@@ -401,7 +320,9 @@ class Shim:
         if not self._server.busy:
             self.ending.close_input()
             self._server.broken = True
-        is_awaited = self._calls.open or self._server.busy or (self._asked and not self._spoke)
+        is_awaited = (
+            self._calls.open or self._server.busy or (self._requests.asked and not self._spoke)
+        )
         if not is_awaited or not self._server_speaks:
             self._stop()
         elif self._client.broken or hung_up(1):
@@ -518,7 +439,7 @@ class Shim:
             self._signal = self._signal or signum
             self._open()
             # Little time is left (D9): first the record, then everything else.
-            had_open = self._calls.open > 0 or bool(self._held)
+            had_open = self._calls.open > 0 or bool(self._requests.held)
             self._calls.end_all(Status.CANCELLED, "the client stopped", ErrorClass.UNKNOWN)
             self._leave(RunStatus.CANCELLED if had_open else None)
             self._reading_client = False
@@ -528,7 +449,7 @@ class Shim:
     def _stop(self, failure: RunStatus | None = None, *, grace_ms: int | None = None) -> None:
         self._calls.end_all(Status.CANCELLED, "the client left", ErrorClass.UNKNOWN)
         self._leave(failure)
-        self._held.drop()
+        self._requests.held.drop()
         self._server.drain()
         self.ending.close_input()
         self._server.broken = True
@@ -568,14 +489,3 @@ class Shim:
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _size(line: bytes) -> int:
-    return len(line) - line.endswith(b"\n")
-
-
-def _ids(message: Message) -> list[Any]:
-    """Whom to answer if a message cannot be dealt with."""
-    if isinstance(message, CallMessage):
-        return [] if message.id is UNSET else [message.id]
-    return message.ids if isinstance(message, Batch | Ambiguous) else []
