@@ -21,9 +21,9 @@ from websockets.sync.client import unix_connect
 from bench.harness import Result
 from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import socket_path
-from subluminal.ledger.database import open_writer
-from subluminal.ledger.following import Following
-from subluminal.ledger.store import Store
+from subluminal.ledger.ingest.following import Following
+from subluminal.ledger.store.committing import Store
+from subluminal.ledger.store.database import open_writer
 
 CALLS = 30_000
 PRODUCERS = 16

@@ -17,12 +17,12 @@ from tests.ledger.home import Home
 
 from bench.harness import Result, interleaved
 from subluminal.clock import now
-from subluminal.ledger import searching
-from subluminal.ledger.database import open_reader
-from subluminal.ledger.following import Following
+from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.query import calls, facets
 from subluminal.ledger.query.filters import CallFilter, Paging
-from subluminal.ledger.rows import BUCKET_MS
+from subluminal.ledger.store.database import open_reader
+from subluminal.ledger.store.rows import BUCKET_MS
+from subluminal.ledger.upkeep import searching
 
 CALLS = int(os.environ.get("LEDGER_CALLS", "1000000"))
 MILLION = 1_000_000

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bench.harness import Result, interleaved
 from subluminal.config.places import Places
-from subluminal.ledger.daemon.client import start, stop
-from subluminal.ledger.database import open_writer
+from subluminal.ledger.client.ledgerd import start, stop
+from subluminal.ledger.store.database import open_writer
 
 SUB = str(Path(sys.executable).with_name("sub"))
 CALLS = 1_000_000

@@ -10,7 +10,7 @@ from functools import partial
 
 from bench.harness import Result
 from subluminal.contracts.limits import MAX_PREVIEW_BYTES
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.secrets.value import SecretValue
 
 ARGUMENT_BAR_US = 25.0

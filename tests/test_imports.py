@@ -1,4 +1,4 @@
-"""Start-up is a feature (D16): what is loaded, by list of modules."""
+"""Start-up is a feature (fast-start): what is loaded, by list of modules."""
 
 import subprocess
 import sys

@@ -2,7 +2,7 @@
 Every exception Subluminal raises on purpose:
 
 * SubluminalError         one sentence, and a hint: what the operator can do next
-  x AmbiguousJSON         JSON that two parsers may read differently (architecture D1, D6)
+  x AmbiguousJSON         JSON that two parsers may read differently (canonical-profiles, byte-transparent)
   x UsageError            the command line is wrong
   x InvalidInput          a file a person wrote is wrong; carries every problem found in it
   x SecretUnavailable     a secret cannot be read; the server that needs it is not started

@@ -10,20 +10,20 @@ from typing import Any
 
 from tests.adapters.records import events_of
 
-from subluminal.adapters.mcp_stdio.calls import Calls
-from subluminal.adapters.mcp_stdio.messages import Other, classify
-from subluminal.adapters.mcp_stdio.render import Renderer
-from subluminal.adapters.mcp_stdio.replies import replies_in
+from subluminal.adapters.mcp.calls import Calls
+from subluminal.adapters.mcp.messages import Other, classify
+from subluminal.adapters.mcp.render import Renderer
+from subluminal.adapters.mcp.replies import replies_in
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.config.settings import RedactSettings
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.ids import uuid7
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import redactor_for
-from subluminal.core.run import Run
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
 from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot

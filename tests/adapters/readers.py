@@ -1,7 +1,7 @@
 """Deliberately lax servers: every way in which one of them may read bytes as a call.
 
 `executed(data)` names the readers that would execute a denied tool. A shim is talked past if that
-is not empty for what it forwarded (D6).
+is not empty for what it forwarded (byte-transparent).
 """
 
 import json

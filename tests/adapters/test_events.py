@@ -244,7 +244,7 @@ def test_a_batch_with_a_refused_call_passes_nothing_and_answers_each_id(desk, co
 
 
 class TestRounds:
-    """MCP 2026-07-28: a call that asks for input and goes on is one call (D7)."""
+    """MCP 2026-07-28: a call that asks for input and goes on is one call (every-mcp-era)."""
 
     ASKS = (
         '{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","requestState":"%s"}}\n'
@@ -328,7 +328,7 @@ class TestRounds:
 
 
 class TestAmbiguous:
-    """D6: recorded always, forwarded only where nothing is enforced."""
+    """byte-transparent: recorded always, forwarded only where nothing is enforced."""
 
     LINE = b'{"jsonrpc":"2.0","id":4,"method":"ping","method":"tools/call","params":{"name":"rm"}}'
 
@@ -405,7 +405,7 @@ def test_calls_that_name_their_run_are_recorded_there(home, desk):
 
 
 def test_a_line_that_could_not_be_kept_is_refused_in_every_mode(desk):
-    from subluminal.adapters.mcp_stdio.large import LargeMessage
+    from subluminal.adapters.mcp.large import LargeMessage
 
     desk = desk()
     lost = LargeMessage(id=8, problem="the disk is full", is_lost=True)

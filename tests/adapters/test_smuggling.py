@@ -1,4 +1,4 @@
-"""No variant of a denied call that any lax reader would execute gets past a policy (D6)."""
+"""No variant of a denied call that any lax reader would execute gets past a policy (byte-transparent)."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from tests.adapters.streams import mutated
 from tests.adapters.wire import upstream
 from tests.requirements import requirement
 
-from subluminal.adapters.mcp_stdio.large import LargeScanner
+from subluminal.adapters.mcp.large import LargeScanner
 
 RM = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"rm","arguments":{}}}'
 ASK = '"jsonrpc":"2.0","id":9'
@@ -146,7 +146,7 @@ def test_the_same_variants_do_arrive_where_nothing_is_enforced(wire, tmp_path):
     playback.write_bytes(b"")
     sent = b"".join(small(variant) + b"\n" for variant in VARIANTS.values())
     started = wire(upstream("recorder", log, playback), policy=bundle(deny("rm"), mode="observe"))
-    started.wait_for_policy()  # until then calls are held, and what is none goes ahead (D16)
+    started.wait_for_policy()  # until then calls are held, and what is none goes ahead (fast-start)
     started.send(sent)
     assert started.finish() == 0
     assert log.read_bytes() == sent

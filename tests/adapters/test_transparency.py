@@ -1,4 +1,4 @@
-"""With no policy the shim is a pipe: what either side receives is what the other sent (D6)."""
+"""With no policy the shim is a pipe: what either side receives is what the other sent (byte-transparent)."""
 
 import pytest
 from tests.adapters.streams import cut, stream

@@ -59,7 +59,7 @@ def test_key_order_does_not_change_args_hash(args: dict[str, Any], random: Any) 
 
 @given(exact_values, exact_values)
 def test_equal_bytes_mean_equal_values(left: Any, right: Any) -> None:
-    """Two different arguments never share a hash (D1)."""
+    """Two different arguments never share a hash (canonical-profiles)."""
     assert (encode(left) == encode(right)) == (tagged(left) == tagged(right))
 
 

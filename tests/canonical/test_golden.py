@@ -1,6 +1,6 @@
 """Golden cases: JSON text, and what each profile makes of it.
 
-The expected bytes were written by hand from Pack 1.9, RFC 8785 and decision D1, not copied from
+The expected bytes were written by hand from Pack 1.9, RFC 8785 and canonical-profiles, not copied from
 our output. Other producers and consumers can run the same files.
 """
 

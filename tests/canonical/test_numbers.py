@@ -27,7 +27,7 @@ def written(literal: str) -> str:
 @example("9007199254740993.000")
 @requirement("1.9.1:numbers")
 def test_pack_keeps_the_exact_value_of_every_literal(literal: str) -> None:
-    """Pack 1.9.1: minimal decimal form. Minimal must not mean another number (D1)."""
+    """Pack 1.9.1: minimal decimal form. Minimal must not mean another number (canonical-profiles)."""
     assert value_of(written(literal)) == value_of(literal)
 
 

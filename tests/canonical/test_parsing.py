@@ -168,7 +168,7 @@ def _seconds(text: bytes) -> float:
 
 
 def test_a_string_that_never_ends_takes_linear_time() -> None:
-    """D11: eight times the text takes far less than the 64 times that a quadratic scan would."""
+    """linear-patterns: eight times the text takes far less than the 64 times that a quadratic scan would."""
     openings = b"[" + b"[]," * 600 + b'"'
     small = min(_seconds(openings + b'\\"' * 20_000) for _ in range(5))
     large = min(_seconds(openings + b'\\"' * 160_000) for _ in range(5))

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from tests.shim.household import Household, deny, policy
 
-from subluminal.core.ci_systems import CI_SYSTEMS
 from subluminal.supervise import prctl
+from subluminal.trust.identity.ci_systems import CI_SYSTEMS
 
 CASES = list(
     yaml.safe_load_all((Path(__file__).parents[1] / "cases" / "workload" / "ci.yaml").read_text())

@@ -7,7 +7,7 @@ from tests.ledger.home import Home
 
 from subluminal.clock import Now, rfc3339
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.ledger import searching
+from subluminal.ledger.upkeep import searching
 
 NOW_MS = START_MS + 3_600_000
 THROTTLE = decision_json("THROTTLE", "slowly", "RATE_LIMITED").replace(

@@ -9,9 +9,9 @@ import pytest
 from tests.cli import snapshots
 from tests.shim.household import SUB, policy
 
-from subluminal.cli.doctor import policies
-from subluminal.cli.doctor.checks import Check
 from subluminal.config.places import Places, make_private_dir
+from subluminal.operator.doctor import policies
+from subluminal.operator.doctor.checks import Check
 
 NAMES = [
     "versions",
@@ -102,8 +102,8 @@ def test_the_self_test_notices_a_shim_that_denies_nothing(monkeypatch, tmp_path)
 def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
     """The shim and its guard are gone at once; whoever looks first writes the end."""
     script = (
-        "import os,sys;from subluminal.cli.running.record import RunRecord;"
-        "from subluminal.cli.running.stamping import Wishes,stamp;"
+        "import os,sys;from subluminal.operator.running.record import RunRecord;"
+        "from subluminal.operator.running.stamping import Wishes,stamp;"
         "from subluminal.config.places import places;"
         "s=stamp(Wishes(),['agent'],os.environ,'/');"
         "RunRecord.open(places(os.environ),s,None,'/');print(s.run_id,flush=True);os._exit(9)"

@@ -72,7 +72,7 @@ def test_what_is_no_run(sub, full):
 @pytest.fixture
 def without_ledger(monkeypatch):
     """As where `subluminal[daemon]` is not installed."""
-    monkeypatch.setattr("subluminal.cli.reading.one_run.find_spec", lambda _name: None)
+    monkeypatch.setattr("subluminal.ledger.client.one_run.find_spec", lambda _name: None)
 
 
 def files_in(directory):
@@ -84,7 +84,7 @@ def files_in(directory):
 def test_ledger_and_journals_give_the_same_bundle(sub, full, tmp_path, monkeypatch, run):
     """And `sub run --artifact` makes its own out of the journals."""
     assert sub("export", "run", run, "--format", "bundle", "-o", str(tmp_path / "a")).code == 0
-    monkeypatch.setattr("subluminal.cli.reading.one_run.find_spec", lambda _name: None)
+    monkeypatch.setattr("subluminal.ledger.client.one_run.find_spec", lambda _name: None)
     assert sub("export", "run", run, "--format", "bundle", "-o", str(tmp_path / "b")).code == 0
     assert files_in(tmp_path / "a") == files_in(tmp_path / "b")
     assert {"events.jsonl", "summary.json", "chain.json"} < set(files_in(tmp_path / "a"))

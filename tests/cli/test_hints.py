@@ -8,8 +8,8 @@ from tests.ledger.events import HINT, START_MS, decision_json
 from tests.ledger.home import Home
 
 from subluminal.cli.commands import hints
-from subluminal.cli.reading import daemon
 from subluminal.clock import rfc3339
+from subluminal.ledger.client import socket as daemon
 
 SINCE = rfc3339(START_MS + 100_000)
 BUDGET = decision_json("REJECT_WITH_HINT", "few", "BUDGET_EXCEEDED").replace(

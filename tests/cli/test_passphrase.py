@@ -1,4 +1,4 @@
-"""A passphrase in front of what only a person may do (D13)."""
+"""A passphrase in front of what only a person may do (local-is-not-trusted)."""
 
 import os
 import stat

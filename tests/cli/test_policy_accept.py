@@ -8,7 +8,7 @@ import pytest
 from tests.shim.household import deny, policy
 
 from subluminal.config.places import places
-from subluminal.core.pins import Pin, SeenPolicy
+from subluminal.core.policies.pins import Pin, SeenPolicy
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.loading import parse_bundle
 

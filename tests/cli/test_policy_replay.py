@@ -8,7 +8,7 @@ from tests.cli import snapshots
 from tests.replay.stage import Stage
 
 from subluminal.contracts.vocabulary import Layer
-from subluminal.ledger.daemon import client
+from subluminal.ledger.client import ledgerd as client
 
 EVIL = "rm\x1b[31m\u202egnp"
 

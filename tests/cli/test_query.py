@@ -9,8 +9,8 @@ from tests.ledger.events import START_MS
 from tests.ledger.home import Home
 
 from subluminal.cli.commands import query, show
-from subluminal.cli.reading import daemon
 from subluminal.clock import rfc3339
+from subluminal.ledger.client import socket as daemon
 from subluminal.ledger.daemon import instance
 
 SINCE = rfc3339(START_MS + 119_000)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.secrets.fixtures import _service, keychain_here, no_keychain  # noqa: F401
 
-from subluminal.cli import secrets_shared
 from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import places
 from subluminal.contracts.events import Injection
 from subluminal.contracts.vocabulary import SecretSource
+from subluminal.operator import secrets_shared
 from subluminal.secrets.usage import record_use
 
 VALUE = "s3cr3t-V4lue-here"

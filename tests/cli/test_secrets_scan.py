@@ -8,7 +8,7 @@ import pytest
 from tests.core.redaction.test_scanning import SECRET, SHIM, call, health, journal_of
 
 from subluminal.config.places import places
-from subluminal.ledger.database import open_writer
+from subluminal.ledger.store.database import open_writer
 
 CONFIG = """
 [[servers.github.secret_bindings]]

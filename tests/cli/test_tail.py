@@ -13,7 +13,7 @@ from tests.ledger.process import Ledgerd, wait_until
 from tests.shim.household import SUB
 
 from subluminal.clock import now
-from subluminal.ledger.moments import milliseconds
+from subluminal.ledger.store.moments import milliseconds
 
 
 @pytest.fixture

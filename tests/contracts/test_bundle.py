@@ -79,7 +79,7 @@ def test_an_unknown_rule_kind_is_an_error(kind: str | None) -> None:
     ],
 )
 def test_an_unknown_field_is_an_error_at_every_level(broken: dict[str, Any]) -> None:
-    """A misspelt field must never be a rule that silently does not match (D10)."""
+    """A misspelt field must never be a rule that silently does not match (rule-evaluation)."""
     with pytest.raises(msgspec.ValidationError, match="unknown field"):
         bundle_of(broken)
 

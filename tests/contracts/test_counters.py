@@ -1,4 +1,4 @@
-"""The interface to a run's counters: sizes that every store can rely on (D4)."""
+"""The interface to a run's counters: sizes that every store can rely on (shared-runs)."""
 
 from tests.requirements import requirement
 
@@ -14,5 +14,5 @@ def test_a_cell_holds_a_window_exactly_or_in_buckets() -> None:
 
 
 def test_a_full_store_is_no_error_of_the_operator() -> None:
-    """It becomes an evaluation error (D10), so it is not one that the command line would print."""
+    """It becomes an evaluation error (rule-evaluation), so it is not one that the command line would print."""
     assert not hasattr(CountersFull(), "hint")

@@ -1,4 +1,4 @@
-"""What is said for a process that died without a word: once, and only what is known (D4, D9)."""
+"""What is said for a process that died without a word: once, and only what is known (shared-runs, no-orphans)."""
 
 import json
 import os
@@ -10,10 +10,10 @@ from subluminal.config.places import Places, places
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
-from subluminal.core.abandoned import close_abandoned
-from subluminal.core.attendance import Attendance, attendances, note_attendance
-from subluminal.core.run import Run
-from subluminal.core.run_names import journal_dir
+from subluminal.core.runs.abandoned import close_abandoned
+from subluminal.core.runs.attendance import Attendance, attendances, note_attendance
+from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
 from subluminal.state.run_state import RunState
 

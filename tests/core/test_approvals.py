@@ -12,14 +12,14 @@ from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Layer, Transport
-from subluminal.core.approval_files import MAX_WAITING, ApprovalFiles, Slot
-from subluminal.core.approvals import Approvals
-from subluminal.core.controls import NO_CONTROLS
+from subluminal.core.controls.approval_files import MAX_WAITING, ApprovalFiles, Slot
+from subluminal.core.controls.approvals import Approvals
+from subluminal.core.controls.grants import all_waiting, find_waiting, full_runs, issue_grant
+from subluminal.core.controls.grants import deny as say_no
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.grants import all_waiting, find_waiting, full_runs, issue_grant
-from subluminal.core.grants import deny as say_no
-from subluminal.core.ids import uuid7
-from subluminal.core.run import Run
+from subluminal.core.gates import NO_CONTROLS
+from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal
 from subluminal.policy.evaluation import Engine
@@ -176,7 +176,7 @@ def test_a_grant_needs_a_run_and_a_record(where, begin, monkeypatch):
     with pytest.raises(SubluminalError, match="no run"):
         issue_grant(where, "nobody", slot)
     begin((Layer.USER, snapshot(asks())))()
-    monkeypatch.setattr("subluminal.core.grants.record_act", lambda *_args, **_more: False)
+    monkeypatch.setattr("subluminal.core.controls.grants.record_act", lambda *_args, **_more: False)
     (waiting,) = all_waiting(where)
     with pytest.raises(SubluminalError, match="cannot be recorded"):
         approve(where, waiting)
@@ -223,7 +223,7 @@ def test_so_many_wait_and_no_more(where, begin, own_home):
 
 
 def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatch):
-    monkeypatch.setattr("subluminal.core.asking._SWEEP_MS", 0)
+    monkeypatch.setattr("subluminal.core.controls.asking._SWEEP_MS", 0)
     decide = begin((Layer.USER, snapshot(asks())))
     for n in range(MAX_WAITING):
         decide({"n": n})

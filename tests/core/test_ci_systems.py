@@ -9,10 +9,10 @@ import pytest
 import yaml
 from msgspec import to_builtins
 
-from subluminal.core.ci_systems import CI_SYSTEMS, ci_job, repo_name
-from subluminal.core.identity import identity_of
-from subluminal.core.pods import PodFiles
-from subluminal.core.workload import find_workload
+from subluminal.trust.identity.agent import identity_of
+from subluminal.trust.identity.ci_systems import CI_SYSTEMS, ci_job, repo_name
+from subluminal.trust.identity.pods import PodFiles
+from subluminal.trust.identity.workload import find_workload
 
 CASES = Path(__file__).parents[1] / "cases" / "workload" / "ci.yaml"
 NOWHERE = PodFiles("/nonexistent", "/nonexistent")

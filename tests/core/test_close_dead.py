@@ -7,10 +7,10 @@ import pytest
 
 from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
-from subluminal.core.abandoned import close_dead
-from subluminal.core.attendance import Attendance, attending, note_attendance
-from subluminal.core.identity import process_start
+from subluminal.core.runs.abandoned import close_dead
+from subluminal.core.runs.attendance import Attendance, attending, note_attendance
 from subluminal.state.run_state import RunState
+from subluminal.trust.identity.agent import process_start
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Status, Transport
 from subluminal.core.enforcer import Outcome
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Engine
 from subluminal.secrets.value import SecretValue
@@ -114,7 +114,7 @@ def _raise(error):
 
 
 def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
-    """Replay needs the clock that decided, and which calls were decided before an end (D10)."""
+    """Replay needs the clock that decided, and which calls were decided before an end (rule-evaluation)."""
     enforcer = enforcer_in(own_home)
     failing = enforcer.begin(call(), b"{}")
     fine = enforcer.begin(call(), b"{}")

@@ -1,4 +1,4 @@
-"""Who acts: the SUB_* variables, then the marks of clients (Pack section 5, D4)."""
+"""Who acts: the SUB_* variables, then the marks of clients (Pack section 5, shared-runs)."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from subluminal.contracts.identity import Workload
-from subluminal.core.identity import identity_of, parent_is, process_start
+from subluminal.trust.identity.agent import identity_of, parent_is, process_start
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from subluminal.core import kill_switch
-from subluminal.core.kill_switch import (
+from subluminal.core.controls import kill_switch
+from subluminal.core.controls.kill_switch import (
     KillSwitch,
     hard_stop,
     is_run_stopped,

@@ -10,11 +10,11 @@ from tests.core.test_runs import WHO
 from subluminal.config.places import Places, encode_name, places
 from subluminal.config.settings import RedactSettings
 from subluminal.contracts.templates import encode_json
-from subluminal.core.listings import MAX_LISTING_BYTES, MAX_PAGES, Definition, Listings
-from subluminal.core.policies import Policies
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import redactor_for
-from subluminal.core.runs import Runs
+from subluminal.core.host import Runs
+from subluminal.core.policies.watching import Policies
+from subluminal.core.records.listings import MAX_LISTING_BYTES, MAX_PAGES, Definition, Listings
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import redactor_for
 from subluminal.journal import Journal, JournalUnavailable
 
 A, B = Definition("a", b'{"name":"a"}'), Definition("b", b'{"name":"b"}')

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from subluminal.core.pods import Pod, PodFiles, find_pod, parse_labels
+from subluminal.trust.identity.pods import Pod, PodFiles, find_pod, parse_labels
 
 
 def token(claims: object) -> str:

@@ -1,4 +1,4 @@
-"""Which files are policies of a run, and whose (D17)."""
+"""Which files are policies of a run, and whose (policy-layers)."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Layer
-from subluminal.core.policy_files import policy_files, read_policy, repository_policy, stamp_of
+from subluminal.core.policies.files import policy_files, read_policy, repository_policy, stamp_of
 
 
 def put(directory: Path) -> Path:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.core.redaction.shape_examples import EXAMPLES
 
 from subluminal.config.settings import RedactPattern
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction import matching
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction import matching
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.secrets.value import SecretValue
 
 VALUES = [SecretValue("pin", "t0ken-Value-123")]

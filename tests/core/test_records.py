@@ -11,8 +11,8 @@ from tests.adapters.records import calls_of, events_of
 from subluminal import canonical
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
-from subluminal.core import records
 from subluminal.core.enforcer import Outcome
+from subluminal.core.records import call_records as records
 
 
 def recorded(home, calls, *policies):

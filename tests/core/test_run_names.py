@@ -1,10 +1,10 @@
-"""Names that several processes agree on: runs without a name, and machines (D4, Pack 0.3)."""
+"""Names that several processes agree on: runs without a name, and machines (shared-runs, Pack 0.3)."""
 
 import os
 from pathlib import Path
 
 from subluminal.config.places import Places, places
-from subluminal.core.run_names import host_id, run_id_of
+from subluminal.core.runs.names import host_id, run_id_of
 
 
 def home(path: Path) -> Places:

@@ -1,4 +1,4 @@
-"""The runs of one process: entered, mended, left (D4)."""
+"""The runs of one process: entered, mended, left (shared-runs)."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ from subluminal.config.settings import RedactSettings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env, Layer, ReasonCode, RunStatus, Transport
-from subluminal.core import runs as module
-from subluminal.core.policies import Policies
-from subluminal.core.policy_layer import Load
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import redactor_for
-from subluminal.core.runs import MAX_RUNS, Runs
+from subluminal.core import host as module
+from subluminal.core.host import MAX_RUNS, Runs
+from subluminal.core.policies.layer import Load
+from subluminal.core.policies.watching import Policies
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import redactor_for
 from subluminal.policy.compiling import compile_bundle
 from subluminal.state.errors import StateUnusable
 

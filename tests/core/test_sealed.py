@@ -1,11 +1,11 @@
-"""Files under a MAC: nothing but what this home wrote is read back (D13)."""
+"""Files under a MAC: nothing but what this home wrote is read back (local-is-not-trusted)."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from subluminal.core.sealed import (
+from subluminal.core.controls.sealed import (
     KeyUnusable,
     SealBroken,
     create_sealed,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from subluminal.config.places import places
-from subluminal.core.tidying import KEEP_MS, tidy
+from subluminal.core.runs.tidying import KEEP_MS, tidy
 from subluminal.state.run_state import RunState
 from subluminal.state.storage import state_path
 

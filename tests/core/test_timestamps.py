@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subluminal.clock import rfc3339
-from subluminal.core.timestamps import Timestamps
+from subluminal.core.records.timestamps import Timestamps
 
 NEAR = 1_763_193_600_000
 moments = st.integers(0, 4_102_444_800_000) | st.integers(NEAR - 3_000, NEAR + 3_000)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET, to_builtins
 
-from subluminal.core.pods import PodFiles
-from subluminal.core.workload import find_workload
+from subluminal.trust.identity.pods import PodFiles
+from subluminal.trust.identity.workload import find_workload
 
 NOWHERE = PodFiles("/nonexistent", "/nonexistent")
 

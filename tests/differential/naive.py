@@ -2,7 +2,7 @@
 
 It walks the raw bundle (plain dicts, as YAML gives them) from top to bottom for every call, keeps
 every moment it ever saw, and is as slow as it is plain. Where it and the product disagree, one of
-them has misread Pack section 2, D3, D10 or D17. Windows are exact here, whatever their size.
+them has misread Pack section 2, no-call-waits, rule-evaluation or policy-layers. Windows are exact here, whatever their size.
 """
 
 import re
@@ -151,7 +151,7 @@ class Naive:
         self.counts, self.buckets, self.seen = defaultdict(int), {}, defaultdict(list)
 
     def evaluate(self, call):
-        """One call through every layer: the strictest answer, the earlier layer on a tie (D17)."""
+        """One call through every layer: the strictest answer, the earlier layer on a tie (policy-layers)."""
         asked = [each for each in self.layers if applies(each[1]["selectors"], self.identity)]
         if not asked:
             return answer("ALLOW", None, "POLICY_NOT_APPLICABLE")
@@ -179,7 +179,7 @@ class Naive:
         return found
 
     def visit_rules(self, layer, bundle, call):
-        """Every rule in order. The first refusal counts, unless another ends the run (D10)."""
+        """Every rule in order. The first refusal counts, unless another ends the run (rule-evaluation)."""
         if max(len(call.server), len(call.tool)) > MAX_NAME_CHARS:
             return self.on_error(bundle["defaults"], None, ())
         tags, settled, answers = set(), False, []

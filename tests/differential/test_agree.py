@@ -35,13 +35,13 @@ def assert_agreement(layers, identity, calls):
 )
 @given(drawn(generated.layers), drawn(generated.identity), drawn(generated.calls))
 def test_evaluators_agree_on_what_hypothesis_finds(layers, identity, calls):
-    """D10, D17. What fails here comes shrunk."""
+    """rule-evaluation, policy-layers. What fails here comes shrunk."""
     assert_agreement(layers, identity, calls)
 
 
 @pytest.mark.parametrize("batch", range(4))
 def test_evaluators_agree_on_thousands_of_sequences(batch):
-    """D10, D17. A failure names its seed; `seeded(seed)` makes the same sequence again."""
+    """rule-evaluation, policy-layers. A failure names its seed; `seeded(seed)` makes the same sequence again."""
     for seed in range(batch * EXAMPLES, (batch + 1) * EXAMPLES):
         choose = seeded(seed)
         case = generated.layers(choose), generated.identity(choose), generated.calls(choose)

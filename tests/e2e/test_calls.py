@@ -140,7 +140,7 @@ def test_sub_run_names_the_run_for_every_client(
 def test_a_killed_agent_leaves_no_process_and_a_closed_run(
     kind: Kind, number: str, desk: Desk, programs: Programs, fs: list[str], model: Model
 ) -> None:
-    """One of the servers ignores every signal and the end of its input (D9)."""
+    """One of the servers ignores every signal and the end of its input (no-orphans)."""
     fake = model([ToolCall("stubborn", "env", {"name": "HOME"})], hold_at=1)
     kind.write_config(desk, fake, {"fs": fs, "stubborn": STUBBORN})
     desk.sub("import", kind.name, "--yes")

@@ -1,4 +1,4 @@
-"""What a real client's model is shown of a refusal, and that a model which reads it gets on (D8).
+"""What a real client's model is shown of a refusal, and that a model which reads it gets on (visible-hints).
 
 `tests/cases/hints` holds the very texts; `SHOWN=write` writes them anew.
 """

@@ -148,7 +148,7 @@ def test_a_broken_file_is_refused_and_the_backup_is_named(
 def test_values_go_back_only_for_a_person(
     sub: Any, write: Write, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restore would put secrets where the agent reads them (D13)."""
+    """A restore would put secrets where the agent reads them (local-is-not-trusted)."""
     text = '{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "v4lue-1234"}}}}'
     file = write(".claude.json", text)
     sub("import", "claude", "--bind-secrets", "--source", "file")

@@ -1,4 +1,4 @@
-"""Counters are never negative nor unbounded: every cell fits its kind, in 64 bits (D4)."""
+"""Counters are never negative nor unbounded: every cell fits its kind, in 64 bits (shared-runs)."""
 
 from hypothesis import given
 from tests.differential import generated

@@ -1,4 +1,4 @@
-"""No call makes evaluation raise: names and arguments come from outside, whatever they are (D6)."""
+"""No call makes evaluation raise: names and arguments come from outside, whatever they are (byte-transparent)."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Layers never loosen: one more layer makes no decision milder (D17)."""
+"""Layers never loosen: one more layer makes no decision milder (policy-layers)."""
 
 from hypothesis import given
 from tests.differential import generated

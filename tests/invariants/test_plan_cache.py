@@ -1,4 +1,4 @@
-"""The plan cache changes no decision: a warm engine, a cold one, one whose cache overflows (D10)."""
+"""The plan cache changes no decision: a warm engine, a cold one, one whose cache overflows (rule-evaluation)."""
 
 from hypothesis import given
 from tests.differential import generated

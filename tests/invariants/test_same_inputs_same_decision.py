@@ -1,4 +1,4 @@
-"""Same inputs, same decision: nothing but snapshot, call, counters and time goes into one (D10)."""
+"""Same inputs, same decision: nothing but snapshot, call, counters and time goes into one (rule-evaluation)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""D14: the chain survives a dropped preview text, and nothing else."""
+"""provable-ledger: the chain survives a dropped preview text, and nothing else."""
 
 import msgspec
 from hypothesis import given

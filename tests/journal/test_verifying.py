@@ -1,4 +1,4 @@
-"""D14: every edit, deletion, insertion and reorder is found, and the first bad event is named."""
+"""provable-ledger: every edit, deletion, insertion and reorder is found, and the first bad event is named."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""D5: journal first. One write, whole lines, one chain across files, processes and full disks."""
+"""journal-first: journal first. One write, whole lines, one chain across files, processes and full disks."""
 
 import contextlib
 import errno

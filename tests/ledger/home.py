@@ -6,11 +6,11 @@ import apsw
 from tests.ledger.events import Producer
 
 from subluminal.config.places import Places
-from subluminal.ledger.checkpoints import load_key, write_checkpoint
-from subluminal.ledger.database import open_reader, open_writer
-from subluminal.ledger.following import Following
+from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.proof import Report, verify_ledger
-from subluminal.ledger.store import Store
+from subluminal.ledger.store.committing import Store
+from subluminal.ledger.store.database import open_reader, open_writer
+from subluminal.ledger.upkeep.checkpoints import load_key, write_checkpoint
 
 
 class Home:

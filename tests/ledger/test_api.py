@@ -66,7 +66,7 @@ def port(served: Home) -> int:
 
 
 def test_loopback_needs_the_token_the_host_and_the_origin(served: Home, port: int) -> None:
-    """D13"""
+    """local-is-not-trusted"""
     token = load_token(served.places)
     bearer = {"Authorization": f"Bearer {token}"}
     assert ask(port, **bearer)[0] == 200

@@ -12,8 +12,8 @@ import apsw
 import pytest
 from tests.ledger.home import Home
 
-from subluminal.ledger.daemon import client
-from subluminal.ledger.database import migrations
+from subluminal.ledger.client import ledgerd as client
+from subluminal.ledger.store.database import migrations
 
 
 class Ran(NamedTuple):

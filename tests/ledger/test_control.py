@@ -30,11 +30,11 @@ from subluminal.contracts.vocabulary import (
     StopScope,
     SwitchState,
 )
-from subluminal.ledger.filtering import parse_filter
+from subluminal.ledger.filter.language import parse_filter
 from subluminal.ledger.query.approvals import State, find_approvals, find_switches
 from subluminal.ledger.query.filters import InvalidQuery, Paging
 from subluminal.ledger.query.records import ApprovalRecord
-from subluminal.ledger.retention import DAY_MS, Retention
+from subluminal.ledger.upkeep.retention import DAY_MS, Retention
 
 HOUR_MS = 3_600_000
 ARGS = "ab" * 32

@@ -13,7 +13,7 @@ from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
 
 from subluminal.config.places import Places
-from subluminal.ledger.daemon import client
+from subluminal.ledger.client import ledgerd as client
 from subluminal.ledger.daemon.instance import (
     Lock,
     ingest_path,
@@ -50,7 +50,7 @@ def test_it_stores_what_is_journalled_and_stops_cleanly(home: Home, ledgerd: Sta
 
 
 def test_everything_it_makes_is_private(home: Home, ledgerd: Start) -> None:
-    """D13"""
+    """local-is-not-trusted"""
     ledgerd().ready()
     places = home.places
     for path in (socket_path(places), ingest_path(places), token_path(places), places.ledger):

@@ -9,8 +9,8 @@ import apsw
 import pytest
 from tests.ledger.home import Home
 
-from subluminal.ledger import database
-from subluminal.ledger.database import LedgerUnavailable, open_reader, open_writer
+from subluminal.ledger.store import database
+from subluminal.ledger.store.database import LedgerUnavailable, open_reader, open_writer
 
 
 def test_it_is_private_and_its_settings_are_ours(home: Home) -> None:

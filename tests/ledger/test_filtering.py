@@ -6,23 +6,23 @@ from hypothesis import strategies as st
 from tests.ledger.events import ALLOW, BLOCK, HINT
 from tests.ledger.home import Home
 
-from subluminal.ledger import searching
-from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS
-from subluminal.ledger.filter_matching import matches
-from subluminal.ledger.filter_values import InvalidValue
-from subluminal.ledger.filtering import (
+from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS
+from subluminal.ledger.filter.language import (
     InvalidFilter,
     Term,
     format_filter,
     make_term,
     parse_filter,
 )
-from subluminal.ledger.passing import Passing
+from subluminal.ledger.filter.matching import matches
+from subluminal.ledger.filter.passing import Passing
+from subluminal.ledger.filter.values import InvalidValue
 from subluminal.ledger.query import calls, facets, hints, runs, scores
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import Paging
 from subluminal.ledger.query.records import CallRecord
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.timestamps import to_ms
+from subluminal.ledger.upkeep import searching
 
 NOW = 1_790_000_000_000
 
@@ -287,7 +287,7 @@ def test_a_live_call_shows_where_it_is_decided(text, expected):
 
 
 def test_calls_that_never_end_are_forgotten_in_time(monkeypatch):
-    monkeypatch.setattr("subluminal.ledger.passing.MAX_CALLS", 3)
+    monkeypatch.setattr("subluminal.ledger.filter.passing.MAX_CALLS", 3)
     passing = Passing(parse("decision:ALLOW status:OK"))
     for number in range(5):
         start, decision, _ = a_call(number, "ALLOW", "OK")

@@ -10,12 +10,12 @@ import pytest
 from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS, decision_json
 from tests.ledger.home import Home
 
-from subluminal.ledger import database
-from subluminal.ledger.filtering import parse_filter
-from subluminal.ledger.hint_outcomes import Outcome
+from subluminal.ledger.filter.language import parse_filter
 from subluminal.ledger.query import hints
 from subluminal.ledger.query.filters import Paging
-from subluminal.ledger.retention import DAY_MS, Retention
+from subluminal.ledger.store import database
+from subluminal.ledger.store.hint_outcomes import Outcome
+from subluminal.ledger.upkeep.retention import DAY_MS, Retention
 
 SAME, OTHER, SUGGESTED = '{"limit":99}', '{"limit":50}', '{"limit":10}'
 THROTTLE = decision_json("THROTTLE", "slow", "RATE")

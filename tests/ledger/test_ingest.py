@@ -9,7 +9,7 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
 from subluminal.journal.reading import READ_BYTES
-from subluminal.ledger import following, intake
+from subluminal.ledger.ingest import following, intake
 
 CALLS = "SELECT call_id, decision, rule_id, reason_code, status, latency_ms FROM tool_calls"
 
@@ -222,7 +222,7 @@ def test_events_without_numbers_are_taken_once_and_chained_here(home: Home) -> N
 
 
 def test_a_run_ends_as_its_latest_end_says_in_any_order(home: Home) -> None:
-    """D4: a later shim reopens a run; then the last run_end counts."""
+    """shared-runs: a later shim reopens a run; then the last run_end counts."""
     first, second = home.producer(shim_id="a"), home.producer(shim_id="b")
     second.clock_ms += 5_000
     for producer in (second, first):

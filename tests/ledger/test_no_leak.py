@@ -8,8 +8,8 @@ from tests.ledger.home import Home
 from tests.requirements import requirement
 from tests.secrets.test_canary_e2e import Shim, binding
 
-from subluminal.ledger import packing, searching
-from subluminal.ledger.segments import after
+from subluminal.ledger.store.segments import after
+from subluminal.ledger.upkeep import packing, searching
 
 WAYS = ["raw", "json", "nested", "base64", "url", "hex", "environment", "failing", "error"]
 

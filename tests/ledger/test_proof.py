@@ -1,4 +1,4 @@
-"""D14: `sub ledger verify` finds every edit, deletion, insertion and reorder, and names the row."""
+"""provable-ledger: `sub ledger verify` finds every edit, deletion, insertion and reorder, and names the row."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 from tests.ledger.home import Home
 
 from subluminal.errors import SubluminalError
-from subluminal.ledger.checkpoints import anchor_path, key_path, load_key
+from subluminal.ledger.upkeep.checkpoints import anchor_path, key_path, load_key
 
 
 @pytest.fixture

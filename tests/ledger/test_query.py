@@ -9,12 +9,12 @@ import pytest
 from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
-from subluminal.ledger import searching
 from subluminal.ledger.query import calls, facets, hints, policies, runs, stream, tools
 from subluminal.ledger.query.filters import CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.records import CallRecord
-from subluminal.ledger.rows import BUCKET_MS
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.rows import BUCKET_MS
+from subluminal.ledger.store.timestamps import to_ms
+from subluminal.ledger.upkeep import searching
 
 MINUTE = BUCKET_MS
 

@@ -4,10 +4,10 @@ import pytest
 from tests.ledger.events import START_MS
 from tests.ledger.home import Home
 
-from subluminal.ledger import packing, retention, searching
 from subluminal.ledger.query import calls
 from subluminal.ledger.query.filters import CallFilter, Paging
-from subluminal.ledger.retention import DAY_MS, Retention, used_bytes
+from subluminal.ledger.upkeep import packing, retention, searching
+from subluminal.ledger.upkeep.retention import DAY_MS, Retention, used_bytes
 
 
 def settle(home: Home, keep_days: int, max_bytes: int, now_ms: int) -> None:

@@ -4,7 +4,7 @@ import msgspec
 from tests.ledger.home import Home
 
 from subluminal.journal.chain import preview_text_json
-from subluminal.ledger.ring import Parcel, Ring
+from subluminal.ledger.ingest.ring import Parcel, Ring
 
 
 def test_previews_go_at_half_and_producers_wait_at_full(home: Home) -> None:

@@ -10,7 +10,7 @@ from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
 from tests.shim.household import Household
 
-from subluminal.core.attendance import attending
+from subluminal.core.runs.attendance import attending
 from subluminal.ledger.daemon.roll_call import RollCall
 
 Start = Callable[..., Ledgerd]

@@ -10,8 +10,8 @@ from tests.ledger.events import START_MS
 from tests.ledger.home import Home
 
 from subluminal.clock import rfc3339
-from subluminal.ledger import database
 from subluminal.ledger.query import tools
+from subluminal.ledger.store import database
 
 ROWS = "SELECT tool_name, definition_hash, definition_json, first_seen, last_seen, run_id "
 STORED = ROWS + "FROM tool_definitions ORDER BY first_seen, tool_name"

@@ -32,7 +32,7 @@ def evaluate(it, call=CALL, counters=None, **more):
 
 class TestLayers:
     def test_without_any_layer_everything_is_observed_and_allowed(self):
-        """D17."""
+        """policy-layers."""
         nobody = engine()
         found = evaluate(nobody)
 
@@ -183,7 +183,7 @@ class TestWhatACallLeavesBehind:
         assert [each.grant_key for each in evaluate(it).refused_by] == [("managed", "ask")]
 
     def test_a_reload_keeps_counters_and_another_rule_never_shares_them(self):
-        """D4: keyed by layer, policy, rule and scope."""
+        """shared-runs: keyed by layer, policy, rule and scope."""
         counters = MemoryCounters()
         counters.write(evaluate(alone(rule("budget", limit_calls=1)), counters=counters).updates)
 

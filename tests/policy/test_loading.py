@@ -134,7 +134,7 @@ def test_unknown_fields_are_bounded(value):
 
 
 def test_what_decides_does_not_load_what_reads():
-    """D16: the shim imports no YAML."""
+    """fast-start: the shim imports no YAML."""
     code = (
         "import sys, subluminal.policy.evaluation, subluminal.policy.snapshot\n"
         "import subluminal.policy.compiling, subluminal.policy.counters\n"

@@ -34,7 +34,7 @@ def test_values_are_equal_as_json_values(left, right, expected):
 
 @pytest.mark.parametrize("bounds", [{"min": 0.1, "max": None}, {"min": None, "max": 0.1}])
 def test_a_range_reads_a_number_as_the_upstream_will(bounds):
-    """More digits than a double holds must not lead past a bound, from either side (D6)."""
+    """More digits than a double holds must not lead past a bound, from either side (byte-transparent)."""
     predicate = args_predicate(NOTHING | {"numeric_range": {"n": bounds}})
 
     assert predicate({"n": FINE})

@@ -1,4 +1,4 @@
-"""Windows: exact up to 64 entries; above, never too short and at most one bucket too long (D4)."""
+"""Windows: exact up to 64 entries; above, never too short and at most one bucket too long (shared-runs)."""
 
 import pytest
 from hypothesis import given

@@ -20,16 +20,16 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 from subluminal.contracts.vocabulary import ErrorClass, Layer, Status, Transport
 from subluminal.core import enforcer as enforcer_module
-from subluminal.core import grants, kill_switch
-from subluminal.core import run as run_module
-from subluminal.core.approval_files import Slot
-from subluminal.core.approvals import Approvals
-from subluminal.core.controls import Controls
+from subluminal.core.controls.approval_files import Slot
+from subluminal.core.controls.approvals import Approvals
+from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
-from subluminal.core.kill_switch import KillSwitch
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import redactor_for
-from subluminal.core.run import Run
+from subluminal.core.controls import grants, kill_switch
+from subluminal.core.gates import Controls
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs import run as run_module
+from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
 from subluminal.ledger.query.replaying import LedgerReplay
 from subluminal.policy.evaluation import Engine

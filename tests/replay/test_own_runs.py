@@ -8,7 +8,7 @@ from tests.differential import generated
 from tests.differential.driving import compiled, identity_of
 from tests.replay.stage import Stage
 
-from subluminal.core.approval_files import Slot
+from subluminal.core.controls.approval_files import Slot
 from subluminal.ledger.query.replaying import LedgerReplay
 from subluminal.policy.replay.comparing import Change
 

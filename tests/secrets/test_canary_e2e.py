@@ -1,4 +1,4 @@
-"""Hundreds of secrets through a real shim: not one is in any byte that we write (Pack 6.4, D12).
+"""Hundreds of secrets through a real shim: not one is in any byte that we write (Pack 6.4, unprintable-secrets).
 
 Injected from the environment and from the file store, echoed by the server in results, errors,
 nested JSON, base64, split frames, stderr, environment dumps and huge payloads.

@@ -119,7 +119,7 @@ def test_a_failure_says_which_bindings_failed(here: Places) -> None:
 
 
 def test_the_way_to_the_start_loads_nothing_heavy() -> None:
-    """D16: keyring, cryptography and re2 cost a shim's start only where they are bound."""
+    """fast-start: keyring, cryptography and re2 cost a shim's start only where they are bound."""
     code = (
         "import sys; import subluminal.secrets.environment as e; "
         "heavy = {'keyring','cryptography','re2','asyncio','logging','argparse','yaml','json','threading'}; "

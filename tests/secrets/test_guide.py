@@ -7,8 +7,8 @@ from typing import Any
 
 from subluminal.config.agent_environment import MARKERS
 from subluminal.config.loading import parse_settings
-from subluminal.core.redaction.matching import MAX_HITS, check_pattern
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.redaction.matching import MAX_HITS, check_pattern
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,9 +5,10 @@ The tool `boom` meets the bug, everything else does not.
 
 import sys
 
-from subluminal.adapters.mcp_stdio import calls, shim
+from subluminal.adapters.mcp import calls
+from subluminal.adapters.mcp_stdio import shim
 from subluminal.cli.main import main
-from subluminal.core import previews
+from subluminal.core.records.call_records import previews
 from subluminal.policy import evaluation
 
 WHERE = sys.argv.pop(1)

@@ -9,7 +9,7 @@ import pytest
 from tests.shim.household import policy, wait_until
 from tests.shim.test_shared_runs import SHIMS, leave, start_all
 
-from subluminal.core.approval_files import MAX_WAITING, ApprovalFiles, slot_of
+from subluminal.core.controls.approval_files import MAX_WAITING, ApprovalFiles, slot_of
 
 ASK = (
     "  - {{rule_id: ask, kind: deny, enabled: true, severity: warn,"
@@ -45,7 +45,7 @@ def answers_dir(household, run="run-1"):
 
 
 def test_the_agent_is_told_which_approval_waits_but_not_how_to_approve(household, person):
-    """It has a shell (D13)."""
+    """It has a shell (local-is-not-trusted)."""
     household.write_policy(asking())
     shim = household.start().ready()
     message = shim.call("push")["error"]["message"]

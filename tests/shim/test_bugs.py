@@ -46,7 +46,7 @@ def test_a_bug_while_deciding(household, on_error, code):
 
 
 def test_a_bug_while_recording_refuses_what_could_not_be_recorded(household):
-    """Even where decision_on_error is ALLOW: nothing is executed without its record (D5)."""
+    """Even where decision_on_error is ALLOW: nothing is executed without its record (journal-first)."""
     shim = start(household, "recording", "ALLOW")
     error = shim.call("echo", {"boom": 1})["error"]
     assert error["code"] == -32081

@@ -1,4 +1,4 @@
-"""Disks that fill up, homes that cannot be written: bounded loss, and never an unrecorded call (D5)."""
+"""Disks that fill up, homes that cannot be written: bounded loss, and never an unrecorded call (journal-first)."""
 
 import os
 import pathlib

@@ -84,7 +84,7 @@ def test_a_stop_survives_restarts_and_names_the_runs_end(household, person):
 
 
 def test_what_cannot_be_read_with_certainty_does_not_pass_a_stop(household, person):
-    """Without a policy an ambiguous message is forwarded (D6); not where it may be a call."""
+    """Without a policy an ambiguous message is forwarded (byte-transparent); not where it may be a call."""
     shim = household.start().ready()
     line = b'{"jsonrpc":"2.0","id":90,"method":"tools/call","method":"tools/call","params":{}}\n'
     person("kill", "--all")

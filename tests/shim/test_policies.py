@@ -1,4 +1,4 @@
-"""Policies of a shim: layers, cold start, cache, reload, and what a repository cannot do (D16, D17)."""
+"""Policies of a shim: layers, cold start, cache, reload, and what a repository cannot do (fast-start, policy-layers)."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def test_the_user_s_policy_is_not_the_repository_s_too(household):
 
 
 def test_a_cold_start_holds_only_tool_calls(household):
-    """The compiler is stopped: `initialize` passes, the call waits for its decision (D16)."""
+    """The compiler is stopped: `initialize` passes, the call waits for its decision (fast-start)."""
     household.write_policy(policy(deny("rm")))
     shim = household.start(PYTHONPATH=str(slow_compiler(household))).ready()
     refused, passed = shim.ask("rm"), shim.ask("echo")
@@ -319,7 +319,7 @@ def test_a_pipe_in_a_policy_s_place_does_not_stop_the_shim(household):
 
 
 def test_a_repository_cannot_loosen_a_run(household):
-    """First seen and current both hold: tightening at once, loosening not (D17)."""
+    """First seen and current both hold: tightening at once, loosening not (policy-layers)."""
     path = household.write_policy(policy(deny("rm")), repository_file(household))
     shim = household.start().ready()
     assert shim.code("rm") == BLOCKED

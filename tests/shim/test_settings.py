@@ -1,4 +1,4 @@
-"""Settings that change while shims run: whole or not at all, within a second, and on record (D16)."""
+"""Settings that change while shims run: whole or not at all, within a second, and on record (fast-start)."""
 
 import pytest
 from tests.shim.household import deny, policy, wait_until

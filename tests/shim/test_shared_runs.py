@@ -1,4 +1,4 @@
-"""A run shared by shims: one budget, one sequence, one end; whoever is killed or stopped (D4)."""
+"""A run shared by shims: one budget, one sequence, one end; whoever is killed or stopped (shared-runs)."""
 
 import os
 import signal
@@ -162,7 +162,7 @@ def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
 
 
 def test_termination_reaches_every_shim_and_their_restarts(household):
-    """The shim that refuses stays alive: clients respawn servers that die (D4, clients.md 1.7)."""
+    """The shim that refuses stays alive: clients respawn servers that die (shared-runs, clients.md 1.7)."""
     household.write_policy(policy(budget(3, "TERMINATE_RUN")))
     one, two = start_all(household, 2)
     assert [one.code("echo", {"n": n}) for n in range(3)] == [0, 0, 0]

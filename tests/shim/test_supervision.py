@@ -1,4 +1,4 @@
-"""However a shim, its client or its server ends: no orphan, a whole journal, a closed run (D9)."""
+"""However a shim, its client or its server ends: no orphan, a whole journal, a closed run (no-orphans)."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, wait_until
 
 UNDER_S = 10.0
-"""Against hanging for ever, not a measurement: machines are shared. D9 aims at three seconds."""
+"""Against hanging for ever, not a measurement: machines are shared. no-orphans aims at three seconds."""
 
 every_server = pytest.mark.parametrize("options", [(), ("stubborn",), ("daemon",)], ids=str)
 
@@ -69,7 +69,7 @@ def test_a_killed_client_leaves_nothing(household, options):
 
 
 def test_a_stubborn_server_is_ended_in_time(household):
-    """D9: close stdin, TERM the group, KILL, reap."""
+    """no-orphans: close stdin, TERM the group, KILL, reap."""
     shim = household.start("stubborn").ready()
     shim.close()
     assert shim.wait() == 128 + signal.SIGKILL

@@ -1,4 +1,4 @@
-"""The facts that the shims of a run share, with real processes where it matters (D4)."""
+"""The facts that the shims of a run share, with real processes where it matters (shared-runs)."""
 
 import os
 import random
@@ -188,7 +188,7 @@ def test_a_run_whose_lock_is_held_by_a_stopped_process_can_still_be_opened(state
 
 
 def test_the_hot_path_loads_nothing_heavy():
-    """D16: a shim is started once per server, so what it imports is paid each time."""
+    """fast-start: a shim is started once per server, so what it imports is paid each time."""
     heavy = {"asyncio", "json", "logging", "msgspec", "subprocess", "threading", "yaml"}
     code = "import sys, subluminal.state.run_state; print(*sys.modules)"
     loaded = subprocess.run(

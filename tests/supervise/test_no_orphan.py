@@ -1,4 +1,4 @@
-"""Nothing is left running, however shim, guard, client or upstream end (architecture D9)."""
+"""Nothing is left running, however shim, guard, client or upstream end (no-orphans)."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.supervise.conftest import wait_until
 from subluminal.supervise.processes import process
 
 UNDER_S = 3.0
-"""D9: the whole end takes less, by default."""
+"""no-orphans: the whole end takes less, by default."""
 
 ALL = {
     "polite": upstreams.POLITE,

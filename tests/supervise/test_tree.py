@@ -1,4 +1,4 @@
-"""Killing a tree: everything that had to be killed is told, however fast it dies (D9)."""
+"""Killing a tree: everything that had to be killed is told, however fast it dies (no-orphans)."""
 
 import os
 import signal
@@ -29,5 +29,5 @@ def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypat
 
 
 def test_the_default_waits_stay_under_three_seconds():
-    """D9's promise as the sum of its waits: a clock would measure the machine."""
+    """no-orphans's promise as the sum of its waits: a clock would measure the machine."""
     assert ServerSettings().grace_ms / 1000 + TERM_GRACE_S < 3

@@ -1,4 +1,4 @@
-"""Canonical JSON: one value, one sequence of bytes, one hash (Interface Pack 1.9; decision D1).
+"""Canonical JSON: one value, one sequence of bytes, one hash (Interface Pack 1.9; canonical-profiles).
 
 `parse` reads JSON text strictly, `encode` writes a value in a named profile, `digest` hashes it.
 Pure: no I/O, no clock. There are profiles, never flags.

@@ -1,4 +1,4 @@
-"""A value to canonical bytes, in one of three profiles (D1), and their SHA-256."""
+"""A value to canonical bytes, in one of three profiles (canonical-profiles), and their SHA-256."""
 
 import hashlib
 import unicodedata
@@ -60,7 +60,7 @@ def digest(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) 
 
 
 def args_hash(args: dict[str, Any] | None, *, plain: bool = False) -> str:
-    """The Pack's args_hash. A call without `arguments` has the hash of `{}` (D1)."""
+    """The Pack's args_hash. A call without `arguments` has the hash of `{}` (canonical-profiles)."""
     return digest({} if args is None else args, Profile.PACK, plain=plain)
 
 

@@ -1,4 +1,4 @@
-"""Strict JSON text to a value. What two parsers may read differently is refused (D1, D6).
+"""Strict JSON text to a value. What two parsers may read differently is refused (canonical-profiles, byte-transparent).
 
 The fast path is msgspec and a proof: without fractions, re-encoding can only shrink the text, and
 it shrinks if a key was dropped. So equal length means that no duplicate key was silently lost.
@@ -136,7 +136,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 # The closing quote is optional: a string that never ends is one match to the end of the text, not
-# a failed search from each quote inside it, which would take quadratic time (D11).
+# a failed search from each quote inside it, which would take quadratic time (linear-patterns).
 # Not compiled here: few texts come this far, and every shim would wait for it at its start.
 _BRACKETS = r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]'
 

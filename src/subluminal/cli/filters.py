@@ -4,9 +4,9 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.clock import now
 from subluminal.errors import UsageError
-from subluminal.ledger.filter_fields import CALL_FIELDS, Field
-from subluminal.ledger.filter_values import InvalidValue
-from subluminal.ledger.filtering import Filter, InvalidFilter, Term, make_term, parse_filter
+from subluminal.ledger.filter.fields import CALL_FIELDS, Field
+from subluminal.ledger.filter.language import Filter, InvalidFilter, Term, make_term, parse_filter
+from subluminal.ledger.filter.values import InvalidValue
 
 FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since", "until")
 

@@ -1,11 +1,11 @@
-"""What `sub import` prints. Command lines and differences go through the redactor first (D12)."""
+"""What `sub import` prints. Command lines and differences go through the redactor first (unprintable-secrets)."""
 
 import difflib
 from typing import Any
 
 from subluminal.cli.frame import Args
 from subluminal.cli.output import Output, shown
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.importer.binding import Binder
 from subluminal.importer.clients.description import Scope
 from subluminal.importer.drift import Finding

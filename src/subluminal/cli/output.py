@@ -1,6 +1,6 @@
 """What `sub` prints: data to stdout, talk to stderr, colour only on a terminal.
 
-Text from tools and agents goes through `shown` first: a terminal must not execute it (D13).
+Text from tools and agents goes through `shown` first: a terminal must not execute it (local-is-not-trusted).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tells whether a command was started by an agent. What only a person may do asks here (D13).
+"""Tells whether a command was started by an agent. What only a person may do asks here (local-is-not-trusted).
 
 The agent runs as the same user, so this stops a habit and a mistake, not a determined attacker:
 docs/concepts/agents-with-a-shell.md says what does.

@@ -50,7 +50,7 @@ def make_private_dir(path: str) -> str:
 
 
 def encode_name(name: str) -> str:
-    """A name from outside as one safe path component; different names stay different (D4)."""
+    """A name from outside as one safe path component; different names stay different (shared-runs)."""
     safe = "".join(
         char if char.isascii() and (char.isalnum() or char in "-_") else f"%{ord(char):x}."
         for char in name

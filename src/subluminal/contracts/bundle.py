@@ -99,7 +99,7 @@ class AccessEffect(_Strict, frozen=True, kw_only=True):
     suggest: dict[str, Suggestion] = field(default_factory=dict)
     """additive: becomes `hint.suggested_args`"""
     require: Requirement | None = None
-    """additive: the call needs a person's grant first (D3)"""
+    """additive: the call needs a person's grant first (no-call-waits)"""
     approver_role: str | None = None
     """additive"""
     expires_ms: int | None = None

@@ -1,4 +1,4 @@
-"""What events say of approvals, grants and the kill switch (D2, D3). All of it is additive.
+"""What events say of approvals, grants and the kill switch (one-decision-language, no-call-waits). All of it is additive.
 
 The bodies only: the events that carry them are in `events`, with all others.
 """

@@ -1,4 +1,4 @@
-"""What a policy remembers of a run, and the one interface to every store of it (D4).
+"""What a policy remembers of a run, and the one interface to every store of it (shared-runs).
 
 `policy` reads cells and returns updates; a store (in memory, or shared by the shims of a run)
 writes them. A cell is a short tuple of 64-bit integers; the empty tuple was never written.

@@ -17,7 +17,7 @@ class PolicyRef(Struct, frozen=True, kw_only=True):
 
 
 class LayeredPolicyRef(PolicyRef, frozen=True, kw_only=True):
-    """Additive: one of the policies that were asked (D17)."""
+    """Additive: one of the policies that were asked (policy-layers)."""
 
     layer: Layer
 
@@ -39,7 +39,7 @@ class Terminate(Struct, frozen=True, kw_only=True):
 
 
 class GrantRef(Struct, frozen=True, kw_only=True):
-    """Additive: the approval that let a call pass (D3)."""
+    """Additive: the approval that let a call pass (no-call-waits)."""
 
     grant_id: str
     approver: str
@@ -84,7 +84,7 @@ class SubluminalErrorData(Struct, frozen=True, kw_only=True):
     terminate: Terminate | UnsetType = UNSET
     """additive: TERMINATE_RUN"""
     code: int | UnsetType = UNSET
-    """additive: the Pack's code, when the wire carries another (D8)"""
+    """additive: the Pack's code, when the wire carries another (visible-hints)"""
 
 
 class ErrorData(Struct, frozen=True, kw_only=True):

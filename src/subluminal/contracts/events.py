@@ -56,7 +56,7 @@ class RunStarted(Struct, frozen=True, kw_only=True):
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
-    """A run has begun (Pack 1.4). Emitted once per run, whichever shim comes first (D4)."""
+    """A run has begun (Pack 1.4). Emitted once per run, whichever shim comes first (shared-runs)."""
 
     run: RunStarted
 
@@ -68,7 +68,7 @@ class ArgsPreview(Struct, frozen=True, kw_only=True):
     redaction_flags: list[str] | UnsetType = UNSET
     """additive: names of what was masked"""
     hash: str | UnsetType = UNSET
-    """additive: SHA-256 of the preview text, so the chain holds when the text is dropped (D14)"""
+    """additive: SHA-256 of the preview text, so the chain holds when the text is dropped (provable-ledger)"""
     args_preview: str | UnsetType = UNSET
 
 
@@ -127,7 +127,7 @@ class Explain(Struct, frozen=True, kw_only=True):
 
 
 class WouldBe(Struct, frozen=True, kw_only=True):
-    """Additive: what observe mode would have done (D10)."""
+    """Additive: what observe mode would have done (rule-evaluation)."""
 
     action: Action
     rule_id: str | None
@@ -153,7 +153,7 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     grants: list[GrantRef] | UnsetType = UNSET
     """additive: all of them, where several rules had to be passed"""
     policies: list[LayeredPolicyRef] | UnsetType = UNSET
-    """additive: every layer that was asked (D17)"""
+    """additive: every layer that was asked (policy-layers)"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
@@ -190,7 +190,7 @@ class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """Totals of a run, over all its shims (D4)."""
+    """Totals of a run, over all its shims (shared-runs)."""
 
     calls_total: int
     calls_allowed: int
@@ -213,7 +213,7 @@ class RunEnded(Struct, frozen=True, kw_only=True):
 
 
 class RunEnd(Event, frozen=True, kw_only=True, tag=EventType.RUN_END.value):
-    """A run is over (Pack 1.8). A later shim reopens it; then the last run_end counts (D4)."""
+    """A run is over (Pack 1.8). A later shim reopens it; then the last run_end counts (shared-runs)."""
 
     run: RunEnded
 
@@ -245,7 +245,7 @@ class PolicyLoad(Struct, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     file: str | UnsetType = UNSET
     problem: str | UnsetType = UNSET
-    """why it was refused; the last good one stays in force (D16)"""
+    """why it was refused; the last good one stays in force (fast-start)"""
 
 
 class PolicyLoaded(Event, frozen=True, kw_only=True, tag=EventType.POLICY_LOADED.value):
@@ -287,11 +287,11 @@ class Health(Struct, frozen=True, kw_only=True):
     detail: str | UnsetType = UNSET
     calls_open: int | UnsetType = UNSET
     events_lost: int | UnsetType = UNSET
-    """what a full disk cost (D5); the gap is committed to the chain"""
+    """what a full disk cost (journal-first); the gap is committed to the chain"""
 
 
 class ShimHealth(Event, frozen=True, kw_only=True, tag=EventType.SHIM_HEALTH.value):
-    """A heartbeat, or a step in the life of the upstream process (D9)."""
+    """A heartbeat, or a step in the life of the upstream process (no-orphans)."""
 
     health: Health
 
@@ -340,7 +340,7 @@ class ToolsListed(Event, frozen=True, kw_only=True, tag=EventType.TOOLS_LISTED.v
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag=EventType.APPROVAL_REQUESTED.value):
-    """A call was refused until a person approves it (D3). Once, however often it is repeated."""
+    """A call was refused until a person approves it (no-call-waits). Once, however often it is repeated."""
 
     call: CallRef
     approval: ApprovalAsked
@@ -360,7 +360,7 @@ class GrantRefused(Event, frozen=True, kw_only=True, tag=EventType.GRANT_REFUSED
 
 
 class KillSwitch(Event, frozen=True, kw_only=True, tag=EventType.KILL_SWITCH.value):
-    """A person stopped a run, an agent, a tool or everything, or lifted that (D4).
+    """A person stopped a run, an agent, a tool or everything, or lifted that (shared-runs).
 
     It stands in the record of every living run that it concerns; where there is none, in that of
     the run `operator`.

@@ -33,9 +33,9 @@ class Source(Struct, frozen=True, kw_only=True):
     shim_id: str
     """unique per shim instance"""
     n: int | UnsetType = UNSET
-    """additive: counts this shim's events from 1; (shim_id, n) is an event's key (D5)"""
+    """additive: counts this shim's events from 1; (shim_id, n) is an event's key (journal-first)"""
     prev: str | UnsetType = UNSET
-    """additive: the chain hash up to the event before this one (D14)"""
+    """additive: the chain hash up to the event before this one (provable-ledger)"""
 
 
 class Identity(Struct, frozen=True, kw_only=True):

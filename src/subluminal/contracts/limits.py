@@ -1,4 +1,4 @@
-"""Bounds that both sides of the wire rely on, each with its reason (Pack 1.10, D4-D6)."""
+"""Bounds that both sides of the wire rely on, each with its reason (Pack 1.10, shared-runs-byte-transparent)."""
 
 MAX_INSPECT_BYTES = 1_048_576
 """A message above this is forwarded whole but not inspected (Pack 1.10)."""
@@ -28,13 +28,13 @@ MAX_PATTERN_CHARS = 1_024
 """Characters of one glob or regex."""
 
 MAX_NAME_CHARS = 1_024
-"""Server and tool names are matched up to here; a longer name is an evaluation error (D11)."""
+"""Server and tool names are matched up to here; a longer name is an evaluation error (linear-patterns)."""
 
 MAX_WINDOW_ENTRIES = 64
-"""Windows are exact up to this many entries and bucketed above (D4)."""
+"""Windows are exact up to this many entries and bucketed above (shared-runs)."""
 
 MAX_RECENT_KEYS = 4_096
-"""Dedupe and repeat keys remembered per run; the least recently used goes first (D4)."""
+"""Dedupe and repeat keys remembered per run; the least recently used goes first (shared-runs)."""
 
 MAX_COUNTERS = 8_192
-"""Budgets, buckets and windows kept per run; past it a new one is an evaluation error (D4)."""
+"""Budgets, buckets and windows kept per run; past it a new one is an evaluation error (shared-runs)."""

@@ -64,7 +64,7 @@ class Transport(StrEnum):
 
 
 class Action(StrEnum):
-    """What happens to a tool call (Pack 1.6). Ordered from mildest to strictest (D17)."""
+    """What happens to a tool call (Pack 1.6). Ordered from mildest to strictest (policy-layers)."""
 
     ALLOW = "ALLOW"
     THROTTLE = "THROTTLE"
@@ -133,7 +133,7 @@ class RuleKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a counter counts over (Pack 2.5). `tool` spans servers, `server_tool` does not (D10)."""
+    """What a counter counts over (Pack 2.5). `tool` spans servers, `server_tool` does not (rule-evaluation)."""
 
     RUN = "run"
     TOOL = "tool"
@@ -149,7 +149,7 @@ class SecretSource(StrEnum):
 
 
 class Layer(StrEnum):
-    """Where a policy comes from (D17), in order of precedence on a tie. Additive."""
+    """Where a policy comes from (policy-layers), in order of precedence on a tie. Additive."""
 
     MANAGED = "managed"
     USER = "user"
@@ -157,7 +157,7 @@ class Layer(StrEnum):
 
 
 class Requirement(StrEnum):
-    """What a rule may ask of a person before a call passes (D2, D3). Additive."""
+    """What a rule may ask of a person before a call passes (one-decision-language, no-call-waits). Additive."""
 
     APPROVAL = "approval"
     STEP_UP = "step_up"
@@ -167,14 +167,14 @@ class Requirement(StrEnum):
 
 
 class ApprovalAnswer(StrEnum):
-    """What a person said to a pending approval (D3). Additive."""
+    """What a person said to a pending approval (no-call-waits). Additive."""
 
     APPROVED = "approved"
     DENIED = "denied"
 
 
 class GrantProblem(StrEnum):
-    """Why a grant was not taken (D3, D13). Additive."""
+    """Why a grant was not taken (no-call-waits, local-is-not-trusted). Additive."""
 
     SEAL = "seal"
     """this home did not write it as it stands: edited, or made in another home"""
@@ -208,7 +208,7 @@ class SwitchState(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Reason codes of our own (D10). A rule's effect may name others; those are the author's.
+    """Reason codes of our own (rule-evaluation). A rule's effect may name others; those are the author's.
 
     Under each stand two paragraphs: what it means, and what to do. They are its reference page.
     """
@@ -316,7 +316,7 @@ class ErrorCode(IntEnum):
 
 
 class McpErrorCode(IntEnum):
-    """The same outside the range that MCP 2026-07-28 reserves; setting `codes = "mcp"` (D8)."""
+    """The same outside the range that MCP 2026-07-28 reserves; setting `codes = "mcp"` (visible-hints)."""
 
     POLICY_BLOCKED = -31081
     POLICY_THROTTLED = -31082

@@ -15,18 +15,18 @@ from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.decision import Decision, Hint, Terminate
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
-from subluminal.core.controls import NO_CONTROLS, Controls, refusal_of
-from subluminal.core.previews import Previewer
-from subluminal.core.records import Records
+from subluminal.core.gates import NO_CONTROLS, Controls, refusal_of
+from subluminal.core.records.call_records import Records
+from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
-from subluminal.core.run import Run
+from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 
 if TYPE_CHECKING:
-    from subluminal.core.approvals import Approvals
+    from subluminal.core.controls.approvals import Approvals
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
 
@@ -65,7 +65,7 @@ class Enforcer:
         """told of a bug of ours while deciding; `decision_on_error` has been applied"""
 
     def begin(self, call: ToolCall, args_text: bytes | None) -> Ruling:
-        """Decides one call; start and decision are journalled when this returns (D5)."""
+        """Decides one call; start and decision are journalled when this returns (journal-first)."""
         # What every call passes stands here in a row; each frame more costs it (issue 4, Speed).
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
@@ -103,7 +103,7 @@ class Enforcer:
         return ruling
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
-        """Records a call that no policy can judge, and applies `decision_on_error` (D6)."""
+        """Records a call that no policy can judge, and applies `decision_on_error` (byte-transparent)."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         return self._without_rules(call, asked, failed)
@@ -189,7 +189,7 @@ class Enforcer:
         mono_ms: int,
         args_text: bytes | None,
     ) -> Evaluation:
-        """What a person's answer makes of a call that an access rule refuses (D3)."""
+        """What a person's answer makes of a call that an access rule refuses (no-call-waits)."""
         if self._approvals is None:
             if self.controls.open_approvals is None:
                 return refused
@@ -241,7 +241,7 @@ class Enforcer:
         return self._over(asked) is not None
 
     def shown_name(self, call: ToolCall) -> str:
-        """A call's tool as it may be told: an agent can call anything a tool (D12)."""
+        """A call's tool as it may be told: an agent can call anything a tool (unprintable-secrets)."""
         return self._previews.safe(call.tool_name)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -251,7 +251,7 @@ class Enforcer:
         return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
 
     def _masked(self, decision: Decision) -> Decision:
-        """A refusal as it may be told: its hint may repeat the call's own arguments (D12)."""
+        """A refusal as it may be told: its hint may repeat the call's own arguments (unprintable-secrets)."""
         text = encode_json(decision)
         masked = self._previews.safe(text.decode())
         if masked == text.decode():
@@ -263,7 +263,7 @@ class Enforcer:
             return msgspec.structs.replace(decision, summary="[REDACTED]", hint=hint)
 
     def _unrecorded(self, ruling: Ruling, call: Call, why: str) -> Evaluation:
-        """Nothing may run unrecorded, unless the policy would rather run blind (D5)."""
+        """Nothing may run unrecorded, unless the policy would rather run blind (journal-first)."""
         if not ruling.is_allowed:
             return ruling.evaluation
         return self.engine.failure(

@@ -1,4 +1,4 @@
-"""`config.toml` while shims run: a change comes into force whole, or stays out (D16).
+"""`config.toml` while shims run: a change comes into force whole, or stays out (fast-start).
 
 A file that is wrong or unreadable leaves in force what was, and so does one that is gone: taking a
 file away must not change what is recorded or masked.
@@ -8,7 +8,7 @@ import time
 from typing import NamedTuple
 
 from subluminal.config.settings import Settings
-from subluminal.core.policy_files import Stamp, stamp_of
+from subluminal.core.policies.files import Stamp, stamp_of
 from subluminal.errors import SubluminalError
 
 LOOK_EVERY_MS = 250

@@ -79,7 +79,7 @@ class Summary:
                 if not self._is_told:
                     self.demands = Demands.recorded(self._start.get("meta") or {})
             case EventType.RUN_END:
-                # The last one counts (D4), whichever shim wrote it.
+                # The last one counts (shared-runs), whichever shim wrote it.
                 self._end = max(event["run"], self._end, key=lambda end: end.get("ended_at", ""))
             case EventType.TOOL_CALL_START:
                 self._seqs[event["call"]["call_id"]] = event["call"]["seq"]

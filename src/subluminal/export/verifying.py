@@ -1,4 +1,4 @@
-"""Proves an artifact where it lies: no home, no ledger, no daemon (D14).
+"""Proves an artifact where it lies: no home, no ledger, no daemon (provable-ledger).
 
 With `chain.json` every file and every chain's end is held to it. Without, the chains in the
 directory's `*.jsonl` files are proven as far as they go: journals themselves, or exported events.

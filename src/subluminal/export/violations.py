@@ -13,7 +13,7 @@ from msgspec import Struct
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, ReasonCode, Severity
 
 NO_POLICY = "none"
-"""policy_id of a call that no policy was asked about (D17)"""
+"""policy_id of a call that no policy was asked about (policy-layers)"""
 
 _NOBODY_SPOKE = (ReasonCode.DEFAULT_ALLOW, ReasonCode.POLICY_NOT_APPLICABLE)
 """Calls that pass because no rule says anything have no severity of their own."""

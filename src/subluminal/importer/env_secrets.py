@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from subluminal.contracts.vocabulary import SecretSource
-from subluminal.core.redaction.redactor import Redactor
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.importer.clients.description import Client
 from subluminal.importer.entries import Entry, env_of
 from subluminal.importer.text.tree import Node

@@ -1,4 +1,4 @@
-"""The write-ahead event journal (D5): every shim appends its events before it acts on them.
+"""The write-ahead event journal (journal-first): every shim appends its events before it acts on them.
 
 `writing` is on the hot path and imports nothing heavier than hashlib. Followers use `reading`.
 Import the module you need; this package re-exports only what the hot path writes with.

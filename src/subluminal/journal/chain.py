@@ -1,4 +1,4 @@
-"""The hash chain over one shim's events (D14). Pure; on the hot path, so hashlib only.
+"""The hash chain over one shim's events (provable-ledger). Pure; on the hot path, so hashlib only.
 
 Each event carries `source.n` and `source.prev`, the chain's hash before it. What is chained is the
 line without its preview text: `preview.hash` commits to the text, so the text may be dropped later,

@@ -16,7 +16,7 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class JournalUnavailable(SubluminalError):
-    """Events cannot be recorded; `decision_on_error` applies (D5)."""
+    """Events cannot be recorded; `decision_on_error` applies (journal-first)."""
 
     def __init__(self, path: str, error: OSError | str) -> None:
         reason = error if isinstance(error, str) else (error.strerror or str(error)).lower()

@@ -1,4 +1,4 @@
-"""Reads journals that may still grow: whole lines only, bounded memory (D5).
+"""Reads journals that may still grow: whole lines only, bounded memory (journal-first).
 
 Used by the ledger, and by commands that watch without a daemon. Does not know what a line means.
 """

@@ -1,4 +1,4 @@
-"""Disk space that a shim holds back, so that a full disk does not stop decisions at once (D5).
+"""Disk space that a shim holds back, so that a full disk does not stop decisions at once (journal-first).
 
 The file is unlinked as soon as it exists: a killed shim gives the space back by dying.
 """

@@ -1,4 +1,4 @@
-"""Continues the journal of a shim that died: the guard's last words, or a restart (D9).
+"""Continues the journal of a shim that died: the guard's last words, or a restart (no-orphans).
 
 Not on the hot path: it may parse.
 """

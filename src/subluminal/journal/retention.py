@@ -1,4 +1,4 @@
-"""Removes journals that the ledger holds: 24 h after they were ingested, never one in use (D5)."""
+"""Removes journals that the ledger holds: 24 h after they were ingested, never one in use (journal-first)."""
 
 import fcntl
 import os

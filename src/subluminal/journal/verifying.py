@@ -1,4 +1,4 @@
-"""Proves a journal's chain: finds an edit, deletion, insertion or reorder of its lines (D14).
+"""Proves a journal's chain: finds an edit, deletion, insertion or reorder of its lines (provable-ledger).
 
 Not on the hot path: it parses. The ledger proves its rows with the same `ChainCheck`.
 """

@@ -1,4 +1,4 @@
-"""Appends one shim's events to its journal file, before the shim acts on them (D5).
+"""Appends one shim's events to its journal file, before the shim acts on them (journal-first).
 
 On the hot path: no JSON, no logging, one write(2) per flush. It does not know what an event means;
 lines come in as bytes that already carry `n` and `prev`. Files are opened by `files`.

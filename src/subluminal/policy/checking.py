@@ -1,6 +1,6 @@
 """What is wrong with a bundle although its shape is right: values that no policy can mean.
 
-A bundle with a misfit is not compiled, so a rule never does silently less than it says (D10).
+A bundle with a misfit is not compiled, so a rule never does silently less than it says (rule-evaluation).
 `checks` looks inside one rule.
 """
 

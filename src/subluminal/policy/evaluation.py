@@ -1,4 +1,4 @@
-"""The decision about one call: every layer asked, the strictest answer taken (D10, D17). Pure."""
+"""The decision about one call: every layer asked, the strictest answer taken (rule-evaluation, policy-layers). Pure."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _ALLOW = Action.ALLOW
 _GRANTED = ReasonCode.APPROVAL_GRANTED
 
 NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
-"""With no layer at all everything is observed and allowed (D17)."""
+"""With no layer at all everything is observed and allowed (policy-layers)."""
 
 
 class Evaluation(Struct, gc=False):
@@ -46,7 +46,7 @@ class Evaluation(Struct, gc=False):
 
     @property
     def updates(self) -> list[Update]:
-        """What the counters become. Some rules count only calls that are forwarded (D10)."""
+        """What the counters become. Some rules count only calls that are forwarded (rule-evaluation)."""
         updates: list[Update] = []
         for visit in self.visits:
             updates = updates + visit.updates if updates else visit.updates
@@ -72,7 +72,7 @@ class Evaluation(Struct, gc=False):
     def learn(
         self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
     ) -> list[Update]:
-        """What the end of the call changes; refused calls teach nothing (D10)."""
+        """What the end of the call changes; refused calls teach nothing (rule-evaluation)."""
         if not self.forwarded:
             return []
         return [
@@ -130,7 +130,7 @@ class Engine:
         *,
         mono_ms: int,
     ) -> list[Update]:
-        """Returns what the end of a forwarded call changes; refused calls teach nothing (D10)."""
+        """Returns what the end of a forwarded call changes; refused calls teach nothing (rule-evaluation)."""
         return evaluation.learn(status, latency_ms, counters, mono_ms)
 
     def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Evaluation:
@@ -157,7 +157,7 @@ class Engine:
 
     @property
     def mode(self) -> Mode:
-        """The strictest mode of the layers that apply; observe if there is none (D17)."""
+        """The strictest mode of the layers that apply; observe if there is none (policy-layers)."""
         modes = [program.mode for program in self._programs]
         return max(modes, key=list(Mode).index, default=Mode.OBSERVE)
 

@@ -1,4 +1,4 @@
-"""Globs and regexes over names, on linear-time matching only (D11).
+"""Globs and regexes over names, on linear-time matching only (linear-patterns).
 
 A glob becomes the simplest of: exact, prefix*, *suffix, or an anchored RE2 pattern. RE2 itself is
 loaded only where a policy needs it.

@@ -72,7 +72,7 @@ def _as_read(number: Any) -> Any:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """JSON equality: 1 is 1.0, never true; "1" is never 1 (D10)."""
+    """JSON equality: 1 is 1.0, never true; "1" is never 1 (rule-evaluation)."""
     if type(left) in _NUMBERS:
         return type(right) in _NUMBERS and _as_read(left) == _as_read(right)
     if type(left) is not type(right):

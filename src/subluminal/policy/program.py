@@ -1,4 +1,4 @@
-"""One layer's policy, ready to run: selectors settled, names indexed, plans cached (D10, D17)."""
+"""One layer's policy, ready to run: selectors settled, names indexed, plans cached (rule-evaluation, policy-layers)."""
 
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -67,7 +67,7 @@ class Program:
         """those that `plan` has made"""
 
     def plan(self, server_name: str, tool_name: str) -> Plan | None:
-        """Returns the rules that can matter for this tool; None if a name has no match (D11)."""
+        """Returns the rules that can matter for this tool; None if a name has no match (linear-patterns)."""
         key = (server_name, tool_name)
         plan = self.plans.get(key)
         if plan is None:
@@ -85,7 +85,7 @@ class Program:
         return Plan([(index, self.rules[index]) for index in hits], subject)
 
     def decide(self, plan: Plan, visit: Visit) -> Decision:
-        """Visits every rule of the plan and returns the decision as written (D10)."""
+        """Visits every rule of the plan and returns the decision as written (rule-evaluation)."""
         allowed = first = terminate = None
         args = visit.args
         for is_access, args_test, visit_rule, entry in plan.steps:
@@ -112,7 +112,7 @@ class Program:
         return terminate or first or allowed or DEFAULT_ALLOW
 
     def not_inspected(self, entry: Entry, visit: Visit) -> Decision:
-        """What happens where a rule needs arguments that were too large to read (D6)."""
+        """What happens where a rule needs arguments that were too large to read (byte-transparent)."""
         # Tags act on the rules below them, here too.
         classes = entry.classes_above | visit.classes
         return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")

@@ -146,7 +146,7 @@ def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
 
 
 def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
-    """Later rules that no longer see what an allow before rule `index` lets pass (D10).
+    """Later rules that no longer see what an allow before rule `index` lets pass (rule-evaluation).
 
     All that may be among them: True is no proof that there is such a call.
     """

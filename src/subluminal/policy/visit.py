@@ -17,13 +17,13 @@ class Call(Struct, frozen=True, gc=False):
     args: dict[str, Any] | None
     args_hash: str
     granted: frozenset[tuple[str, str]] = frozenset()
-    """(layer, rule_id) of the asking rules that a person has let this very call pass (D3)"""
+    """(layer, rule_id) of the asking rules that a person has let this very call pass (no-call-waits)"""
     lifted: frozenset[tuple[str, str]] = frozenset()
     """(layer, rule_id) of access rules, asking or not, that a person has lifted for the run"""
 
 
 class NotInspected(Exception):
-    """A rule needs arguments that were too large to read (D6)."""
+    """A rule needs arguments that were too large to read (byte-transparent)."""
 
 
 class Visit(Struct, gc=False):

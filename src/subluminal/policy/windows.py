@@ -1,4 +1,4 @@
-"""Sliding windows in a cell of integers: exact up to 64 entries, bucketed above (D4).
+"""Sliding windows in a cell of integers: exact up to 64 entries, bucketed above (shared-runs).
 
 To know whether N things happened in a window, the times of the last N are enough. Above 64 the
 window is cut into buckets of (index, count), 64 of them kept; an entry counts until its whole

@@ -1,5 +1,5 @@
 """Secrets: where their values are read, and how they get into an upstream server's environment.
 
-Reading a value happens in this package and nowhere else (D12). On the shim's way to the start:
-keyring and cryptography are imported only where a binding needs them (D16).
+Reading a value happens in this package and nowhere else (unprintable-secrets). On the shim's way to the start:
+keyring and cryptography are imported only where a binding needs them (fast-start).
 """

@@ -1,4 +1,4 @@
-"""The lock of a run: a POSIX record lock on its state file, waited for at most 50 ms (D4).
+"""The lock of a run: a POSIX record lock on its state file, waited for at most 50 ms (shared-runs).
 
 A holder that waits for a CPU is not a stopped one: on a machine that is overrun it is given more.
 

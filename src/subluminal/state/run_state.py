@@ -1,4 +1,4 @@
-"""The door to the state of a run: its lock, its counters, and the few facts its shims share (D4).
+"""The door to the state of a run: its lock, its counters, and the few facts its shims share (shared-runs).
 
 Whatever changes something needs the lock (`with state.locked():`), so that a caller can make
 several changes one step; the rest does not. What the facts mean is known to `core`.
@@ -31,7 +31,7 @@ class Total(IntEnum):
 
 
 class Totals(NamedTuple):
-    """The totals of a run. `calls_total` is a sum (D4), so it is not stored and cannot drift."""
+    """The totals of a run. `calls_total` is a sum (shared-runs), so it is not stored and cannot drift."""
 
     calls_total: int
     calls_allowed: int

@@ -1,4 +1,4 @@
-"""The `Counters` of a run as its shims share them: three tables in the state file (D4).
+"""The `Counters` of a run as its shims share them: three tables in the state file (shared-runs).
 
 Bounds: 8,192 pairs and 1,024 windows, past which a new key is CountersFull; 4,096 recent keys, of
 which the least recently written goes. Reading wants the lock too, if the answer is to be acted on.

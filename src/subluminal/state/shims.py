@@ -1,4 +1,4 @@
-"""Which shims of a run live. The last one out ends the run (D4)."""
+"""Which shims of a run live. The last one out ends the run (shared-runs)."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,9 @@
-"""The upstream's process tree: started, watched and ended, whatever happens to the shim (D9).
+"""The upstream's process tree: started, watched and ended, whatever happens to the shim (no-orphans).
 
 The shim forks a guard, the guard starts the upstream, and the guard ends the whole tree when the
 shim says so or dies. The data pipes run from shim to upstream directly: the guard is never in
 the data path. This package knows no MCP, no events and no settings, and it is loaded before
-anything else in the shim (D16), so it imports only C modules and `os`: no `typing`, no `enum`,
+anything else in the shim (fast-start), so it imports only C modules and `os`: no `typing`, no `enum`,
 no `signal` (which pulls `enum`). `orphans` is for `sub doctor` and is loaded only by it.
 """
 

@@ -1,4 +1,4 @@
-"""The guard process: waits for orders, watches the tree, outlives the shim to end it (D9).
+"""The guard process: waits for orders, watches the tree, outlives the shim to end it (no-orphans).
 
 One loop of plain system calls; nothing here runs in the shim. It sees no byte of the traffic.
 """

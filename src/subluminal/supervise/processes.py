@@ -1,6 +1,6 @@
 """What /proc says about processes. Reads only; on a system without /proc there is nothing to see.
 
-Never reads a command line or an environment here: both can hold secrets (D12).
+Never reads a command line or an environment here: both can hold secrets (unprintable-secrets).
 """
 
 import os

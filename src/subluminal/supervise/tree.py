@@ -67,7 +67,7 @@ class Tree:
 
     def kill(self) -> list[Process]:
         """Kills everything; gives what it could see. Call again until `is_gone`."""
-        # Listed first: the group may be dead before anyone looks, and every kill is told (D9).
+        # Listed first: the group may be dead before anyone looks, and every kill is told (no-orphans).
         members = [p for p in self._living() if p.group == self.upstream]
         if self.upstream_is_alive or not self._adopts:
             _signal_group(self.upstream, posix.SIGKILL)

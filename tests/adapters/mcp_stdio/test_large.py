@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from subluminal.adapters.mcp_stdio.large import MAX_KEYS, MAX_WORD_BYTES, LargeScanner
+from subluminal.adapters.mcp.large import MAX_KEYS, MAX_WORD_BYTES, LargeScanner
 
 PAD = "x" * 50
 

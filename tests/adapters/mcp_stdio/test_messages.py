@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET
 from tests.requirements import requirement
 
-from subluminal.adapters.mcp_stdio.messages import (
+from subluminal.adapters.mcp.messages import (
     Ambiguous,
     Batch,
     CallMessage,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subluminal.adapters.mcp_stdio import messages
-from subluminal.adapters.mcp_stdio.messages import CallMessage, classify
-from subluminal.adapters.mcp_stdio.plain_call import read_plain_call
+from subluminal.adapters.mcp import messages
+from subluminal.adapters.mcp.messages import CallMessage, classify
+from subluminal.adapters.mcp.plain_call import read_plain_call
 
 PLAIN = (
     b'{"jsonrpc":"2.0","id":7,"method":"tools/call",'

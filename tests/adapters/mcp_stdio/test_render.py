@@ -1,4 +1,4 @@
-"""The error a refused call gets (Pack 3.2), and what of it each client shows the model (D8)."""
+"""The error a refused call gets (Pack 3.2), and what of it each client shows the model (visible-hints)."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.requirements import requirement
 
-from subluminal.adapters.mcp_stdio.render import RefusedCall, Renderer, message_of
+from subluminal.adapters.mcp.render import RefusedCall, Renderer, message_of
 from subluminal.canonical import args_hash
 from subluminal.contracts.decision import Decision, Hint, PolicyRef
 from subluminal.contracts.identity import Identity
@@ -168,7 +168,7 @@ def test_what_the_model_reads_is_what_the_real_clients_showed_it(client):
 
 
 def test_a_refusal_for_want_of_approval_does_not_invite_the_agent_to_approve():
-    """It has a shell, and is not the person who was asked (D13)."""
+    """It has a shell, and is not the person who was asked (local-is-not-trusted)."""
     (told,) = [
         message_of(d.decision) for call, d in hint_decisions() if call["shows"] == "approval"
     ]

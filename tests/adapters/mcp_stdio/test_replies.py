@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subluminal.adapters.mcp_stdio.replies import Reply, replies_in
+from subluminal.adapters.mcp.replies import Reply, replies_in
 from subluminal.adapters.mcp_stdio.server_lines import Line, LineKeeper
 
 

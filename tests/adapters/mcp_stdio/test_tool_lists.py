@@ -2,9 +2,9 @@
 
 import pytest
 
-from subluminal.adapters.mcp_stdio.messages import ListRequest
-from subluminal.adapters.mcp_stdio.replies import Reply
-from subluminal.adapters.mcp_stdio.tool_lists import MAX_ASKED, MAX_WAITING, ToolLists
+from subluminal.adapters.mcp.messages import ListRequest
+from subluminal.adapters.mcp.replies import Reply
+from subluminal.adapters.mcp.tool_lists import MAX_ASKED, MAX_WAITING, ToolLists
 
 
 class Heard:

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.promoting.conftest import POLICY
 from tests.shim.household import wait_until
 
-from subluminal.ledger.moments import milliseconds
+from subluminal.ledger.store.moments import milliseconds
 
 
 def events(house, kind):

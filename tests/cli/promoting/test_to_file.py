@@ -26,7 +26,7 @@ EXCEPTION = """\
 
 @pytest.fixture(autouse=True)
 def maria(monkeypatch):
-    monkeypatch.setattr("subluminal.core.users.local_user", lambda: "maria")
+    monkeypatch.setattr("subluminal.trust.identity.users.local_user", lambda: "maria")
 
 
 def written(text, hint, args):
@@ -267,7 +267,7 @@ def test_options_of_the_other_way_are_refused(sub, words, message):
 
 
 def test_another_layer_that_refuses_too_is_told(sub, house):
-    """An exception in one policy does not reach another (D17)."""
+    """An exception in one policy does not reach another (policy-layers)."""
     repository = house.household.cwd
     (repository / ".git").mkdir()
     (repository / ".subluminal").mkdir()

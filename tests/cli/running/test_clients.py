@@ -2,7 +2,7 @@
 
 import pytest
 
-from subluminal.cli.running.clients import adjusted
+from subluminal.operator.running.clients import adjusted
 
 
 @pytest.mark.parametrize(

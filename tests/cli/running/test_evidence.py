@@ -11,9 +11,9 @@ import sys
 import pytest
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
-from subluminal.cli.reading.run_roads import journal_roads
-from subluminal.cli.running.stream import Outlet, Stream
 from subluminal.journal.verifying import verify_lines
+from subluminal.ledger.client.run_roads import journal_roads
+from subluminal.operator.running.stream import Outlet, Stream
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 FILES = ["chain.json", "events.jsonl", "junit.xml", "results.sarif", "summary.json", "summary.md"]

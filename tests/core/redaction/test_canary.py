@@ -1,4 +1,4 @@
-"""Hundreds of secrets, every encoding, every nesting: not one comes through (issue 5, D12)."""
+"""Hundreds of secrets, every encoding, every nesting: not one comes through (issue 5, unprintable-secrets)."""
 
 import json
 import random
@@ -7,8 +7,8 @@ import pytest
 from tests.core.redaction.canaries import ENCODERS, leaks, make_canaries
 from tests.requirements import requirement
 
-from subluminal.core.redaction.redactor import Redactor
-from subluminal.core.redaction.stream import StreamRedactor
+from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.records.redaction.stream import StreamRedactor
 from subluminal.secrets.value import SecretValue
 
 CANARIES = make_canaries(300)

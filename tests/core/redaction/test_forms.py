@@ -4,7 +4,7 @@ import pytest
 import re2
 from tests.core.redaction.canaries import ENCODERS, make_canaries
 
-from subluminal.core.redaction.forms import FRAGMENT_BYTES, forms_of
+from subluminal.core.records.redaction.forms import FRAGMENT_BYTES, forms_of
 
 
 def test_values_too_short_have_no_form() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from subluminal.core.redaction.json_text import (
+from subluminal.core.records.redaction.json_text import (
     inside_one_string,
     looks_like_json,
     split_at_structure,

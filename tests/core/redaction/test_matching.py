@@ -3,9 +3,15 @@
 import pytest
 from tests.core.redaction.shape_examples import EXAMPLES
 
-from subluminal.core.redaction import matching
-from subluminal.core.redaction.matching import Hit, Matcher, Wanted, after_open_hits, check_pattern
-from subluminal.core.redaction.shapes import SHAPES
+from subluminal.core.records.redaction import matching
+from subluminal.core.records.redaction.matching import (
+    Hit,
+    Matcher,
+    Wanted,
+    after_open_hits,
+    check_pattern,
+)
+from subluminal.core.records.redaction.shapes import SHAPES
 from subluminal.errors import SubluminalError
 
 
@@ -70,7 +76,7 @@ def test_a_bad_pattern_is_told_by_name() -> None:
 
 
 def test_hard_text_takes_linear_time() -> None:
-    """D11: what would hang a backtracking engine is just another text."""
+    """linear-patterns: what would hang a backtracking engine is just another text."""
     import time
 
     shapes = matcher(*(shape.pattern for shape in SHAPES))

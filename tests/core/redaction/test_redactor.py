@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subluminal.config.settings import RedactPattern, RedactSettings
-from subluminal.core.redaction.matching import MAX_HITS
-from subluminal.core.redaction.redactor import Redactor, redactor_for
+from subluminal.core.records.redaction.matching import MAX_HITS
+from subluminal.core.records.redaction.redactor import Redactor, redactor_for
 from subluminal.errors import SubluminalError
 from subluminal.secrets.value import SecretValue
 

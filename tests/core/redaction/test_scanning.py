@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from subluminal.core.redaction.redactor import Redactor
-from subluminal.core.redaction.scanning import rewrite, scan_journals
+from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.records.redaction.scanning import rewrite, scan_journals
 from subluminal.journal.chain import chained_form, link, seed
 from subluminal.journal.verifying import verify_lines
 from subluminal.secrets.value import SecretValue

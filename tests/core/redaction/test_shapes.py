@@ -3,8 +3,8 @@
 import pytest
 from tests.core.redaction.shape_examples import EXAMPLES
 
-from subluminal.core.redaction.redactor import Redactor
-from subluminal.core.redaction.shapes import SHAPES
+from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.records.redaction.shapes import SHAPES
 
 HITS = [(name, text) for name, (hits, _) in EXAMPLES.items() for text in hits]
 NEAR_MISSES = [(name, text) for name, (_, misses) in EXAMPLES.items() for text in misses]

@@ -1,7 +1,7 @@
 """Secrets in a stream: split anywhere, endless, and never more than a bound in memory."""
 
-from subluminal.core.redaction.redactor import Redactor
-from subluminal.core.redaction.stream import MAX_HELD_BYTES, StreamRedactor
+from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.records.redaction.stream import MAX_HELD_BYTES, StreamRedactor
 from subluminal.secrets.value import SecretValue
 
 TOKEN = "t0ken-Value-123"

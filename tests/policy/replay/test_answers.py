@@ -1,4 +1,4 @@
-"""Approvals in replay: grants are used again, a no stands, and both only where a rule asks (D3)."""
+"""Approvals in replay: grants are used again, a no stands, and both only where a rule asks (no-call-waits)."""
 
 import msgspec
 import pytest

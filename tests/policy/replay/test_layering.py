@@ -1,4 +1,4 @@
-"""Which layer a candidate takes (D17)."""
+"""Which layer a candidate takes (policy-layers)."""
 
 from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import Record, changes

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
     from subluminal.contracts.events import Injection
     from subluminal.core.enforcer import Enforcer
-    from subluminal.core.policy_files import Stamp
-    from subluminal.core.run import Run
-    from subluminal.core.runs import Runs
+    from subluminal.core.host import Runs
+    from subluminal.core.policies.files import Stamp
+    from subluminal.core.runs.run import Run
     from subluminal.secrets.value import SecretValue
 
 
@@ -23,7 +23,7 @@ class Prepared:
 
     def __init__(self, server: str, where: Places, problem: str = "") -> None:
         from subluminal.config.settings import ServerSettings, Settings
-        from subluminal.core.redaction.redactor import Redactor, redactor_for
+        from subluminal.core.records.redaction.redactor import Redactor, redactor_for
         from subluminal.errors import SubluminalError
         from subluminal.secrets.environment import BindingsUnresolved, child_environment
 
@@ -43,7 +43,7 @@ class Prepared:
         try:
             if os.path.exists(where.settings):
                 from subluminal.config.loading import load_settings  # TOML costs 20 ms
-                from subluminal.core.policy_files import stamp_of
+                from subluminal.core.policies.files import stamp_of
 
                 self.seen = stamp_of(where.settings)
                 self.settings = load_settings(where.settings)
@@ -91,10 +91,10 @@ def _core(
 ) -> "tuple[Runs, Callable[[dict[str, Any]], Enforcer]]":
     from subluminal.adapters.mcp_stdio.live_settings import previewer_for
     from subluminal.config import env
-    from subluminal.core.identity import identity_of
-    from subluminal.core.policies import Policies
-    from subluminal.core.run_names import run_id_of
-    from subluminal.core.runs import Runs
+    from subluminal.core.host import Runs
+    from subluminal.core.policies.watching import Policies
+    from subluminal.core.runs.names import run_id_of
+    from subluminal.trust.identity.agent import identity_of
 
     cwd = _working_directory()
     identity = identity_of(os.environ, cwd)
@@ -118,7 +118,7 @@ def _core(
 
 
 def _session(meta: dict[str, Any]) -> str | None:
-    """The run that a call itself names: Codex' session (D4)."""
+    """The run that a call itself names: Codex' session (shared-runs)."""
     turn = meta.get("x-codex-turn-metadata")
     session = turn.get("session_id") if isinstance(turn, dict) else None
     return session if isinstance(session, str) and session else None
@@ -158,16 +158,16 @@ def run(
     where: Places,
     options: dict[str, str],
 ) -> int:
-    from subluminal.adapters.mcp_stdio.calls import Calls
+    from subluminal.adapters.mcp.calls import Calls
+    from subluminal.adapters.mcp.render import Renderer
+    from subluminal.adapters.mcp.tool_lists import ToolLists
     from subluminal.adapters.mcp_stdio.intake import Intake
     from subluminal.adapters.mcp_stdio.live_settings import LiveSettings
-    from subluminal.adapters.mcp_stdio.render import Renderer
     from subluminal.adapters.mcp_stdio.shim import Shim
     from subluminal.adapters.mcp_stdio.spool import Spool
-    from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
     from subluminal.config import env
-    from subluminal.core.identity import parent_is
     from subluminal.core.settings_file import SettingsFile
+    from subluminal.trust.identity.agent import parent_is
 
     _remember_use(where, prepared)
     runs, enforcer_of = _core(prepared, where, options)

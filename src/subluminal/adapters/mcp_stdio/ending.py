@@ -1,4 +1,4 @@
-"""How the server's process tree comes to its end, and what that means for our exit code (D9)."""
+"""How the server's process tree comes to its end, and what that means for our exit code (no-orphans)."""
 
 import os
 

@@ -1,6 +1,6 @@
 """`sub shim stdio --server NAME [--policy FILE] [--home DIR] -- CMD…`: from nothing to the loop.
 
-The order is the point (D16): the guard is forked before anything is loaded, the server is started
+The order is the point (fast-start): the guard is forked before anything is loaded, the server is started
 as soon as its secrets are known, and the rest is loaded while it boots.
 """
 

@@ -1,4 +1,4 @@
-"""The first exchange, before what only tool calls need is loaded (D16).
+"""The first exchange, before what only tool calls need is loaded (fast-start).
 
 Clients send `initialize` as soon as they have started a server. It is neither decided nor recorded,
 so an instant server's answer need not wait for policies and journals. Whatever is not that simple
@@ -9,7 +9,7 @@ import os
 import select
 from typing import NamedTuple
 
-from subluminal.adapters.mcp_stdio.messages import OTHER, classify
+from subluminal.adapters.mcp.messages import OTHER, classify
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
 
 _WAIT_MS = 10

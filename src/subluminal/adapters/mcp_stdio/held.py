@@ -1,4 +1,4 @@
-"""Lines that wait for a policy which is being compiled for the first time (D16)."""
+"""Lines that wait for a policy which is being compiled for the first time (fast-start)."""
 
 from subluminal.adapters.mcp_stdio.intake import LargeLine
 

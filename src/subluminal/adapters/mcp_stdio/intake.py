@@ -1,4 +1,4 @@
-"""The client's bytes cut into lines, held whole up to a bound and on disk above it (D6).
+"""The client's bytes cut into lines, held whole up to a bound and on disk above it (byte-transparent).
 
 Gives what was read as it stands; forwarding is left to the shim.
 """
@@ -11,14 +11,14 @@ from msgspec import structs
 from subluminal.adapters.mcp_stdio.spool import Spool, SpoolFull
 
 if TYPE_CHECKING:
-    from subluminal.adapters.mcp_stdio.large import LargeMessage
+    from subluminal.adapters.mcp.large import LargeMessage
 
 
 class LargeLine:
     """A line on disk, ended or being read."""
 
     def __init__(self, spool: Spool) -> None:
-        from subluminal.adapters.mcp_stdio.large import LargeScanner  # most shims never need it
+        from subluminal.adapters.mcp.large import LargeScanner  # most shims never need it
 
         self.spool = spool
         self.overflowed = False

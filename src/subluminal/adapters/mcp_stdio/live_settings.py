@@ -7,9 +7,9 @@ it starts, and cannot be taken back.
 from collections.abc import Callable, Sequence
 
 from subluminal.config.settings import ServerSettings, Settings
-from subluminal.core.previews import Previewer
-from subluminal.core.redaction.redactor import Redactor, redactor_for
-from subluminal.core.runs import Runs
+from subluminal.core.host import Runs
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.redaction.redactor import Redactor, redactor_for
 from subluminal.core.settings_file import Change, SettingsFile
 from subluminal.errors import SubluminalError
 from subluminal.secrets.value import SecretValue

@@ -1,8 +1,8 @@
-"""What the guard reports of the server's life, as it stands in the journal and in errors (D9)."""
+"""What the guard reports of the server's life, as it stands in the journal and in errors (no-orphans)."""
 
 from typing import Any
 
-from subluminal.core.runs import Runs
+from subluminal.core.host import Runs
 from subluminal.supervise import FAILED, GONE, SPAWNED, Report
 
 

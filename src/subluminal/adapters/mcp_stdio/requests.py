@@ -1,4 +1,4 @@
-"""What the client sends: each line decided, held for a policy, or passed on as it is (D6, D16).
+"""What the client sends: each line decided, held for a policy, or passed on as it is (byte-transparent, fast-start).
 
 The loop hands in bytes; what may pass goes to the server's outlet, what is refused is answered.
 """
@@ -7,11 +7,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from subluminal.adapters.mcp_stdio import halted
-from subluminal.adapters.mcp_stdio.calls import Calls
-from subluminal.adapters.mcp_stdio.held import Held
-from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
-from subluminal.adapters.mcp_stdio.messages import (
+from subluminal.adapters.mcp import halted
+from subluminal.adapters.mcp.calls import Calls
+from subluminal.adapters.mcp.messages import (
     Ambiguous,
     Batch,
     CallMessage,
@@ -21,11 +19,13 @@ from subluminal.adapters.mcp_stdio.messages import (
     Other,
     classify,
 )
+from subluminal.adapters.mcp.render import error_line
+from subluminal.adapters.mcp.tool_lists import ToolLists
+from subluminal.adapters.mcp_stdio.held import Held
+from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
-from subluminal.adapters.mcp_stdio.render import error_line
-from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
 from subluminal.contracts.vocabulary import ErrorCode
-from subluminal.core.runs import Runs
+from subluminal.core.host import Runs
 
 
 class Requests:

@@ -1,4 +1,4 @@
-"""The loop between a client and its MCP server: one thread, one poll, original bytes (D6, D9).
+"""The loop between a client and its MCP server: one thread, one poll, original bytes (byte-transparent, no-orphans).
 
 Whatever arrives is passed on first where it may be, and looked at afterwards; only a client's
 `tools/call` waits for its decision. Nothing here blocks, and every buffer has a bound.
@@ -10,7 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from subluminal.adapters.mcp_stdio.calls import Calls
+from subluminal.adapters.mcp.calls import Calls
+from subluminal.adapters.mcp.render import Renderer
+from subluminal.adapters.mcp.replies import replies_in
+from subluminal.adapters.mcp.tool_lists import ToolLists
 from subluminal.adapters.mcp_stdio.descriptors import (
     STOP_SIGNALS,
     Borrowed,
@@ -24,15 +27,12 @@ from subluminal.adapters.mcp_stdio.greeting import Greeting
 from subluminal.adapters.mcp_stdio.intake import Intake
 from subluminal.adapters.mcp_stdio.live_settings import LiveSettings, of_server
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
-from subluminal.adapters.mcp_stdio.render import Renderer
-from subluminal.adapters.mcp_stdio.replies import replies_in
 from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
 from subluminal.adapters.mcp_stdio.requests import Requests
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
-from subluminal.adapters.mcp_stdio.tool_lists import ToolLists
 from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
-from subluminal.core.runs import Runs
+from subluminal.core.host import Runs
 from subluminal.errors import ExitCode
 from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendants
 
@@ -438,7 +438,7 @@ class Shim:
                 continue
             self._signal = self._signal or signum
             self._open()
-            # Little time is left (D9): first the record, then everything else.
+            # Little time is left (no-orphans): first the record, then everything else.
             had_open = self._calls.open > 0 or bool(self._requests.held)
             self._calls.end_all(Status.CANCELLED, "the client stopped", ErrorClass.UNKNOWN)
             self._leave(RunStatus.CANCELLED if had_open else None)

@@ -1,6 +1,6 @@
 """Starts the upstream server, first of all: it boots while we load what we need ourselves.
 
-Whatever is imported before `Guard.spawn` delays every server by its time (D16), so this module has
+Whatever is imported before `Guard.spawn` delays every server by its time (fast-start), so this module has
 only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
 """
 
@@ -74,7 +74,7 @@ def _hard_stop(where: Places, server: str) -> str:
     if len(files) < 2:
         return ""  # the number that moves is always there
     from subluminal.config import env
-    from subluminal.core.kill_switch import hard_stop
+    from subluminal.core.controls.kill_switch import hard_stop
 
     run_id = os.environ.get(env.SUB_RUN_ID.name, "")
     agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"
@@ -85,7 +85,7 @@ def _hard_stop(where: Places, server: str) -> str:
 def _usable_home(wanted: Places) -> Places:
     """The home; where it cannot be written, its policy and settings with another place to record.
 
-    Where nothing can be written the home itself: each call then meets `decision_on_error` (D5).
+    Where nothing can be written the home itself: each call then meets `decision_on_error` (journal-first).
     """
     try:
         make_private_dir(wanted.state)
@@ -132,7 +132,7 @@ def _last_words(where: Places) -> list[str]:
         sys.executable,
         "-P",  # the client's directory is no place to import from
         "-m",
-        "subluminal.core.last_words",
+        "subluminal.core.runs.last_words",
         where.home,
         str(os.getpid()),
     ]

@@ -9,9 +9,9 @@ from subluminal.cli.screens.lists import Screen
 from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import Places, places
-from subluminal.core.approval_files import MAX_WAITING
-from subluminal.core.grants import Waiting, all_waiting, find_waiting, full_runs
-from subluminal.core.living_runs import known_run
+from subluminal.core.controls.approval_files import MAX_WAITING
+from subluminal.core.controls.grants import Waiting, all_waiting, find_waiting, full_runs
+from subluminal.core.runs.living import known_run
 from subluminal.errors import ExitCode
 
 EXAMPLE = """sub approvals

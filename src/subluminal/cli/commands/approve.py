@@ -1,18 +1,24 @@
-"""`sub approve ID`: lets a call pass that waits for a person. Not for agents (D3, D13)."""
+"""`sub approve ID`: lets a call pass that waits for a person. Not for agents (no-call-waits, local-is-not-trusted)."""
 
 import os
 
-from subluminal.cli.durations import told
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.grant_length import grant_ms
 from subluminal.cli.output import Output, shown
-from subluminal.cli.person import need_person
-from subluminal.cli.said import said
 from subluminal.cli.screens.approvals import approval_row
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Requirement
-from subluminal.core.grants import DEFAULT_TTL_MS, MAX_USES, check_open, find_waiting, issue_grant
+from subluminal.core.controls.grants import (
+    DEFAULT_TTL_MS,
+    MAX_USES,
+    check_open,
+    find_waiting,
+    issue_grant,
+)
 from subluminal.errors import ExitCode, UsageError
+from subluminal.operator.durations import told
+from subluminal.operator.grant_length import grant_ms
+from subluminal.operator.person import need_person
+from subluminal.operator.said import said
 
 EXAMPLE = """sub approve 4f1d
 sub approve 4f1d --uses 3 --ttl 10m --reason "release week"

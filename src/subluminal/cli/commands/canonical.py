@@ -1,4 +1,4 @@
-"""`sub canonical`: JSON on stdin to canonical bytes, or their SHA-256 (D1)."""
+"""`sub canonical`: JSON on stdin to canonical bytes, or their SHA-256 (canonical-profiles)."""
 
 import sys
 

@@ -1,15 +1,15 @@
-"""`sub deny ID`: says no to a call that waits for a person; its next try is told why (D3)."""
+"""`sub deny ID`: says no to a call that waits for a person; its next try is told why (no-call-waits)."""
 
 import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.person import need_person
-from subluminal.cli.said import said
 from subluminal.cli.screens.approvals import approval_row
 from subluminal.config.places import places
-from subluminal.core.grants import deny, find_waiting
+from subluminal.core.controls.grants import deny, find_waiting
 from subluminal.errors import ExitCode
+from subluminal.operator.person import need_person
+from subluminal.operator.said import said
 
 EXAMPLE = """sub deny 4f1d --reason "not on a Friday"
 sub deny 4f1d"""

@@ -2,11 +2,11 @@
 
 import os
 
-from subluminal.cli.doctor.checks import Check, all_checks
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
 from subluminal.errors import ExitCode
+from subluminal.operator.doctor.checks import Check, all_checks
 
 EXAMPLE = """sub doctor
 sub doctor --json"""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.cli.output_file import cannot_write, write_output
-from subluminal.cli.reading.one_run import run_lines
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
 from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
 from subluminal.export.junit import as_junit
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary, summarise
+from subluminal.ledger.client.one_run import run_lines
 
 EXAMPLE = """sub export run 12a8877c4af5 -o events.jsonl
 sub export run 12a8877c4af5 --format bundle -o artifact

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.ledger import Found, Ledger, Page, Row, open_ledger
-from subluminal.cli.reading.pages import rows_of
 from subluminal.cli.screens.lists import Screen, print_hints, print_recovery
 from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.filtering import Filter, Term, format_filter
+from subluminal.ledger.client.ledger import Found, Ledger, Page, Row, open_ledger
+from subluminal.ledger.client.pages import rows_of
+from subluminal.ledger.filter.language import Filter, Term, format_filter
 
 EXAMPLE = """sub hints
 sub hints --by rule --since 7d

@@ -35,7 +35,7 @@ def run(args: Args, out: Output) -> int:
 
 
 def _ingest(file: BinaryIO, out: Output, *, as_json: bool) -> int:
-    from subluminal.ledger.daemon.client import ensure_running
+    from subluminal.ledger.client.ledgerd import ensure_running
 
     client = ensure_running(places(os.environ))
     counts = {"stored": 0, "known": 0, "quarantined": 0}

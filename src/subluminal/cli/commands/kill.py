@@ -8,11 +8,11 @@ import time
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.stopping import add_target, cannot, concerned, record_switch, target_of
 from subluminal.config.places import places
-from subluminal.core.kill_switch import Stop, set_stop, stops
-from subluminal.core.users import local_user
+from subluminal.core.controls.kill_switch import Stop, set_stop, stops
 from subluminal.errors import ExitCode
+from subluminal.operator.stopping import add_target, cannot, concerned, record_switch, target_of
+from subluminal.trust.identity.users import local_user
 
 EXAMPLE = """sub kill 0198c0de --reason "it deletes branches"
 sub kill --agent fixer --hard

@@ -1,4 +1,4 @@
-"""`sub ledger verify`: proves the hash chain, and every row that follows from it (D14)."""
+"""`sub ledger verify`: proves the hash chain, and every row that follows from it (provable-ledger)."""
 
 import os
 from typing import Any
@@ -57,8 +57,8 @@ def _tell_rest(report: dict[str, Any], out: Output) -> None:
 def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
     import msgspec
 
-    from subluminal.ledger.database import open_reader
     from subluminal.ledger.proof import verify_ledger
+    from subluminal.ledger.store.database import open_reader
 
     where = places(os.environ)
 

@@ -48,7 +48,7 @@ def _serve(where: Places, port: int | None) -> int:
 
 
 def _start(where: Places, port: int | None, out: Output, *, as_json: bool) -> int:
-    from subluminal.ledger.daemon.client import start
+    from subluminal.ledger.client.ledgerd import start
     from subluminal.ledger.daemon.instance import read_note
 
     # A broken config.toml is told here, with its lines, not in a log.
@@ -64,7 +64,7 @@ def _start(where: Places, port: int | None, out: Output, *, as_json: bool) -> in
 
 
 def _stop(where: Places, out: Output, *, as_json: bool) -> int:
-    from subluminal.ledger.daemon.client import stop
+    from subluminal.ledger.client.ledgerd import stop
 
     was_running = stop(where)
     if as_json:
@@ -75,7 +75,7 @@ def _stop(where: Places, out: Output, *, as_json: bool) -> int:
 
 
 def _status(where: Places, out: Output, *, as_json: bool) -> int:
-    from subluminal.ledger.daemon.client import Client
+    from subluminal.ledger.client.ledgerd import Client
     from subluminal.ledger.daemon.instance import read_note
 
     if read_note(where) is None:

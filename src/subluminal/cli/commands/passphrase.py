@@ -1,14 +1,14 @@
-"""`sub passphrase`: a passphrase in front of approve, revive, promote and the like (D13)."""
+"""`sub passphrase`: a passphrase in front of approve, revive, promote and the like (local-is-not-trusted)."""
 
 import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.person import need_person, read_passphrase
 from subluminal.config import env
 from subluminal.config.places import places
-from subluminal.core.passphrase import is_set, remove_passphrase, set_passphrase
+from subluminal.core.controls.passphrase import is_set, remove_passphrase, set_passphrase
 from subluminal.errors import ExitCode, SubluminalError, UsageError
+from subluminal.operator.person import need_person, read_passphrase
 
 EXAMPLE = """sub passphrase set
 sub passphrase remove

@@ -1,19 +1,19 @@
 """`sub policy accept [FILE]`: a person lets a loosened repository policy hold for runs under way.
 
 During a run the strictest of the first-seen and the current repository policy holds, so that an
-agent cannot loosen it by an edit (D17). This is the way out, and it is not for agents (D13).
+agent cannot loosen it by an edit (policy-layers). This is the way out, and it is not for agents (local-is-not-trusted).
 """
 
 import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.person import need_person
-from subluminal.cli.policy_files import load_policy
 from subluminal.config.places import places
-from subluminal.core.pins import SeenPolicy, accept
-from subluminal.core.policy_files import repository_policy
+from subluminal.core.policies.files import repository_policy
+from subluminal.core.policies.pins import SeenPolicy, accept
 from subluminal.errors import ExitCode, SubluminalError
+from subluminal.operator.person import need_person
+from subluminal.operator.policy_files import load_policy
 
 EXAMPLE = """sub policy accept
 sub policy accept ../other/.subluminal/policy.yaml"""

@@ -3,8 +3,8 @@
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.output_file import write_output
-from subluminal.cli.policy_files import load_policy
 from subluminal.errors import ExitCode
+from subluminal.operator.policy_files import load_policy
 
 EXAMPLE = """sub policy compile policy.yaml
 sub policy compile policy.yaml -o policy.snapshot.json"""

@@ -2,10 +2,10 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import Policy, load_policy
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Severity
 from subluminal.errors import ExitCode
+from subluminal.operator.policy_files import Policy, load_policy
 from subluminal.policy.decompiling import bundle_of
 from subluminal.policy.diff.report import as_markdown, as_text, report
 from subluminal.policy.diffing import diff

@@ -5,12 +5,12 @@ from typing import Any
 from subluminal.canonical import parse
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import load_policy
 from subluminal.clock import now
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
+from subluminal.operator.policy_files import load_policy
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
 from subluminal.policy.explaining import Explanation, as_text, explain, with_disabled
 

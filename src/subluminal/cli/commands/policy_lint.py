@@ -2,8 +2,8 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import policy_in, read_file, shown_name
 from subluminal.errors import ExitCode, InvalidInput, Problem
+from subluminal.operator.policy_files import policy_in, read_file, shown_name
 from subluminal.policy.linting import WARNING, lint
 
 EXAMPLE = """sub policy lint policy.yaml

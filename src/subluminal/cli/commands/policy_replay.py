@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.policy_files import load_policy
-from subluminal.cli.reading.file import open_ledger_file
-from subluminal.cli.reading.ledger import Ledger
-from subluminal.cli.reading.naming import find_run
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Layer, Mode
 from subluminal.errors import ExitCode
+from subluminal.ledger.client.file import open_ledger_file
+from subluminal.ledger.client.ledger import Ledger
+from subluminal.ledger.client.naming import find_run
+from subluminal.operator.policy_files import load_policy
 from subluminal.policy.replay.comparing import Change, Replayed
 from subluminal.policy.replay.tallying import Tally
 from subluminal.policy.snapshot import Snapshot

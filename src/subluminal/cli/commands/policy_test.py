@@ -8,9 +8,9 @@ import msgspec
 from subluminal.cli.coverage import Coverage
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.policy_files import STDIN, Policy, load_policy, read_file, shown_name
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import ExitCode
+from subluminal.operator.policy_files import STDIN, Policy, load_policy, read_file, shown_name
 from subluminal.policy.case_running import CaseResult, run_case
 from subluminal.policy.casefile import LoadedCase, parse_cases
 from subluminal.policy.compiling import compile_bundle

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.person import need_person
-from subluminal.cli.reading.file import open_ledger_file
-from subluminal.cli.said import said
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
+from subluminal.ledger.client.file import open_ledger_file
+from subluminal.operator.person import need_person
+from subluminal.operator.said import said
 
 if TYPE_CHECKING:
     import apsw
 
-    from subluminal.cli.promoting.hinted import Hinted
+    from subluminal.operator.promoting.hinted import Hinted
 
 EXAMPLE = """sub promote hint-0198c7.3 --to .subluminal/policy.yaml
 sub promote 0198c7.3 --to policy.yaml --key path --dry-run
@@ -61,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Args, out: Output) -> int:
     _refuse_strangers(args)
-    from subluminal.cli.promoting.hinted import find_hinted
+    from subluminal.operator.promoting.hinted import find_hinted
 
     where = places(os.environ)
     need_person("sub promote", where)
@@ -92,12 +92,12 @@ def _refuse_strangers(args: Args) -> None:
 
 
 def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinted") -> int:
-    from subluminal.cli.promoting.past import look_back
-    from subluminal.cli.promoting.planning import EXACT, Wish, plan_exception
-    from subluminal.cli.promoting.review import Review
     from subluminal.clock import now, rfc3339
-    from subluminal.core.users import local_user
     from subluminal.importer.files import read_config, refuse_unwritable, replace
+    from subluminal.operator.promoting.past import look_back
+    from subluminal.operator.promoting.planning import EXACT, Wish, plan_exception
+    from subluminal.operator.promoting.review import Review
+    from subluminal.trust.identity.users import local_user
 
     found = read_config(args.to)
     refuse_unwritable(args.to, found)
@@ -153,7 +153,7 @@ def _say_when_it_holds(args: Args, out: Output, hinted: "Hinted") -> None:
 def _grant(
     args: Args, out: Output, where: Places, connection: "apsw.Connection", hinted: "Hinted"
 ) -> int:
-    from subluminal.cli.promoting.granting import allowed_ttl_ms, grant_for_run
+    from subluminal.operator.promoting.granting import allowed_ttl_ms, grant_for_run
 
     ttl_ms = allowed_ttl_ms(connection, hinted, args.ttl)
     given = grant_for_run(where, hinted, ttl_ms=ttl_ms, uses=args.uses, reason=args.reason)

@@ -6,9 +6,6 @@ import os
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.ledger import Ledger, Row, open_ledger
-from subluminal.cli.reading.pages import rows_of
-from subluminal.cli.reading.unknown import told
 from subluminal.cli.screens.lists import (
     Screen,
     print_asked,
@@ -21,8 +18,11 @@ from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS
-from subluminal.ledger.filtering import Filter, format_filter
+from subluminal.ledger.client.ledger import Ledger, Row, open_ledger
+from subluminal.ledger.client.pages import rows_of
+from subluminal.ledger.client.unknown import told
+from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS
+from subluminal.ledger.filter.language import Filter, format_filter
 
 EXAMPLE = """sub query decision:BLOCK since:1d
 sub query runs --status FAILED
@@ -80,7 +80,7 @@ def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:
             raise UsageError(
                 f"tools cannot be filtered by `{term.field}`", hint="by `server` and `tool`"
             )
-    from subluminal.ledger.filter_matching import matches
+    from subluminal.ledger.filter.matching import matches
 
     return [
         row

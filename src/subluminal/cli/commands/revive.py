@@ -1,15 +1,15 @@
-"""`sub revive`: lifts what `sub kill` stopped. Not for agents (D13)."""
+"""`sub revive`: lifts what `sub kill` stopped. Not for agents (local-is-not-trusted)."""
 
 import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.person import need_person
-from subluminal.cli.stopping import add_target, cannot, concerned, record_switch, target_of
 from subluminal.config.places import places
-from subluminal.core.kill_switch import lift_stop
-from subluminal.core.users import local_user
+from subluminal.core.controls.kill_switch import lift_stop
 from subluminal.errors import ExitCode, SubluminalError
+from subluminal.operator.person import need_person
+from subluminal.operator.stopping import add_target, cannot, concerned, record_switch, target_of
+from subluminal.trust.identity.users import local_user
 
 EXAMPLE = """sub revive 0198c0de --reason "the policy has a rule for it now"
 sub revive --tool github/delete_repo

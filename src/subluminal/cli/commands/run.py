@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.roll_call import close_what_died
-from subluminal.cli.running.agent import Agent, CannotStart, Ended
-from subluminal.cli.running.clients import adjusted
-from subluminal.cli.running.evidence import Evidence
-from subluminal.cli.running.home import Home, find_home
-from subluminal.cli.running.record import RunRecord
-from subluminal.cli.running.stamping import Stamp, Wishes, stamp
-from subluminal.cli.running.sweeping import sweep
 from subluminal.config import env
 from subluminal.contracts.vocabulary import Client, Env, RunStatus, Severity
-from subluminal.core.run_names import journal_dir
+from subluminal.core.runs.names import journal_dir
 from subluminal.errors import UsageError
 from subluminal.export.violations import NO_DEMANDS, Demands, Strict
+from subluminal.ledger.client.roll_call import close_what_died
 from subluminal.ledger.daemon.instance import read_note
+from subluminal.operator.running.agent import Agent, CannotStart, Ended
+from subluminal.operator.running.clients import adjusted
+from subluminal.operator.running.evidence import Evidence
+from subluminal.operator.running.home import Home, find_home
+from subluminal.operator.running.record import RunRecord
+from subluminal.operator.running.stamping import Stamp, Wishes, stamp
+from subluminal.operator.running.sweeping import sweep
 from subluminal.supervise import become_subreaper
 
 EXAMPLE = """sub run -- claude
@@ -147,7 +147,7 @@ def _attended(
 
 
 def _verdict(ended: Ended) -> tuple[RunStatus, str | None]:
-    """How the run ended, as far as the agent's exit tells (D4)."""
+    """How the run ended, as far as the agent's exit tells (shared-runs)."""
     if ended.exit_code == 0:
         return RunStatus.SUCCEEDED, None
     for number in _INTERRUPTS:

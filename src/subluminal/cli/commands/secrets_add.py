@@ -5,10 +5,10 @@ import sys
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.secrets_shared import STORES, Home, is_at_terminal, open_home, timestamp
 from subluminal.contracts.vocabulary import SecretSource
-from subluminal.core.redaction.forms import MIN_ALONE_CHARS, MIN_ANYWHERE_CHARS
+from subluminal.core.records.redaction.forms import MIN_ALONE_CHARS, MIN_ANYWHERE_CHARS
 from subluminal.errors import ExitCode, SecretUnavailable, SubluminalError, UsageError
+from subluminal.operator.secrets_shared import STORES, Home, is_at_terminal, open_home, timestamp
 from subluminal.secrets import keychain
 from subluminal.secrets.resolving import refuse_value
 from subluminal.secrets.usage import record_change

@@ -2,9 +2,9 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.secrets_shared import Home, open_home
-from subluminal.core.redaction.redactor import Redactor, redactor_for
+from subluminal.core.records.redaction.redactor import Redactor, redactor_for
 from subluminal.errors import ExitCode, UsageError
+from subluminal.operator.secrets_shared import Home, open_home
 from subluminal.secrets.resolving import Attempt, attempt_all
 
 EXAMPLE = """sub secrets check

@@ -4,7 +4,10 @@ import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.secrets_shared import (
+from subluminal.config.agent_environment import refuse_inside_agent
+from subluminal.contracts.vocabulary import SecretSource
+from subluminal.errors import ExitCode, SubluminalError
+from subluminal.operator.secrets_shared import (
     Home,
     Row,
     add_name,
@@ -13,9 +16,6 @@ from subluminal.cli.secrets_shared import (
     open_home,
     row_of,
 )
-from subluminal.config.agent_environment import refuse_inside_agent
-from subluminal.contracts.vocabulary import SecretSource
-from subluminal.errors import ExitCode, SubluminalError
 from subluminal.secrets.resolving import read_secret
 
 EXAMPLE = """sub secrets get github_token

@@ -2,9 +2,9 @@
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.secrets_shared import Row, open_home, row_of
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import ExitCode
+from subluminal.operator.secrets_shared import Row, open_home, row_of
 
 EXAMPLE = "sub secrets list --json"
 

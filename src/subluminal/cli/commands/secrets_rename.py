@@ -3,9 +3,16 @@
 from subluminal.cli.commands.secrets_remove import refuse_unwritable
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.secrets_shared import STORES, Home, add_name, find_source, open_home, row_of
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import ExitCode, SubluminalError
+from subluminal.operator.secrets_shared import (
+    STORES,
+    Home,
+    add_name,
+    find_source,
+    open_home,
+    row_of,
+)
 from subluminal.secrets import keychain
 from subluminal.secrets.usage import rename_known
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.secrets_shared import Home, open_home
 from subluminal.contracts.vocabulary import SecretSource
-from subluminal.core.redaction.redactor import Redactor, redactor_for
-from subluminal.core.redaction.scanning import Finding, rewrite, scan_journals
+from subluminal.core.records.redaction.redactor import Redactor, redactor_for
+from subluminal.core.records.redaction.scanning import Finding, rewrite, scan_journals
 from subluminal.errors import ExitCode, SecretUnavailable, UsageError
+from subluminal.operator.secrets_shared import Home, open_home
 from subluminal.secrets.resolving import read_secret
 from subluminal.secrets.value import SecretValue
 
@@ -78,7 +78,7 @@ def known_values(home: Home, out: Output) -> list[SecretValue]:
 def _scan_ledger(home: Home, redactor: Redactor, args: Args, out: Output) -> tuple[int, int]:
     if not os.path.exists(home.places.ledger) or find_spec("apsw") is None:
         return 0, 0
-    from subluminal.cli.secrets_ledger import drop_previews, scan_ledger
+    from subluminal.operator.secrets_ledger import drop_previews, scan_ledger
 
     findings = list(scan_ledger(home.places.ledger, redactor))
     droppable = [finding for finding in findings if finding.row]

@@ -1,7 +1,7 @@
 """`sub shim stdio`, for the overview, the reference and completion.
 
 The command itself does not come by here: `cli.main` leaves for the adapter before any parser is
-loaded (D16).
+loaded (fast-start).
 """
 
 from subluminal.adapters.mcp_stdio import entry

@@ -5,9 +5,6 @@ import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.ledger import Ledger, Page, Row, open_ledger
-from subluminal.cli.reading.naming import find_meant
-from subluminal.cli.reading.unknown import told
 from subluminal.cli.screens.detail import print_call
 from subluminal.cli.screens.lists import Screen
 from subluminal.cli.screens.timeline import print_run
@@ -15,7 +12,10 @@ from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode
-from subluminal.ledger.filtering import Term, format_filter
+from subluminal.ledger.client.ledger import Ledger, Page, Row, open_ledger
+from subluminal.ledger.client.naming import find_meant
+from subluminal.ledger.client.unknown import told
+from subluminal.ledger.filter.language import Term, format_filter
 
 EXAMPLE = """sub show 12a8877c4af5
 sub show 01a1dda7-8a7e-77f9-bd0f-12a8877c4af5 --json"""

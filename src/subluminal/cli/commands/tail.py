@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from subluminal.cli.filters import add_filter_arguments, read_filter
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.reading.journals import Event
-from subluminal.cli.reading.live import Live
-from subluminal.cli.reading.roll_call import close_what_died
 from subluminal.cli.screens.events import EventLines
 from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import encode_name, places
 from subluminal.errors import ExitCode
-from subluminal.ledger.filtering import Filter, terms_of
-from subluminal.ledger.passing import Passing
+from subluminal.ledger.client.journals import Event
+from subluminal.ledger.client.live import Live
+from subluminal.ledger.client.roll_call import close_what_died
+from subluminal.ledger.filter.language import Filter, terms_of
+from subluminal.ledger.filter.passing import Passing
 
 EXAMPLE = """sub tail
 sub tail --decision BLOCK,THROTTLE --server 'git*'

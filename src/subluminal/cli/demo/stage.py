@@ -15,13 +15,13 @@ from contextlib import contextmanager
 
 from subluminal.cli.demo.policy import POLICY
 from subluminal.cli.output import Output
-from subluminal.cli.reading.journals import event_of
 from subluminal.cli.screens.events import EventLines
 from subluminal.cli.screens.width import terminal_width
 from subluminal.config.agent_environment import MARKERS
 from subluminal.config.env import VARIABLES
 from subluminal.contracts.vocabulary import EventType
-from subluminal.ledger.passing import Passing
+from subluminal.ledger.client.journals import event_of
+from subluminal.ledger.filter.passing import Passing
 
 SUB = [sys.executable, "-P", "-m", "subluminal"]
 AGENT = [sys.executable, "-P", "-m", "subluminal.cli.demo.agent"]

@@ -9,7 +9,7 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.lists import Screen
 from subluminal.cli.screens.tables import Column
-from subluminal.core.grants import Waiting
+from subluminal.core.controls.grants import Waiting
 
 _COLOURS = {"pending": "yellow", "approved": "green", "denied": "red"}
 _LABEL = 13

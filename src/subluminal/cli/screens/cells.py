@@ -2,8 +2,8 @@
 
 from subluminal.cli.output import shown
 from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
-from subluminal.ledger.filter_fields import RUNNING, UNKNOWN
-from subluminal.ledger.moments import milliseconds
+from subluminal.ledger.filter.fields import RUNNING, UNKNOWN
+from subluminal.ledger.store.moments import milliseconds
 
 NOTHING = "-"
 

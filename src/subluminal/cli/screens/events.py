@@ -10,7 +10,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cells as places_of
 from subluminal.cli.screens.tables import cut
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
-from subluminal.ledger.moments import milliseconds
+from subluminal.ledger.store.moments import milliseconds
 
 _TELLING_STATES = ("killed", "degraded", "failed")
 _WORD = 9

@@ -7,7 +7,7 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, print_table
 from subluminal.contracts.vocabulary import Action
-from subluminal.ledger.filter_fields import RUNNING
+from subluminal.ledger.filter.fields import RUNNING
 
 Row = dict[str, Any]
 

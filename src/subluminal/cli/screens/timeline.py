@@ -8,8 +8,8 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.lists import Row, Screen
 from subluminal.cli.screens.tables import Column
 from subluminal.contracts.vocabulary import Action
-from subluminal.ledger.filter_fields import RUNNING
-from subluminal.ledger.moments import milliseconds
+from subluminal.ledger.filter.fields import RUNNING
+from subluminal.ledger.store.moments import milliseconds
 
 _BAR = 16
 _BLOCK, _POINT = "━", "╸"

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from subluminal.errors import SubluminalError
-from subluminal.ledger.database import LedgerUnavailable
+from subluminal.ledger.store.database import LedgerUnavailable
 
 HEADERS = {
     "cache-control": "no-store",

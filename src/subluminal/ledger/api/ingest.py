@@ -1,4 +1,4 @@
-"""Takes JSONL from producers that share no disk: HTTP POST, and a plain unix socket (D5).
+"""Takes JSONL from producers that share no disk: HTTP POST, and a plain unix socket (journal-first).
 
 Both answer only when the lines are in the ledger, so that a producer knows what to send again;
 sending again is harmless.
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from subluminal.clock import now
 from subluminal.journal.reading import MAX_LINE_BYTES
 from subluminal.ledger.api.answers import answer, refuse
-from subluminal.ledger.ring import Parcel, Ring
+from subluminal.ledger.ingest.ring import Parcel, Ring
 
 MAX_BODY_BYTES = 16_777_216
 RETRY_S = 0.05

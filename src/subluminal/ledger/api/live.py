@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from subluminal.errors import SubluminalError
 from subluminal.ledger.api.parameters import StreamParameters, read_parameters
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.passing import Passing
+from subluminal.ledger.filter.passing import Passing
 from subluminal.ledger.query.filters import CallFilter
 from subluminal.ledger.query.stream import last_position, read_events
 

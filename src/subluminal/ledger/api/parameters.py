@@ -9,15 +9,15 @@ from msgspec import Struct
 from subluminal.clock import now
 from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
-from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
-from subluminal.ledger.filtering import Filter, parse_filter
-from subluminal.ledger.hint_outcomes import Outcome
+from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
+from subluminal.ledger.filter.language import Filter, parse_filter
 from subluminal.ledger.query.approvals import State
 from subluminal.ledger.query.asking import call_filter
 from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.hints import By
 from subluminal.ledger.query.runs import RunFilter
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.hint_outcomes import Outcome
+from subluminal.ledger.store.timestamps import to_ms
 
 T = TypeVar("T", bound=Struct)
 

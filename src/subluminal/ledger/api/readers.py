@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from subluminal.ledger.database import open_reader
+from subluminal.ledger.store.database import open_reader
 
 THREADS = 4
 

@@ -1,4 +1,4 @@
-"""Who may ask (D13). The unix socket is guarded by its directory; loopback needs all of this.
+"""Who may ask (local-is-not-trusted). The unix socket is guarded by its directory; loopback needs all of this.
 
 Host is checked against DNS rebinding, Origin against other sites' pages, the token against other
 users of this machine. There is no CORS: no other origin has business here.

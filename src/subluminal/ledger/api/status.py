@@ -6,9 +6,9 @@ from collections.abc import Callable
 import apsw
 from msgspec import Struct
 
-from subluminal.ledger.counting import PREVIEWS_DROPPED, read_counter
-from subluminal.ledger.searching import behind
-from subluminal.ledger.writer import Writer
+from subluminal.ledger.ingest.writer import Writer
+from subluminal.ledger.store.counting import PREVIEWS_DROPPED, read_counter
+from subluminal.ledger.upkeep.searching import behind
 
 
 class StatusRecord(Struct, frozen=True, kw_only=True):

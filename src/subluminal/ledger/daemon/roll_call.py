@@ -1,4 +1,4 @@
-"""Closes the runs of processes that were killed with their guards: nobody else may ever look (D4).
+"""Closes the runs of processes that were killed with their guards: nobody else may ever look (shared-runs).
 
 What it writes goes to the journals of the dead, and comes into the ledger as all else does. Once an
 hour it also clears away what is left of runs that are long over.
@@ -8,8 +8,8 @@ import threading
 import time
 
 from subluminal.config.places import Places
-from subluminal.core.abandoned import close_one, missing
-from subluminal.core.tidying import tidy
+from subluminal.core.runs.abandoned import close_one, missing
+from subluminal.core.runs.tidying import tidy
 
 LOOK_S = 2.0
 TIDY_S = 3_600.0

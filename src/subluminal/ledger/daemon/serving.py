@@ -24,8 +24,8 @@ from subluminal.ledger.daemon import sockets
 from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token, socket_path
 from subluminal.ledger.daemon.roll_call import RollCall
-from subluminal.ledger.ring import Ring
-from subluminal.ledger.writer import Writer
+from subluminal.ledger.ingest.ring import Ring
+from subluminal.ledger.ingest.writer import Writer
 
 STOP_S = 5.0
 

@@ -1,4 +1,4 @@
-"""Proves the ledger (D14): finds any edit, deletion, insertion or reorder, and names the first.
+"""Proves the ledger (provable-ledger): finds any edit, deletion, insertion or reorder, and names the first.
 
 Reads only. `verify_ledger` is the whole proof; the other modules are its parts.
 """

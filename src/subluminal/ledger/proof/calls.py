@@ -9,12 +9,18 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from subluminal.contracts.events import Event, HintIssued
-from subluminal.ledger import deriving
+from subluminal.ledger.ingest import deriving
+from subluminal.ledger.ingest.wire import (
+    CallDecision,
+    CallEnd,
+    CallStart,
+    RowEvent,
+    decode_row_event,
+)
 from subluminal.ledger.proof.chains import StoredShim
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.rows import Call, HintRow, columns
-from subluminal.ledger.timestamps import to_ms
-from subluminal.ledger.wire import CallDecision, CallEnd, CallStart, RowEvent, decode_row_event
+from subluminal.ledger.store.rows import Call, HintRow, columns
+from subluminal.ledger.store.timestamps import to_ms
 
 MAX_HELD = 10_000
 """Calls of one shim whose rows wait for events that may still change them."""

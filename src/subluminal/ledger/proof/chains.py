@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from subluminal.journal.chain import link, seed
 from subluminal.journal.verifying import ChainCheck
-from subluminal.ledger.checkpoints import Head
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.segments import StoredSegment, of_shim, of_shim_as_ingested
+from subluminal.ledger.store.segments import StoredSegment, of_shim, of_shim_as_ingested
+from subluminal.ledger.upkeep.checkpoints import Head
 
 
 class StoredShim(Struct):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import apsw
 
 from subluminal.config.places import Places
-from subluminal.ledger.checkpoints import Checkpoint, Head, digest_of, load_key, noted, sign
 from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.upkeep.checkpoints import Checkpoint, Head, digest_of, load_key, noted, sign
 
 
 def check_checkpoints(

@@ -4,9 +4,9 @@ import apsw
 from msgspec import Struct, structs
 
 from subluminal.contracts.events import Event
-from subluminal.ledger.control_rows import TABLES, Table, row_of
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.rows import columns
+from subluminal.ledger.store.control_rows import TABLES, Table, row_of
+from subluminal.ledger.store.rows import columns
 
 Row = tuple[object, ...]
 

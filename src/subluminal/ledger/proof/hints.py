@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import apsw
 from msgspec import Struct
 
-from subluminal.ledger.hint_outcomes import answers, judge, unanswered
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.rows import Call, columns
+from subluminal.ledger.store.hint_outcomes import answers, judge, unanswered
+from subluminal.ledger.store.rows import Call, columns
 
 _RUNS = "SELECT DISTINCT run_id FROM hints ORDER BY run_id"
 _HINTS = (

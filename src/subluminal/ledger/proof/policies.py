@@ -7,10 +7,10 @@ from msgspec import UNSET, Struct
 
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import Event, PolicyLoaded, RunStart
-from subluminal.ledger.policy_rows import PolicyKey, key_of, rules_of
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.run_rows import start_ms
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.policy_rows import PolicyKey, key_of, rules_of
+from subluminal.ledger.store.run_rows import start_ms
+from subluminal.ledger.store.timestamps import to_ms
 
 _STORED = "SELECT policy_id, version, rules_hash, mode, created_at, rules_json FROM policy_versions"
 

@@ -6,8 +6,8 @@ from typing import Any
 import apsw
 
 from subluminal.contracts.events import Event, RunEnd, RunStart
-from subluminal.ledger import run_rows
 from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.store import run_rows
 
 _STARTED = (
     "started_at",

@@ -4,9 +4,9 @@ import apsw
 from msgspec import Struct, field
 
 from subluminal.contracts.events import Event, ToolsListed
-from subluminal.ledger import tool_rows
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store import tool_rows
+from subluminal.ledger.store.timestamps import to_ms
 
 Key = tuple[str, str, str]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import apsw
 
 from subluminal.config.places import Places
-from subluminal.ledger.counting import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
-from subluminal.ledger.deriving import json_text
+from subluminal.ledger.ingest.deriving import json_text
 from subluminal.ledger.proof.calls import CallProof, feed_lines
 from subluminal.ledger.proof.chains import (
     StoredShim,
@@ -22,8 +21,9 @@ from subluminal.ledger.proof.hints import check_outcomes
 from subluminal.ledger.proof.policies import PolicyProof
 from subluminal.ledger.proof.runs import RunProof
 from subluminal.ledger.proof.tools import ToolProof
-from subluminal.ledger.rows import BUCKET_MS
-from subluminal.ledger.segments import EventReader, of_shim_as_ingested
+from subluminal.ledger.store.counting import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
+from subluminal.ledger.store.rows import BUCKET_MS
+from subluminal.ledger.store.segments import EventReader, of_shim_as_ingested
 
 Progress = Callable[[int, int], None]
 

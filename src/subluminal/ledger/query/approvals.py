@@ -10,7 +10,7 @@ import apsw
 
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer
-from subluminal.ledger.filtering import Filter
+from subluminal.ledger.filter.language import Filter
 from subluminal.ledger.query.filters import InvalidQuery, Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import (
     AnswerRecord,

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from subluminal.ledger.filtering import Filter, Term
+from subluminal.ledger.filter.language import Filter, Term
 from subluminal.ledger.query.filters import CallFilter, has_wildcard
 
 _EXACT = {

@@ -11,7 +11,7 @@ from subluminal.ledger.query.filters import CallFilter, Paging, checked, cursor_
 from subluminal.ledger.query.planning import EVERYTHING, Leg, Plan, conditions, plan
 from subluminal.ledger.query.records import CallDetail, CallPage, CallRecord, PreviewRecord
 from subluminal.ledger.query.search import match_expression
-from subluminal.ledger.segments import EventReader
+from subluminal.ledger.store.segments import EventReader
 
 _NAMES = (
     "id, call_id, run_id, server_name, tool_name, args_hash, decision, rule_id, status, "

@@ -14,7 +14,7 @@ from msgspec import Struct
 from subluminal.ledger.query.filters import CallFilter, InvalidQuery, has_wildcard
 from subluminal.ledger.query.planning import conditions
 from subluminal.ledger.query.search import match_expression
-from subluminal.ledger.rows import BUCKET_MS
+from subluminal.ledger.store.rows import BUCKET_MS
 
 DIMENSIONS = ("server", "tool", "decision", "status", "rule")
 MAX_BARS = 1_000

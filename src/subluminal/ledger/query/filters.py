@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from subluminal.errors import SubluminalError
-from subluminal.ledger.filtering import Filter
+from subluminal.ledger.filter.language import Filter
 
 MAX_LIMIT = 1_000
 DEFAULT_LIMIT = 100

@@ -7,11 +7,11 @@ import apsw
 import msgspec
 
 from subluminal.clock import rfc3339
-from subluminal.ledger.filtering import Filter
-from subluminal.ledger.hint_outcomes import Outcome
+from subluminal.ledger.filter.language import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import HintPage, HintRecord, RecoveryRecord
 from subluminal.ledger.query.terms import term_conditions
+from subluminal.ledger.store.hint_outcomes import Outcome
 
 _ROWS = (
     "SELECT h.id, h.hint_id, h.call_id, h.run_id, h.rule_id, h.hint_kind, h.hint_text, "

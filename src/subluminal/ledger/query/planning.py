@@ -12,10 +12,10 @@ from typing import NamedTuple
 import apsw
 
 from subluminal.contracts.vocabulary import Action
-from subluminal.ledger.filter_fields import UNKNOWN
+from subluminal.ledger.filter.fields import UNKNOWN
 from subluminal.ledger.query.filters import CallFilter, has_wildcard
 from subluminal.ledger.query.terms import term_conditions
-from subluminal.ledger.rows import BUCKET_MS
+from subluminal.ledger.store.rows import BUCKET_MS
 
 MAX_LEGS = 64
 """More values than this, and it is cheaper to look at the newest calls one by one."""

@@ -19,8 +19,8 @@ from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env, EventType, Layer, Status
-from subluminal.ledger.segments import StoredSegment, of_shim
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.segments import StoredSegment, of_shim
+from subluminal.ledger.store.timestamps import to_ms
 from subluminal.policy.replay.known_args import known_args
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
@@ -167,7 +167,7 @@ class RunReader:
                     yield placed
 
     def _previews(self, shim: int, events: list[_Line]) -> dict[str, str | None]:
-        """Arguments as they may be shown: chained events leave the text out (D14)."""
+        """Arguments as they may be shown: chained events leave the text out (provable-ledger)."""
         wanted = [each.call.call_id for each in events if each.type == EventType.TOOL_CALL_START]
         rows = self._connection.execute(_PREVIEWS, (msgspec.json.encode(wanted).decode(), shim))
         return {str(call_id): text for call_id, text in rows}

@@ -8,7 +8,7 @@ import msgspec
 
 from subluminal.contracts.vocabulary import EventType
 from subluminal.journal.chain import with_text
-from subluminal.ledger.segments import of_shim
+from subluminal.ledger.store.segments import of_shim
 
 
 class _Call(msgspec.Struct, frozen=True):

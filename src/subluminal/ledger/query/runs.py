@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.clock import rfc3339
-from subluminal.ledger.filtering import Filter
+from subluminal.ledger.filter.language import Filter
 from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import RunPage, RunRecord
 from subluminal.ledger.query.terms import run_conditions

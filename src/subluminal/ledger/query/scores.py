@@ -9,7 +9,7 @@ from subluminal.contracts.vocabulary import Action, Severity, Status
 from subluminal.ledger.query.filters import Paging
 from subluminal.ledger.query.records import RunRecord
 from subluminal.ledger.query.runs import RunFilter, find_runs
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.timestamps import to_ms
 
 _SEVERITIES = [str(member) for member in Severity]
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from subluminal.contracts.vocabulary import EventType
 from subluminal.journal.chain import with_text
 from subluminal.ledger.query.filters import CallFilter
-from subluminal.ledger.segments import StoredSegment, after
-from subluminal.ledger.timestamps import to_ms
+from subluminal.ledger.store.segments import StoredSegment, after
+from subluminal.ledger.store.timestamps import to_ms
 
 MAX_EVENTS = 2_000
 """Events that one piece looks at, at most, give or take a segment."""

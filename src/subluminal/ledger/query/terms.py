@@ -4,8 +4,8 @@ What the planner has indexes for goes into the fields of CallFilter; the rest is
 """
 
 from subluminal.contracts.vocabulary import Action
-from subluminal.ledger.filter_fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
-from subluminal.ledger.filtering import Filter, Term
+from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
+from subluminal.ledger.filter.language import Filter, Term
 
 Condition = tuple[str, list[object]]
 

@@ -17,7 +17,7 @@ def kind_of(rule: AnyRule) -> str:
 
 
 def asks(rule: AnyRule) -> bool:
-    """Whether a rule refuses a call until a person grants it (D3)."""
+    """Whether a rule refuses a call until a person grants it (no-call-waits)."""
     return isinstance(rule, AllowRule | DenyRule) and rule.effect.require is not None
 
 

@@ -70,7 +70,7 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
 
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
-    """Finds allow and deny rules below one that already settles everything they match (D10)."""
+    """Finds allow and deny rules below one that already settles everything they match (rule-evaluation)."""
     above = CoverIndex()
     pairs = 0
     for index, rule in enumerate(rules):

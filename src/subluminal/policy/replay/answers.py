@@ -1,4 +1,4 @@
-"""What people had answered by the time of a recorded call: grants, and refusals (D3).
+"""What people had answered by the time of a recorded call: grants, and refusals (no-call-waits).
 
 Decides as `core.approvals` does: a grant is looked for only where an access rule refuses. Where
 the record of the call itself tells what was found, that counts before any clock.

@@ -1,4 +1,4 @@
-"""Which policies a recorded call is decided by again (D17): the candidate in its place.
+"""Which policies a recorded call is decided by again (policy-layers): the candidate in its place.
 
 The candidate takes the layer that it is told to take; else that of the policy of the same
 policy_id in that run; else it stands for all of them. The other layers are as recorded.

@@ -113,7 +113,7 @@ class RecordedEnd(NamedTuple):
 
 
 class RecordedAnswer(NamedTuple):
-    """A person's answer to an approval, or a rule lifted for a run (D3)."""
+    """A person's answer to an approval, or a rule lifted for a run (no-call-waits)."""
 
     at_ms: int
     given: ApprovalGiven

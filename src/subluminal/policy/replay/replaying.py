@@ -1,4 +1,4 @@
-"""Decides the calls of a run again, in the order in which they were decided (D10).
+"""Decides the calls of a run again, in the order in which they were decided (rule-evaluation).
 
 The same counters, the recorded clocks, the recorded ends. What no rule decided stands: a policy
 cannot undo a kill switch, nor mend a counter that could not be read.

@@ -1,6 +1,6 @@
-"""Rule kinds `allow` and `deny`: the first that matches settles access (Pack 2.5, D10).
+"""Rule kinds `allow` and `deny`: the first that matches settles access (Pack 2.5, rule-evaluation).
 
-With `require`, the rule asks for a person's grant first (D3); with `suggest`, a deny says how the
+With `require`, the rule asks for a person's grant first (no-call-waits); with `suggest`, a deny says how the
 arguments would pass.
 """
 
@@ -129,7 +129,7 @@ class AccessEntry(Entry):
             summary=f"{_WANTED[requirement]}{who}: {effect['message']}",
             hint=Hint(
                 hint_text=effect["hint_text"] or f"{_WANTED[requirement]}{who}",
-                # Not how to approve: that is for a person, and agents have shells (D13).
+                # Not how to approve: that is for a person, and agents have shells (local-is-not-trusted).
                 retry_advice="a person has been asked: tell your user, go on with other work, and"
                 " retry the same call with the same arguments once it is approved",
                 hint_kind=HintKind.SAFETY,

@@ -1,4 +1,4 @@
-"""Rule kind `breaker`: stops what goes wrong again and again (Pack 2.5, D10).
+"""Rule kind `breaker`: stops what goes wrong again and again (Pack 2.5, rule-evaluation).
 
 Errors and slow calls are learnt when a forwarded call ends (`learn`); the call after the Nth one
 in the window trips. Repeats are counted as calls come; the Nth identical one trips. Nothing
@@ -101,7 +101,7 @@ class BreakerEntry(Entry):
         self, visit: Visit, window: _Window, cause: tuple[str, int] | None
     ) -> tuple[str, int] | None:
         """Counts a repeat. Returns what trips: the given cause, else the repeats if they do."""
-        if visit.call.granted:  # exempt (D3)
+        if visit.call.granted:  # exempt (no-call-waits)
             return cause
         rule_key, threshold, window_ms = window
         now_ms = visit.mono_ms

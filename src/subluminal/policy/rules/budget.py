@@ -33,7 +33,7 @@ class BudgetEntry(Entry):
         self._on_attempt = budget["count"] == "attempts"
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Counts the call, and refuses it past a limit. Attempts count by default (D10)."""
+        """Counts the call, and refuses it past a limit. Attempts count by default (rule-evaluation)."""
         calls, cost = visit.read(_PAIR, self._key) or (0, 0)
         calls += 1
         if cost < _CEILING:

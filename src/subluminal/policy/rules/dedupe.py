@@ -1,6 +1,6 @@
 """Rule kind `dedupe`: refuses the same call twice inside a window (Pack 2.5).
 
-Only forwarded calls are remembered, and a refused duplicate does not refresh the window (D10).
+Only forwarded calls are remembered, and a refused duplicate does not refresh the window (rule-evaluation).
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ class DedupeEntry(Entry):
 
     def visit(self, visit: Visit) -> Decision | None:
         """Refuses a call that repeats one seen less than `window_ms` ago."""
-        if visit.call.granted:  # exempt (D3)
+        if visit.call.granted:  # exempt (no-call-waits)
             return None
         key = (visit.args_key or visit.name_args()) + self._key
         now_ms = visit.mono_ms

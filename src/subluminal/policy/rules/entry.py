@@ -24,7 +24,7 @@ class Subject:
         self.tool_name = tool_name
 
     def counter_key(self, rule_id: str, scope: Scope, part: str) -> bytes:
-        """16 bytes that name one counter: a reload keeps it, another rule never shares it (D4)."""
+        """16 bytes that name one counter: a reload keeps it, another rule never shares it (shared-runs)."""
         names = {
             Scope.RUN: [],
             Scope.TOOL: [self.tool_name],

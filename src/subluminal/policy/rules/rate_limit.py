@@ -1,4 +1,4 @@
-"""Rule kind `rate_limit`: a token bucket in integer micro-tokens (Pack 2.5, D10).
+"""Rule kind `rate_limit`: a token bucket in integer micro-tokens (Pack 2.5, rule-evaluation).
 
 It starts full and refills continuously. A call that it refuses takes no token from it.
 """

@@ -1,4 +1,4 @@
-"""Rule kind `tag`: adds risk classes that the rules below it may match (Pack 2.5, D10)."""
+"""Rule kind `tag`: adds risk classes that the rules below it may match (Pack 2.5, rule-evaluation)."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""YAML text to plain values with their places, strictly (architecture D10; dependencies.md).
+"""YAML text to plain values with their places, strictly (rule-evaluation; dependencies.md).
 
 libyaml's events are read one by one, so depth, size and aliases are bounded before anything is
 built, and nothing recurses. Refused: duplicate keys, keys that are not strings, tags, merge keys,
-aliases that grow without bound. Only this package imports PyYAML: the shim never does (D16).
+aliases that grow without bound. Only this package imports PyYAML: the shim never does (fast-start).
 """
 
 from typing import Any, NamedTuple

@@ -1,0 +1,1 @@
+"""MCP messages, without a transport and without framing."""

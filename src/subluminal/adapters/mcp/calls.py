@@ -1,0 +1,355 @@
+"""The tool calls of one server: from a client's message to a ruling, from a reply to its end.
+
+Asks the enforcer and keeps what is pending; writes nothing itself. What goes to the server is
+returned, what goes to the client is handed to `answer`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from subluminal.adapters.mcp import outcomes
+from subluminal.adapters.mcp.messages import (
+    TOOLS_CALL,
+    Ambiguous,
+    Batch,
+    CallMessage,
+    Cancellation,
+    Message,
+    id_key,
+)
+from subluminal.adapters.mcp.pending import Pending, PendingCalls
+from subluminal.adapters.mcp.render import RefusedCall, Renderer
+from subluminal.adapters.mcp.replies import Reply
+from subluminal.canonical import new_hash
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
+from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+
+if TYPE_CHECKING:
+    from subluminal.adapters.mcp.large import LargeMessage
+
+_NOT_EXECUTED = "not executed: another call of the same batch was refused"
+
+_UNKNOWN_TOOL = "?"
+"""The tool of a message that cannot be read with certainty."""
+
+
+class Calls:
+    """Decides messages and matches replies for one server."""
+
+    def __init__(
+        self,
+        server_name: str,
+        enforcer_of: Callable[[dict[str, Any]], Enforcer],
+        renderer: Renderer,
+        answer: Callable[[bytes], None],
+        *,
+        call_timeout_ms: int | None = None,
+    ) -> None:
+        self._server_name = server_name
+        self._enforcer_of = enforcer_of
+        self._renderer = renderer
+        self._answer = answer
+        self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
+        self._pending = PendingCalls()
+        self._ended: deque[tuple[Pending, Reply, int]] = deque()
+        self._unflushed: dict[int, Enforcer] = {}
+        self.halted = ""
+        """why there is no server any more; then no call is forwarded"""
+        self.unrecorded = 0
+        """how much waits for `record`: ends of calls that are not yet in the journal's file"""
+
+    def adopt(self, renderer: Renderer, call_timeout_ms: int | None) -> None:
+        """Goes over to other settings; calls that are under way keep their deadline."""
+        self._renderer = renderer
+        self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
+
+    @property
+    def open(self) -> int:
+        """How many forwarded calls have no answer yet."""
+        return self._pending.open
+
+    def decide(self, message: Message, size: int) -> bool:
+        """Decides one message; True if its line is to be forwarded."""
+        if type(message) is CallMessage:
+            return self._decide_call(message, size)
+        if isinstance(message, Cancellation):
+            self._cancel(message)
+            return True
+        if isinstance(message, Batch):
+            return self._decide_batch(message, size)
+        if isinstance(message, Ambiguous):
+            return self.decide_ambiguous(message, size)
+        return True
+
+    def _decide_call(self, message: CallMessage, size: int) -> bool:
+        call = self._tool_call(message, size)
+        state = message.request_state
+        if state is not None and self._continues(message.id, state, call):
+            return True
+        enforcer = self._enforcer_of(message.meta)
+        if self.halted:
+            return self._act_on(self._refusal(enforcer, call), message.id, enforcer)
+        return self._act_on(enforcer.begin(call, message.args_text), message.id, enforcer)
+
+    def _refusal(self, enforcer: Enforcer, call: ToolCall) -> Ruling:
+        return enforcer.refuse(call, ReasonCode.KILL_SWITCH, self.halted)
+
+    def _act_on(self, ruling: Ruling, request_id: Any, enforcer: Enforcer) -> bool:
+        if ruling.is_allowed:
+            self._wait_for(request_id, ruling, enforcer)
+            return True
+        self._refuse(request_id, ruling, enforcer)
+        return False
+
+    def decide_large(self, message: "LargeMessage", size: int) -> bool:
+        """Decides a message of which only the outside could be read (byte-transparent)."""
+        ids = [] if message.id is UNSET else [message.id]
+        if message.is_lost:
+            return self._refuse_lost(message, ids, size)
+        if message.problem:
+            return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
+        if message.method != TOOLS_CALL:
+            return True
+        if not isinstance(message.name, str):
+            return self.decide_ambiguous(Ambiguous("a tools/call names no tool", ids), size)
+        call = ToolCall(
+            server_name=self._server_name,
+            tool_name=message.name,
+            args=None,
+            args_hash=message.args_hash,
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+            context={**_context(message.meta), "args_stream_hash": message.args_hash},
+        )
+        state = message.request_state
+        if state is not None and self._continues(message.id, state, call):
+            return True
+        enforcer = self._enforcer_of(message.meta)
+        ruling = self._refusal(enforcer, call) if self.halted else enforcer.begin(call, None)
+        return self._act_on(ruling, message.id, enforcer)
+
+    def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
+        """A line that two parsers may read differently: decision_on_error, and recorded (byte-transparent)."""
+        enforcer = self._enforcer_of({})
+        summary = f"the message can be read in more than one way: {message.why}"
+        ruling = enforcer.begin_undecidable(
+            self._unknown_call(size), ReasonCode.AMBIGUOUS_MESSAGE, summary
+        )
+        if ruling.is_allowed:
+            # What it will turn out to be, and how it ends, cannot be known.
+            self._finish(enforcer, ruling, outcomes.FORWARDED)
+            return True
+        self._answer_all(message.ids, ruling, enforcer)
+        return False
+
+    def _refuse_lost(self, message: "LargeMessage", ids: list[Any], size: int) -> bool:
+        """A line that could not even be kept is refused in every mode, and said to be."""
+        enforcer = self._enforcer_of({})
+        summary = f"the message cannot be forwarded: {message.problem}"
+        ruling = enforcer.refuse(self._unknown_call(size), ReasonCode.EVALUATION_ERROR, summary)
+        self._answer_all(ids, ruling, enforcer)
+        return False
+
+    def _answer_all(self, ids: list[Any], ruling: Ruling, enforcer: Enforcer) -> None:
+        # JSON-RPC 2.0, section 5: where the id cannot be told, it is null.
+        errors = [self._error(each, ruling, enforcer) for each in ids or [None]]
+        self._end_refused(ruling, enforcer, errors)
+
+    def _unknown_call(self, size: int) -> ToolCall:
+        return ToolCall(
+            server_name=self._server_name,
+            tool_name=_UNKNOWN_TOOL,
+            args={},
+            args_hash=sha256(b"{}").hexdigest(),
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+        )
+
+    def _decide_batch(self, batch: Batch, size: int) -> bool:
+        """A batch passes whole or not at all; every id gets its answer (byte-transparent)."""
+        rulings: list[tuple[CallMessage, Ruling, Enforcer]] = []
+        for message in batch.calls:
+            enforcer = self._enforcer_of(message.meta)
+            call = self._tool_call(message, size)
+            if self.halted:
+                ruling = self._refusal(enforcer, call)
+            else:
+                ruling = enforcer.begin(call, message.args_text)
+            rulings.append((message, ruling, enforcer))
+        if all(ruling.is_allowed for _, ruling, _ in rulings):
+            for message, ruling, enforcer in rulings:
+                self._wait_for(message.id, ruling, enforcer)
+            for cancellation in batch.cancellations:
+                self._cancel(cancellation)
+            return True
+        self._refuse_batch(batch, rulings)
+        return False
+
+    def _refuse_batch(
+        self, batch: Batch, rulings: list[tuple[CallMessage, Ruling, Enforcer]]
+    ) -> None:
+        errors: dict[tuple[bool, Any], bytes] = {
+            id_key(each): self._renderer.plain_error(each, _NOT_EXECUTED) for each in batch.ids
+        }
+        for message, ruling, enforcer in rulings:
+            if ruling.is_allowed:
+                outcome = outcomes.refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
+            else:
+                refusal = b""
+                if message.id is not UNSET:
+                    refusal = self._error(message.id, ruling, enforcer)
+                    errors[id_key(message.id)] = refusal
+                said = ruling.decision
+                outcome = outcomes.refused(said.summary, len(refusal), said.action)
+            self._finish(enforcer, ruling, outcome)
+        if errors:
+            self._answer(b"[" + b",".join(errors.values()) + b"]\n")
+
+    def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
+        digest = new_hash()
+        digest.update(message.args_text)
+        return ToolCall(
+            server_name=self._server_name,
+            tool_name=message.name,
+            args=message.args,
+            args_hash=digest.hexdigest(),
+            bytes_in=size,
+            transport=Transport.MCP_STDIO,
+            context=_context(message.meta) if message.meta else {},
+        )
+
+    def _refuse(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
+        errors = [] if request_id is UNSET else [self._error(request_id, ruling, enforcer)]
+        self._end_refused(ruling, enforcer, errors)
+
+    def _end_refused(self, ruling: Ruling, enforcer: Enforcer, errors: Sequence[bytes]) -> None:
+        text = b"".join(error + b"\n" for error in errors)
+        if text:
+            self._answer(text)
+        decision = ruling.decision
+        outcome = outcomes.refused(decision.summary, len(text), decision.action)
+        self._finish(enforcer, ruling, outcome)
+
+    def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
+        call = ruling.call
+        refused = RefusedCall(
+            run_id=enforcer.run.run_id,
+            call_id=ruling.call_id,
+            server_name=call.server_name,
+            tool_name=enforcer.shown_name(call),
+            args_hash=call.args_hash,
+            policy=ruling.evaluation.policy,
+            args=call.args,
+        )
+        return self._renderer.error(request_id, ruling.decision, refused)
+
+    def _wait_for(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
+        if request_id is UNSET:
+            # Nothing will ever answer it; that it was forwarded is all that can be known.
+            self._finish(enforcer, ruling, outcomes.FORWARDED)
+            return
+        deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
+        self._pending.ask(request_id, Pending(ruling, enforcer, deadline))
+
+    def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
+        """Whether a call is the next round of one that asked for input: the same call (every-mcp-era)."""
+        if request_id is UNSET:
+            return False
+        pending = self._pending.next_round(call, request_state)
+        if pending is None:
+            return False
+        if pending.enforcer.is_over(call):
+            # What is over has no further rounds: what comes now is refused as a call.
+            self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
+            return False
+        self._pending.ask(request_id, pending)
+        return True
+
+    def replied(self, reply: Reply) -> None:
+        """Ends the call that a reply answers, if it answers one."""
+        pending = self._pending.answered(reply.id)
+        if pending is None:
+            return
+        if reply.request_state is not None:
+            given_up = self._pending.await_round(pending, reply.request_state)
+            if given_up is not None:
+                why = "the client did not go on with the call"
+                self._end(given_up, outcomes.given_up(Status.CANCELLED, why))
+            return
+        at_ns = time.monotonic_ns()
+        if reply.is_error or pending.ruling.is_watched:
+            # The next call's decision depends on it.
+            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
+        self._ended.append((pending, reply, at_ns))
+        self.unrecorded += 1
+
+    def record(self, at_most: int | None) -> None:
+        """Records calls that have ended, oldest first; all of them if `at_most` is None."""
+        for _ in range(len(self._ended) if at_most is None else at_most):
+            if not self._ended:
+                break
+            pending, reply, at_ns = self._ended.popleft()
+            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
+            self._unflushed[id(pending.enforcer)] = pending.enforcer
+        enforcers, self._unflushed = self._unflushed.values(), {}
+        self.unrecorded = len(self._ended)
+        for enforcer in enforcers:
+            enforcer.flush()
+
+    def _finish(self, enforcer: Enforcer, ruling: Ruling, outcome: Outcome) -> None:
+        """Ends a call now; the loop writes it to disk when it is idle."""
+        enforcer.finish(ruling, outcome)
+        self._unflushed[id(enforcer)] = enforcer
+        self.unrecorded += 1
+
+    def _end(self, pending: Pending, outcome: Outcome) -> None:
+        self._finish(pending.enforcer, pending.ruling, outcome)
+
+    def _cancel(self, message: Cancellation) -> None:
+        status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
+        for pending in self._pending.cancelled(message.request_id):
+            self._end(pending, outcomes.given_up(status, "the client cancelled the call"))
+
+    def concern(self, enforcer: Enforcer) -> bool:
+        """Whether a call of this run is pending, or has ended and is not recorded yet."""
+        waiting = [*self._pending, *(pending for pending, _, _ in self._ended)]
+        return any(pending.enforcer is enforcer for pending in waiting)
+
+    def time_out(self) -> None:
+        """Records calls that took longer than `call_timeout_ms`; they are not cut off."""
+        if not self._timeout_ns or not self.open:
+            return
+        now_ns = time.monotonic_ns()
+        for pending in self._pending.asked():
+            # Those without a deadline were asked before there was one.
+            if 0 < pending.deadline_ns <= now_ns and not pending.ruling.finished:
+                self._end(pending, outcomes.TIMED_OUT)
+
+    def refuse_pending(self, why: str) -> None:
+        """Ends everything that is pending, and tells who waits for it: the server was stopped."""
+        ids = self._pending.ids()
+        self.end_all(Status.ERROR, why, ErrorClass.POLICY_BLOCK)
+        for each in ids:
+            self._answer(self._renderer.plain_error(each, why) + b"\n")
+
+    def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
+        """Ends everything that is pending: the server or the client is gone."""
+        for pending in self._pending.clear():
+            self._end(pending, outcomes.given_up(status, message, error_class))
+
+
+def _context(meta: dict[str, Any]) -> dict[str, str]:
+    """What a call says about itself that is worth recording."""
+    context: dict[str, str] = {}
+    for key in ("claudecode/toolUseId", "callId"):
+        if isinstance(meta.get(key), str):
+            context["client_call_id"] = meta[key]
+    if isinstance(meta.get("traceparent"), str):
+        context["traceparent"] = meta["traceparent"]
+    return context

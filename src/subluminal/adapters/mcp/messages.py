@@ -1,0 +1,251 @@
+"""What a client's line means to us. Pure: bytes in, meaning out; the line itself is never changed.
+
+Everything is parsed strictly, because a call that we read differently than the server does is a
+way past us (byte-transparent). What is not a tool call, or the end of one, is `Other` and passes.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from subluminal.adapters.mcp.plain_call import read_plain_call
+from subluminal.canonical import AmbiguousJSON, encode, parse
+
+TOOLS_CALL = "tools/call"
+TOOLS_LIST = "tools/list"
+CANCELLED = "notifications/cancelled"
+
+_MESSAGE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
+_PARAMS_KEYS = frozenset(("name", "arguments", "_meta", "requestState", "inputResponses", "task"))
+_DECISIVE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "name", "arguments"))
+"""What decides whether a server executes something, and what."""
+
+_JSON_SPACE = b" \t\r\n"
+
+
+class Other(Struct, frozen=True):
+    """A line that is forwarded and not looked at further."""
+
+
+class ListRequest(Other, frozen=True):
+    """A `tools/list`: forwarded like any other, but its answer is worth a look."""
+
+    id: Any
+    cursor: str
+    """which page is asked for; empty for the first"""
+
+
+class CallMessage(Struct, frozen=True):
+    """A `tools/call`. `id` is UNSET for a notification, which a server may still execute."""
+
+    id: Any
+    name: str
+    args: dict[str, Any]
+    args_text: bytes
+    """the canonical arguments: what is hashed and previewed"""
+    meta: dict[str, Any]
+    request_state: str | None
+    """set where the call continues an earlier one (every-mcp-era); empty where that one gave no state"""
+
+
+class Cancellation(Struct, frozen=True):
+    """The client no longer waits for a request."""
+
+    request_id: Any
+    is_timeout: bool
+
+
+class Batch(Struct, frozen=True):
+    """Several messages in one line (MCP 2025-03-26 only). `ids` are those that want an answer."""
+
+    calls: list[CallMessage]
+    cancellations: list[Cancellation]
+    ids: list[Any]
+
+
+class Ambiguous(Struct, frozen=True):
+    """A line that another parser may read as something else."""
+
+    why: str
+    ids: list[Any]
+    """whom to answer, as far as that can be told"""
+
+
+Message = Other | CallMessage | Cancellation | Batch | Ambiguous
+
+OTHER = Other()
+
+
+def classify(line: bytes) -> Message:
+    """Reads one client line, without its newline."""
+    text = line.strip(_JSON_SPACE)
+    plain = read_plain_call(text)
+    if plain is not None:
+        request_id, params, args_text = plain
+        meta = params.meta if isinstance(params.meta, dict) else {}
+        return CallMessage(request_id, params.name, params.arguments, args_text, meta, None)
+    return _read_closely(text)
+
+
+def _read_closely(text: bytes) -> Message:
+    if not text:
+        return OTHER
+    try:
+        document = parse(text)
+    except AmbiguousJSON as error:
+        # Without a bracket nobody can read a message into it.
+        if b"{" not in text and b"[" not in text:
+            return OTHER
+        return Ambiguous(str(error), _salvaged_ids(text))
+    value = document.value
+    if isinstance(value, dict):
+        message = _one(value, document.plain)
+    elif isinstance(value, list):
+        message = _batch(value, document.plain)
+    else:
+        return OTHER
+    if b"\r" in text:
+        # Space to us, the end of a line to a reader with universal newlines: the Python SDK's.
+        return Ambiguous("a carriage return inside of it may end the line", _ids_in(value))
+    return message
+
+
+def is_look_alike(key: str) -> bool:
+    """Whether a key is one that matters in other letters; some readers take it for that, Go's."""
+    return key not in _DECISIVE_KEYS and key.casefold() in _DECISIVE_KEYS
+
+
+def _odd_key(value: dict[str, Any], known: frozenset[str]) -> str | None:
+    if value.keys() <= known:
+        return None
+    return next((key for key in value if is_look_alike(key)), None)
+
+
+def _one(value: dict[str, Any], plain: bool) -> Message:
+    method = value.get("method")
+    odd = _odd_key(value, _MESSAGE_KEYS)
+    if odd is not None:
+        return Ambiguous(f"the key {odd!a} may be read as another", _ids_in(value))
+    if method == TOOLS_CALL:
+        return _call(value, plain)
+    if method == CANCELLED:
+        return _cancellation(value)
+    if method == TOOLS_LIST:
+        return _list_request(value)
+    if "method" in value and not isinstance(method, str):
+        # A reader that looks it up in a table may turn it into a string.
+        return Ambiguous("the method is not a string", _ids_in(value))
+    return OTHER
+
+
+def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
+    request_id = value.get("id", UNSET)
+    ids = [] if request_id is UNSET else [request_id]
+    params = value.get("params")
+    if not isinstance(params, dict):
+        return Ambiguous("a tools/call has no params object", ids)
+    odd = _odd_key(params, _PARAMS_KEYS)
+    if odd is not None:
+        return Ambiguous(f"the key {odd!a} may be read as another", ids)
+    name = params.get("name")
+    args = params.get("arguments")
+    if not isinstance(name, str):
+        return Ambiguous("a tools/call names no tool", ids)
+    if args is None:
+        args = {}
+    elif not isinstance(args, dict):
+        return Ambiguous("the arguments of a tools/call are not an object", ids)
+    meta = params.get("_meta")
+    try:
+        args_text = encode(args, plain=plain)
+    except AmbiguousJSON as error:
+        return Ambiguous(str(error), ids)
+    return CallMessage(
+        request_id,
+        name,
+        args,
+        args_text,
+        meta if isinstance(meta, dict) else {},
+        _request_state(params),
+    )
+
+
+def _request_state(params: dict[str, Any]) -> str | None:
+    state = params.get("requestState")
+    if isinstance(state, str):
+        return state
+    # A server may ask for input and give no state; the answers alone then mark the next round.
+    return "" if "inputResponses" in params else None
+
+
+def _cancellation(value: dict[str, Any]) -> Message:
+    params = value.get("params")
+    if not isinstance(params, dict) or "requestId" not in params:
+        return OTHER
+    reason = params.get("reason")
+    words = reason.lower() if isinstance(reason, str) else ""
+    return Cancellation(params["requestId"], "timed out" in words or "timeout" in words)
+
+
+def _list_request(value: dict[str, Any]) -> Other:
+    request_id = value.get("id")
+    if type(request_id) not in (int, str):
+        return OTHER
+    params = value.get("params")
+    cursor = params.get("cursor") if isinstance(params, dict) else None
+    return ListRequest(request_id, cursor if isinstance(cursor, str) else "")
+
+
+def _batch(values: list[Any], plain: bool) -> Message:
+    calls: list[CallMessage] = []
+    cancellations: list[Cancellation] = []
+    ids = _ids_in(values)
+    for each in values:
+        if not isinstance(each, dict):
+            return Ambiguous("a batch holds something that is no message", ids)
+        message = _one(each, plain)
+        if isinstance(message, Ambiguous):
+            return Ambiguous(message.why, ids)
+        if isinstance(message, CallMessage):
+            calls.append(message)
+        elif isinstance(message, Cancellation):
+            cancellations.append(message)
+    return Batch(calls, cancellations, ids) if calls or cancellations else OTHER
+
+
+def _ids_in(value: Any) -> list[Any]:
+    """The ids of the requests in a message or batch: those that want an answer."""
+    each = value if isinstance(value, list) else [value]
+    return [one["id"] for one in each if isinstance(one, dict) and "id" in one and "method" in one]
+
+
+def _salvaged_ids(text: bytes) -> list[Any]:
+    """Whom to answer when a line is refused: read laxly, because nothing else hangs on it."""
+    import json  # the strict parser needed it already to say what is wrong
+
+    try:
+        ids = _ids_in(json.loads(text.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in ids if type(each) in (int, str) and _is_writable(each)]
+
+
+def _is_writable(request_id: Any) -> bool:
+    try:
+        encode(request_id)
+    except AmbiguousJSON:
+        return False
+    return True
+
+
+def id_key(request_id: Any) -> tuple[bool, Any]:
+    """A key under which request and answer meet: 1 is 1.0, never "1", never true."""
+    if type(request_id) is int:
+        return (False, request_id)
+    if isinstance(request_id, bool | dict | list):
+        return (True, encode(request_id))
+    if isinstance(request_id, Decimal):
+        # A server that reads numbers as doubles gives back the nearest one.
+        return (False, float(request_id))
+    return (isinstance(request_id, str), request_id)

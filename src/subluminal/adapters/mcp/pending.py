@@ -1,0 +1,115 @@
+"""Forwarded calls that have no end yet: by the id of their request, or by the state of their round.
+
+Keeps and finds; knows nothing of events. Ids are the client's, so two calls may share one: the
+first one asked is the first one answered.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from subluminal.adapters.mcp.messages import id_key
+from subluminal.contracts.call import ToolCall
+from subluminal.core.enforcer import Enforcer, Ruling
+
+MAX_ROUNDS = 256
+"""Calls that wait for more input from the client, remembered per shim (every-mcp-era)."""
+
+
+class Pending(Struct):
+    """A forwarded call."""
+
+    ruling: Ruling
+    enforcer: Enforcer
+    deadline_ns: int
+
+
+class PendingCalls:
+    """What waits for the server's answer, or for the client's next round."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[bool, Any], Pending] = {}
+        self._asked_again: dict[tuple[bool, Any], deque[Pending]] = {}
+        """later calls under an id that already waits, in their order"""
+        self._rounds: dict[tuple[str, str, str], Pending] = {}
+        self.open = 0
+        """how many wait for the server"""
+
+    def __iter__(self) -> Iterator[Pending]:
+        """All of them."""
+        yield from self.asked()
+        yield from self._rounds.values()
+
+    def asked(self) -> Iterator[Pending]:
+        """Those that wait for the server."""
+        for key, first in self._asked.items():
+            yield first
+            yield from self._asked_again.get(key, ())
+
+    def ids(self) -> list[Any]:
+        """The requests that wait for the server; an id that is no plain value as its JSON text."""
+        return [
+            key[1] for key in self._asked for _ in range(1 + len(self._asked_again.get(key, ())))
+        ]
+
+    def ask(self, request_id: Any, pending: Pending) -> None:
+        """Remembers a call under its request's id."""
+        key = id_key(request_id)
+        if self._asked.setdefault(key, pending) is not pending:
+            self._asked_again.setdefault(key, deque()).append(pending)
+        self.open += 1
+
+    def answered(self, request_id: Any) -> Pending | None:
+        """Takes out the call that an answer is for."""
+        key = id_key(request_id)
+        pending = self._asked.pop(key, None)
+        if pending is None:
+            return None
+        if self._asked_again:
+            self._move_up(key)
+        self.open -= 1
+        return pending
+
+    def _move_up(self, key: tuple[bool, Any]) -> None:
+        """Makes the next call under an id the one that the next answer is for."""
+        again = self._asked_again.get(key)
+        if again:
+            self._asked[key] = again.popleft()
+            if not again:
+                del self._asked_again[key]
+
+    def cancelled(self, request_id: Any) -> list[Pending]:
+        """Takes out every call that a cancellation is for."""
+        key = id_key(request_id)
+        found = [self._asked.pop(key)] if key in self._asked else []
+        found += self._asked_again.pop(key, ())
+        self.open -= len(found)
+        return found
+
+    def await_round(self, pending: Pending, request_state: str) -> Pending | None:
+        """Keeps a call until the client goes on with it; returns one that is given up for it."""
+        key = _round_key(pending.ruling.call, request_state)
+        given_up = self._rounds.pop(key, None)
+        if given_up is None and len(self._rounds) >= MAX_ROUNDS:
+            given_up = self._rounds.pop(next(iter(self._rounds)))
+        self._rounds[key] = pending
+        return given_up
+
+    def next_round(self, call: ToolCall, request_state: str) -> Pending | None:
+        """Takes out the call that this one goes on with: the same tool, arguments and state."""
+        return self._rounds.pop(_round_key(call, request_state), None)
+
+    def clear(self) -> list[Pending]:
+        """Takes out everything."""
+        found = list(self)
+        self._asked.clear()
+        self._asked_again.clear()
+        self._rounds.clear()
+        self.open = 0
+        return found
+
+
+def _round_key(call: ToolCall, request_state: str) -> tuple[str, str, str]:
+    return (call.tool_name, call.args_hash, request_state)

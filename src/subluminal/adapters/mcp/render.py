@@ -1,0 +1,177 @@
+"""Our refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint (visible-hints).
+
+Most clients show the model only `error.message`, so it says in one or two sentences what happened,
+how to do better, with which arguments, and when. `error.data` carries the contract.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from subluminal.canonical import encode
+from subluminal.contracts import PACK_VERSION
+from subluminal.contracts.control import KILLED
+from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
+from subluminal.contracts.templates import encode_json
+from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode, ReasonCode
+
+_CODES = {
+    Action.BLOCK: "POLICY_BLOCKED",
+    Action.THROTTLE: "POLICY_THROTTLED",
+    Action.REJECT_WITH_HINT: "REJECT_WITH_HINT",
+    Action.TERMINATE_RUN: "RUN_TERMINATED",
+}
+_A_PERSONS = (ReasonCode.KILL_SWITCH, ReasonCode.APPROVAL_DENIED)
+_MAX_SHOWN_ARGS = 2_000
+"""Of suggested arguments longer than this only what changes is told; `error.data` has them all."""
+_MASK = "[REDACTED:"
+"""Stands for a secret of the agent's own arguments, which it must not send in its place."""
+
+
+class RefusedCall(msgspec.Struct, frozen=True):
+    """What an error tells about the call that it answers."""
+
+    run_id: str
+    call_id: str
+    server_name: str
+    tool_name: str
+    args_hash: str
+    policy: PolicyRef
+    args: dict[str, Any] | None = None
+    """None where they were too large to inspect"""
+
+
+class Renderer:
+    """Writes refusals. `codes` is config.settings' shim.codes."""
+
+    def __init__(self, codes: str = "pack") -> None:
+        self._uses_pack_codes = codes == "pack"
+
+    def error(self, request_id: Any, decision: Decision, call: RefusedCall) -> bytes:
+        """Returns one JSON-RPC error object, without a newline."""
+        name = _CODES[decision.action]
+        pack_code = ErrorCode[name]
+        code = pack_code if self._uses_pack_codes else McpErrorCode[name]
+        data = ErrorData(
+            subluminal=SubluminalErrorData(
+                v=PACK_VERSION,
+                action=decision.action,
+                rule_id=decision.rule_id,
+                reason_code=decision.reason_code,
+                summary=decision.summary,
+                run_id=call.run_id,
+                call_id=call.call_id,
+                server_name=call.server_name,
+                tool_name=call.tool_name,
+                args_hash=call.args_hash,
+                policy=call.policy,
+                backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
+                retry_advice=_throttle_advice(decision),
+                hint=UNSET if decision.hint is None else decision.hint,
+                terminate=UNSET if decision.terminate is None else decision.terminate,
+                code=UNSET if self._uses_pack_codes else int(pack_code),
+            )
+        )
+        return error_line(request_id, int(code), message_of(decision, call.args), data)
+
+    def plain_error(self, request_id: Any, message: str) -> bytes:
+        """Returns an error for a request that itself was not refused, but is not executed."""
+        codes = ErrorCode if self._uses_pack_codes else McpErrorCode
+        return error_line(request_id, int(codes.POLICY_BLOCKED), message)
+
+
+def error_line(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
+    """Returns a JSON-RPC error with the request's own id."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (
+        _id_text(request_id),
+        encode_json(error),
+    )
+
+
+def _id_text(request_id: Any) -> bytes:
+    if isinstance(request_id, bytes):
+        return request_id  # its JSON text
+    # Every digit of it: canonical JSON would write a large integer with an exponent.
+    if isinstance(request_id, int) and not isinstance(request_id, bool):
+        return b"%d" % request_id
+    return encode(request_id)
+
+
+def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:
+    """What the model reads: summary, hint, suggested arguments, advice; in that order, once."""
+    said = _sentence(_opening(decision))
+    hint = decision.hint
+    if hint is not None:
+        if hint.hint_text not in said:
+            said += f" {_sentence(hint.hint_text)}"
+        said += _shown_args(hint, args or {})
+        if hint.retry_advice:
+            said += f" {_sentence(hint.retry_advice)}"
+    elif decision.action is Action.THROTTLE:
+        said += f" Retry after {decision.backoff_ms} ms."
+    elif decision.action is Action.TERMINATE_RUN:
+        said += " Stop: every further call of this run is refused."
+    return said
+
+
+def _opening(decision: Decision) -> str:
+    word = {
+        Action.BLOCK: "Blocked by policy",
+        Action.THROTTLE: "Throttled by policy",
+        Action.REJECT_WITH_HINT: "Rejected by policy",
+        Action.TERMINATE_RUN: "Run ended by policy",
+    }[decision.action]
+    if _is_a_persons(decision):
+        word = word.removesuffix(" by policy")
+    rule = f" (rule {decision.rule_id})" if decision.rule_id else ""
+    return f"{word}{rule}: {decision.summary}"
+
+
+def _is_a_persons(decision: Decision) -> bool:
+    """Whether the summary names the person who refused it."""
+    ended = decision.terminate
+    return decision.reason_code in _A_PERSONS or (
+        ended is not None and ended.terminate_code == KILLED
+    )
+
+
+def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
+    if hint.suggested_args is None:
+        return ""
+    text = encode_json(hint.suggested_args).decode()
+    if len(text) > _MAX_SHOWN_ARGS or _MASK in text:
+        text = _shown_change(hint.suggested_args, args)
+    return f" Suggested arguments: {text}." if 0 < len(text) <= _MAX_SHOWN_ARGS else ""
+
+
+def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
+    """What differs from the agent's own arguments. What is masked is its own, keys included."""
+    texts = {encode_json(key).decode(): key for key in suggested}
+    masked = [text for text in texts if _MASK in text]
+    gone = [encode_json(key).decode() for key in args if key not in suggested]
+    if len(gone) > len(masked) > 0:
+        return ""  # which of them were masked and which go cannot be told without naming them
+    new = [
+        f"{text}:{value}"
+        for text, key in texts.items()
+        for value in [encode_json(suggested[key]).decode()]
+        if _MASK not in text and _MASK not in value and args.get(key, UNSET) != suggested[key]
+    ]
+    parts = ["with {" + ",".join(new) + "}"] if new else []
+    parts += ["without " + ", ".join(gone)] if gone and not masked else []
+    return f"your own {' and '.join(parts)}" if parts else ""
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _throttle_advice(decision: Decision) -> Any:
+    if decision.action is not Action.THROTTLE:
+        return UNSET
+    return f"retry after {decision.backoff_ms} ms"

@@ -1,0 +1,279 @@
+"""A run's side of approvals: what waits for a person, and what their answers let pass (no-call-waits).
+
+Asked only about calls that an access rule refuses, so calls that pass pay nothing, and an answer
+holds from the next try on in every shim of the run. Works under the run's lock: a use is counted
+once, whoever else races for it.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from subluminal.contracts.control import RefusedGrant
+from subluminal.contracts.counters import CellKind, CountersFull, Update
+from subluminal.contracts.decision import Decision, GrantRef
+from subluminal.contracts.events import ApprovalRequested, Event, GrantRefused
+from subluminal.contracts.vocabulary import (
+    Action,
+    ApprovalAnswer,
+    GrantProblem,
+    ReasonCode,
+)
+from subluminal.core.controls.approval_files import (
+    Answer,
+    ApprovalFiles,
+    Request,
+    Slot,
+    slot_of,
+)
+from subluminal.core.controls.asking import Asking, Try
+from subluminal.core.controls.sealed import SealBroken, seal_key
+from subluminal.core.records.previews import Previewer
+from subluminal.core.runs.run import Run
+from subluminal.policy.evaluation import Call, Engine, Evaluation
+from subluminal.policy.rules.access import AccessEntry
+
+_MAX_TOLD = 1_024
+"""Refused grants that are remembered, so that each is told once."""
+
+
+class _Found(NamedTuple):
+    """An answer that holds."""
+
+    slot: Slot
+    answer: Answer
+
+
+class Approvals:
+    """The approvals of one run, as one of its shims sees them."""
+
+    def __init__(self, state_dir: str, run: Run, previewer: Previewer) -> None:
+        self._state_dir = state_dir
+        self._run = run
+        self._told: set[tuple[str, str]] = set()
+        self.news: list[tuple[type[Event], dict[str, Any]]] = []
+        """events that are not written yet"""
+        self._opened: ApprovalFiles | None = None
+        self._asking = Asking(run, previewer, lambda: self._files)
+
+    def settle(
+        self,
+        engine: Engine,
+        refused: Evaluation,
+        call: Call,
+        *,
+        call_id: str,
+        args_text: bytes | None,
+        wall_ms: int,
+        mono_ms: int,
+    ) -> Evaluation:
+        """What becomes of a call that access rules refuse. Needs the run's lock.
+
+        The caller writes the counters of what is returned, and of nothing else.
+        """
+        tried = Try(call, call_id, args_text, wall_ms, mono_ms)
+        entries = refused.refused_by
+        found = [each for each in (self._find(entry, tried) for entry in entries) if each]
+        no = next((each for each in found if _is_no(each)), None)
+        if no is not None:
+            return _denied(refused, entries, no)
+        evaluation = self._let_pass(engine, tried, found) or refused
+        if not evaluation.forwarded:
+            self._ask(evaluation, tried)
+        return evaluation
+
+    def tell(self) -> None:
+        """Journals what has happened. After the decision: the events name its call."""
+        news, self.news = self.news, []
+
+        def write() -> None:
+            for kind, fields in news:
+                self._run.emit(kind, **fields)
+
+        self._run.record(write)
+
+    # Answers
+
+    def _find(self, entry: AccessEntry, tried: Try) -> _Found | None:
+        """The answer that holds for this call and rule: for the very call first."""
+        call, (layer, rule_id) = tried.call, entry.grant_key
+        slots = [Slot(call.server_name, call.tool_name, None, layer, rule_id)]
+        if entry.requirement is not None:
+            slots.insert(0, slots[0]._replace(args_hash=call.args_hash))
+        for slot in slots:
+            answer = self._read(slot, tried)
+            if answer is not None:
+                return _Found(slot, answer)
+        return None
+
+    def _read(self, slot: Slot, tried: Try) -> Answer | None:
+        try:
+            answer = self._files.answer(slot)
+        except (SealBroken, OSError) as error:
+            self._refuse_grant(GrantProblem.SEAL, _unbelievable(error), None, tried)
+            return None
+        if answer is None:
+            return None
+        problem = self._problem(answer, slot, tried.wall_ms)
+        if problem is None:
+            return answer
+        if answer.given.answer is ApprovalAnswer.APPROVED:
+            self._refuse_grant(*problem, answer, tried)
+        return None
+
+    def _problem(self, answer: Answer, slot: Slot, wall_ms: int) -> tuple[GrantProblem, str] | None:
+        """Why an answer does not hold, though this home wrote it."""
+        given, state = answer.given, self._run.state
+        if answer.run_id != self._run.run_id:
+            return GrantProblem.RUN, f"it was made for run {answer.run_id}"
+        if answer.incarnation != state.incarnation:
+            return GrantProblem.STATE, "the run's state was removed since it was made"
+        if slot_of(given) != slot:
+            return GrantProblem.CALL, f"it was made for {given.server_name}/{given.tool_name}"
+        if answer.expires_ms is not None and wall_ms >= answer.expires_ms:
+            return GrantProblem.EXPIRED, f"it held until {given.expires_at}"
+        if given.uses is not UNSET and self._used(given.grant_id) >= given.uses:
+            return GrantProblem.SPENT, f"it was used {given.uses} times"
+        return None
+
+    # Grants
+
+    def _let_pass(self, engine: Engine, tried: Try, found: list[_Found]) -> Evaluation | None:
+        """Decides again with the grants, and uses those that it took; None if there is none."""
+        if not found:
+            return None
+        by_key = {(each.slot.layer, each.slot.rule_id): each for each in found}
+        granted = [key for key, each in by_key.items() if each.slot.args_hash is not None]
+        call = msgspec.structs.replace(
+            tried.call,
+            granted=frozenset(granted),
+            lifted=frozenset(by_key.keys() - set(granted)),
+        )
+        counters = self._run.state.counters
+        evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
+        if not evaluation.forwarded:
+            return evaluation  # something stands against it that no grant is for
+        used = [by_key[key].answer for key in evaluation.grants_used]
+        if not all(self._use(answer, tried) for answer in used):
+            return None
+        evaluation.grants = tuple(
+            GrantRef(grant_id=str(answer.given.grant_id), approver=answer.given.by)
+            for answer in used
+        )
+        return evaluation
+
+    def _use(self, answer: Answer, tried: Try) -> bool:
+        """Counts one use: in the run's state, and by a mark that outlives an older copy of it."""
+        given = answer.given
+        if given.uses is UNSET:
+            return True
+        grant_id = str(given.grant_id)
+        try:
+            number = self._files.claim_use(grant_id, self._used(grant_id) + 1, given.uses)
+            if number is None:
+                self._refuse_grant(
+                    GrantProblem.SPENT, f"it was used {given.uses} times", answer, tried
+                )
+                return False
+            self._run.state.counters.write([_use_count(grant_id, number)])
+        except (OSError, CountersFull):
+            self._refuse_grant(
+                GrantProblem.UNCOUNTED, "its use could not be counted", answer, tried
+            )
+            return False
+        return True
+
+    def _used(self, grant_id: object) -> int:
+        kind, key, _ = _use_count(str(grant_id), 0)
+        cell = self._run.state.counters.read(kind, key)
+        return cell[0] if cell else 0
+
+    def _refuse_grant(
+        self, problem: GrantProblem, detail: str, answer: Answer | None, tried: Try
+    ) -> None:
+        """Puts on record that a grant lay there and was not taken; once for each call."""
+        grant_id = UNSET if answer is None else answer.given.grant_id
+        told = (f"{grant_id} {tried.call.args_hash} {tried.call.tool_name}", problem)
+        if told in self._told:
+            return
+        if len(self._told) >= _MAX_TOLD:
+            self._told.clear()
+        self._told.add(told)
+        refused = RefusedGrant(
+            problem=problem,
+            detail=detail,
+            grant_id=grant_id,
+            approval_id=UNSET if answer is None else answer.given.approval_id,
+        )
+        self.news.append((GrantRefused, {"call": self._asking.ref(tried), "grant": refused}))
+
+    # Requests
+
+    def _ask(self, evaluation: Evaluation, tried: Try) -> None:
+        """Opens an approval for each rule that asks, if one of them is what decided."""
+        decision = evaluation.decision
+        asking = [entry for entry in evaluation.refused_by if entry.requirement is not None]
+        deciding = next((entry for entry in asking if _decided(entry, decision)), None)
+        if deciding is None:
+            return
+        ways = {entry: self._request(entry, tried) for entry in asking}
+        if decision.hint is None:
+            return
+        hint, way = decision.hint, ways[deciding]
+        if isinstance(way, Request):
+            # Its name, for the user to look it up; not the command, which agents would run (local-is-not-trusted).
+            way = f"{hint.retry_advice}; this is approval {way.approval.approval_id}"
+        evaluation.decision = msgspec.structs.replace(
+            decision, hint=msgspec.structs.replace(hint, retry_advice=way)
+        )
+
+    def _request(self, entry: AccessEntry, tried: Try) -> Request | str:
+        way = self._asking.ask(entry, tried)
+        if isinstance(way, Request) and way.asked == 1:
+            self.news.append((ApprovalRequested, {"call": way.call, "approval": way.approval}))
+        return way
+
+    @property
+    def _files(self) -> ApprovalFiles:
+        if self._opened is None:
+            key = seal_key(self._state_dir)
+            self._opened = ApprovalFiles.of_run(self._state_dir, self._run.run_id, key)
+        return self._opened
+
+
+def _unbelievable(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"it cannot be read: {(error.strerror or str(error)).lower()}"
+    return "it was edited, or it was made in another home"
+
+
+def _is_no(found: _Found) -> bool:
+    return found.answer.given.answer is ApprovalAnswer.DENIED
+
+
+def _decided(entry: AccessEntry, decision: Decision) -> bool:
+    """Whether it is this rule's asking that the caller will be told."""
+    return decision.reason_code == entry.refusal.reason_code and decision.rule_id == entry.rule_id
+
+
+def _denied(evaluation: Evaluation, entries: list[AccessEntry], no: _Found) -> Evaluation:
+    """A person's no, where the rule that asked them decides; the run may be over all the same."""
+    if not any(_decided(entry, evaluation.decision) for entry in entries):
+        return evaluation
+    given = no.answer.given
+    reason = "" if given.reason is UNSET else f": {given.reason}"
+    evaluation.decision = Decision(
+        action=Action.BLOCK,
+        rule_id=given.rule_id,
+        severity=evaluation.decision.severity,
+        reason_code=ReasonCode.APPROVAL_DENIED,
+        summary=f"{given.by} denied this call{reason}",
+    )
+    return evaluation
+
+
+def _use_count(grant_id: str, number: int) -> Update:
+    key = hashlib.sha256(b"grant:" + grant_id.encode()).digest()[:16]
+    return CellKind.PAIR, key, (number,)

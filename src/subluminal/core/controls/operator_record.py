@@ -1,0 +1,112 @@
+"""What a person does to a run, on record: in a journal of its own beside those of the run's shims.
+
+The commands write it themselves, so no daemon is needed; ledgerd takes it like any other journal.
+"""
+
+import os
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from subluminal.clock import now, rfc3339
+from subluminal.config.places import Places
+from subluminal.contracts.events import Event, RunEnd, RunEnded, RunSummary
+from subluminal.contracts.identity import Identity, Source, Workload
+from subluminal.contracts.vocabulary import Client, Env, RunStatus
+from subluminal.core.runs.absent import AbsentState
+from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.names import host_id, journal_dir
+from subluminal.core.runs.run import Run
+from subluminal.journal import Journal, JournalUnavailable
+from subluminal.journal.files import SUFFIX
+from subluminal.state.errors import StateUnusable
+from subluminal.trust.identity.users import local_user
+
+OPERATOR_RUN = "operator"
+"""The run of acts that concern no run that lives."""
+
+_MAX_JOURNAL_BYTES = 1 << 40
+"""One line never rotates a journal."""
+_MAX_LINE_BYTES = 1 << 20
+
+
+class _Who(Struct, frozen=True):
+    agent_id: str
+    client: Client
+    env: Env
+    principal: str | UnsetType = UNSET
+    workload: Workload | UnsetType = UNSET
+
+
+def record_act(
+    places: Places, run_id: str, identity: Identity, kind: type[Event], **fields: Any
+) -> bool:
+    """Journals one event of a run; False if it cannot be written, which undoes nothing."""
+    shim_id = uuid7()
+    try:
+        journal = Journal(
+            journal_dir(places, run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES, reserve_bytes=0
+        )
+    except JournalUnavailable:
+        return False
+    source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
+    untouched = AbsentState(StateUnusable(places.state, "it is not opened"))
+    if run_id == OPERATOR_RUN:
+        identity = Identity(agent_id=OPERATOR_RUN, client=Client.CUSTOM, principal=local_user())
+    run = Run(run_id, identity, source, untouched, journal)
+
+    def write() -> None:
+        run.emit(kind, **fields)
+        if run_id == OPERATOR_RUN:
+            run.emit(RunEnd, run=_nothing_called())
+
+    try:
+        return run.record(write)
+    finally:
+        run.close()
+
+
+def _nothing_called() -> RunEnded:
+    """The end of a run in which nothing runs: it must not seem to go on."""
+    return RunEnded(
+        ended_at=rfc3339(now().wall_ms),
+        status=RunStatus.SUCCEEDED,
+        summary=RunSummary(
+            calls_total=0,
+            calls_allowed=0,
+            calls_blocked=0,
+            calls_throttled=0,
+            errors_total=0,
+            duration_ms=0,
+        ),
+    )
+
+
+def identity_in(places: Places, run_id: str) -> Identity:
+    """Who acts in a run, by what its shims recorded; nobody known if that is gone."""
+    directory = journal_dir(places, run_id)
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(SUFFIX))
+    except OSError:
+        return Identity()
+    for name in names:
+        found = _identity_of(os.path.join(directory, name))
+        if found is not None:
+            return found
+    return Identity()
+
+
+def _identity_of(path: str) -> Identity | None:
+    try:
+        with open(path, "rb") as file:
+            who = msgspec.json.decode(file.readline(_MAX_LINE_BYTES), type=_Who)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return Identity(
+        agent_id=who.agent_id,
+        client=who.client,
+        env=who.env,
+        principal=None if who.principal is UNSET else who.principal,
+        workload=Workload() if who.workload is UNSET else who.workload,
+    )

@@ -1,0 +1,1 @@
+"""The policy files that a run is under: found, compiled, watched."""

@@ -1,0 +1,123 @@
+"""Compiles one policy file in a process of its own, so that no shim ever loads YAML (fast-start).
+
+`python -P -m subluminal.core.policies.compile_helper NAME < bundle` writes the snapshot to stdout,
+or the first problems as text with exit code 1. `start`, `collect` and `end` are the shim's side.
+"""
+
+import os
+import signal
+import sys
+import time
+from typing import NamedTuple
+
+MAX_PROBLEM_CHARS = 2_000
+MAX_SECONDS = 30
+"""A compiler that takes longer is ended; the largest bundle takes a second."""
+
+
+class Compilation(NamedTuple):
+    """A running helper: its process and where its answer comes from."""
+
+    pid: int
+    fd: int
+    chunks: list[bytes]
+    until: float
+    """when it is ended, on the monotonic clock"""
+
+
+class Compiled(NamedTuple):
+    """A helper's answer: a snapshot's JSON, or what is wrong with the policy."""
+
+    snapshot: bytes | None
+    problem: str
+
+
+def start(name: str, bundle: bytes) -> Compilation:
+    """Starts a helper over `bundle`."""
+    read_in = _file_of(bundle)
+    out, their_out = os.pipe()
+    # -P: what a repository calls `yaml.py` must not be what the helper imports.
+    argv = [sys.executable, "-P", "-m", "subluminal.core.policies.compile_helper", name]
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, read_in, 0),
+                (os.POSIX_SPAWN_DUP2, their_out, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+    finally:
+        os.close(read_in)
+        os.close(their_out)
+    os.set_blocking(out, False)
+    return Compilation(pid, out, [], time.monotonic() + MAX_SECONDS)
+
+
+def collect(running: Compilation) -> Compiled | None:
+    """Takes what the helper has written; its answer once it is done, else None."""
+    while True:
+        try:
+            chunk = os.read(running.fd, 65536)
+        except BlockingIOError:
+            if time.monotonic() < running.until:
+                return None
+            end(running)
+            return Compiled(None, f"compiling it took longer than {MAX_SECONDS} s")
+        if not chunk:
+            break
+        running.chunks.append(chunk)
+    os.close(running.fd)
+    code = os.waitstatus_to_exitcode(os.waitpid(running.pid, 0)[1])
+    answer = b"".join(running.chunks)
+    if code == 0:
+        return Compiled(answer, "")
+    return Compiled(None, answer.decode("utf-8", "replace") or "the policy compiler crashed")
+
+
+def end(running: Compilation) -> None:
+    """Ends a helper whose answer nobody wants any more."""
+    os.close(running.fd)
+    os.kill(running.pid, signal.SIGKILL)
+    os.waitpid(running.pid, 0)
+
+
+def _file_of(data: bytes) -> int:
+    """An unnamed file holding `data`: unlike a pipe it takes any amount without a reader."""
+    fd = os.memfd_create("bundle", os.MFD_CLOEXEC)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def main() -> int:
+    """The helper's own side."""
+    from subluminal.errors import InvalidInput, SubluminalError
+    from subluminal.policy.compiling import compile_bundle
+    from subluminal.policy.decompiling import read_snapshot
+    from subluminal.policy.loading import parse_bundle
+
+    name = sys.argv[1]
+    data = sys.stdin.buffer.read()
+    try:
+        if name.endswith(".json") and b'"policy_hash"' in data:
+            snapshot, _ = read_snapshot(data)
+        else:
+            snapshot = compile_bundle(parse_bundle(data, name).bundle)
+    except InvalidInput as error:
+        text = "; ".join(str(problem) for problem in error.problems)
+        sys.stdout.write(text[:MAX_PROBLEM_CHARS])
+        return 1
+    except SubluminalError as error:
+        sys.stdout.write(str(error)[:MAX_PROBLEM_CHARS])
+        return 1
+    sys.stdout.buffer.write(snapshot.to_json())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

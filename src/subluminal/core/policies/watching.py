@@ -1,0 +1,141 @@
+"""The policies in force for a shim: found, compiled, cached by content, reloaded (fast-start, policy-layers).
+
+Nothing here waits: `poll` looks at the files now and then, and takes a compiler's answer when it
+is there. The old snapshot stays in force until the new one is ready; one that does not compile
+never replaces it.
+"""
+
+from subluminal.config.places import Places
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
+from subluminal.core.policies.files import PolicyFile, policy_files
+from subluminal.core.policies.layer import Load, PolicyLayer, SnapshotCache
+from subluminal.core.policies.pins import Pin, SeenPolicy
+from subluminal.policy.evaluation import Engine
+from subluminal.policy.snapshot import Snapshot
+
+LOOK_EVERY_MS = 250
+"""How often file times are looked at, at most."""
+
+
+class Policies:
+    """Watches the policy files of one shim, and makes an engine for each of its runs."""
+
+    def __init__(
+        self, places: Places, identity: Identity, cwd: str, explicit: str | None = None
+    ) -> None:
+        self._places = places
+        self._identity = identity
+        self._cwd = cwd
+        self._explicit = explicit
+        self._cache = SnapshotCache(places)
+        self._layers: list[PolicyLayer] = []
+        self._pins: dict[str, Pin] = {}
+        self._engines: dict[str, Engine] = {}
+        self._next_look_ms = 0
+        self.generation = 0
+        """grows whenever something else is in force"""
+
+    @property
+    def loading(self) -> bool:
+        """Whether a policy is being compiled that has no older version in force."""
+        return any(layer.is_awaited for layer in self._layers)
+
+    def give_up_waiting(self) -> None:
+        """Lets nothing wait any longer: what has no policy yet is refused until it has (fast-start)."""
+        for layer in self._layers:
+            layer.give_up_waiting()
+        self._changed()
+
+    @property
+    def refusal(self) -> Decision | None:
+        """Why every call is refused: a policy that never compiled must not mean `allow`."""
+        for layer in self._layers:
+            if layer.problem and not layer.snapshot:
+                path = layer.file.path
+                return Decision(
+                    action=Action.BLOCK,
+                    rule_id=None,
+                    severity=Severity.CRITICAL,
+                    reason_code=ReasonCode.EVALUATION_ERROR,
+                    summary=f"the policy `{path}` is not in force: {layer.problem} "
+                    f"(a person can see more with `sub policy lint {path}`)",
+                )
+        return None
+
+    def engine_for(self, run_id: str) -> Engine:
+        """The engine of one run: every layer, and what the run first saw of its repository's."""
+        engine = self._engines.get(run_id)
+        if engine is None:
+            if run_id not in self._pins:
+                self._pins[run_id] = Pin(self._places, run_id)
+                self._pins[run_id].look(self._repository())
+            self._engines[run_id] = engine = Engine(self._in_force(run_id), self._identity)
+        return engine
+
+    def forget(self, run_id: str) -> None:
+        """Lets go of a run that this process has left."""
+        self._pins.pop(run_id, None)
+        self._engines.pop(run_id, None)
+
+    def poll(self, mono_ms: int, *, force: bool = False) -> list[Load]:
+        """Looks at the files if it is time, and at the compilers; returns what changed."""
+        loads: list[Load] = []
+        if force or mono_ms >= self._next_look_ms:
+            self._next_look_ms = mono_ms + LOOK_EVERY_MS
+            self._find_layers()
+            for layer in self._layers:
+                loads += layer.look()
+            loads += self._look_at_pins()
+        for layer in self._layers:
+            loads += layer.collect()
+        if loads:
+            self._look_at_pins()
+            self._changed()
+        return loads
+
+    def close(self) -> None:
+        """Ends compilers that still run."""
+        for layer in self._layers:
+            layer.close()
+
+    def _find_layers(self) -> None:
+        """A file that appears comes into force; one that goes away stays (PolicyLayer)."""
+        for file in policy_files(self._places, self._cwd, self._explicit):
+            known = next((each for each in self._layers if each.file.layer is file.layer), None)
+            if known is None:
+                self._layers.append(PolicyLayer(file, self._cache))
+            else:
+                known.follow(file)
+
+    def _repository(self) -> SeenPolicy | None:
+        for layer in self._layers:
+            if layer.snapshot and _is_pinned(layer.file):
+                return SeenPolicy(layer.file.path, layer.snapshot)
+        return None
+
+    def _look_at_pins(self) -> list[Load]:
+        current = self._repository()
+        moved = [pin.look(current) for pin in self._pins.values()]
+        if current is None or not any(moved):
+            return []
+        # A person accepted what stands in the repository, or another shim saw an older one.
+        return [Load(Layer.REPOSITORY, current.path, current.snapshot)]
+
+    def _in_force(self, run_id: str) -> list[tuple[Layer, Snapshot]]:
+        layers = [(each.file.layer, each.snapshot) for each in self._layers if each.snapshot]
+        first = self._pins[run_id].first_seen
+        if self._explicit or first is None:
+            return layers
+        if all(first.snapshot.policy_hash != each.policy_hash for _, each in layers):
+            layers.append((Layer.REPOSITORY, first.snapshot))
+        return layers
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self._engines.clear()
+
+
+def _is_pinned(file: PolicyFile) -> bool:
+    return file.layer is Layer.REPOSITORY and not file.explicit

@@ -1,0 +1,1 @@
+"""What a call leaves on record: previews, redaction, its events."""

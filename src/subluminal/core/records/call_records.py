@@ -1,0 +1,260 @@
+"""The events of a call, written as they happen: start and decision, refusals, the end.
+
+Everything a call leaves in the journal is put together here. Decides nothing.
+"""
+
+import time
+
+from msgspec import UNSET
+
+from subluminal.canonical import new_hash
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
+from subluminal.contracts.events import (
+    BreakerTrip,
+    CallRef,
+    DecisionMade,
+    ErrorDetail,
+    Explain,
+    HintedCall,
+    HintIssued,
+)
+from subluminal.contracts.templates import ToolTemplates, encode_json
+from subluminal.contracts.vocabulary import Action, Transport
+from subluminal.core.records.previews import Previewer
+from subluminal.core.records.timestamps import Timestamps
+from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.run import Run
+from subluminal.policy.evaluation import Evaluation
+
+_MAX_TOOLS = 512
+"""An agent may ask for any number of names; after so many the templates are made anew."""
+_MAX_KEPT_BYTES = 8_192
+"""Of one template. A name may be as long as a message."""
+# Members of CallStarted that an adapter may put into a call's context, in the struct's order.
+_CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
+
+
+class _Tool:
+    """What the events of one tool's calls have in common."""
+
+    __slots__ = (
+        "classes",
+        "decided",
+        "decision",
+        "decision_json",
+        "end",
+        "policies",
+        "policy",
+        "start",
+        "tags_json",
+        "transport",
+    )
+
+    def __init__(self, templates: ToolTemplates, transport: Transport) -> None:
+        self.start, self.decided, self.end = templates
+        self.transport = transport
+        self.decision: Decision | None = None
+        """the last one that was all there is to say, and what else its JSON was made of"""
+        self.policy: PolicyRef | None = None
+        self.policies: list[LayeredPolicyRef] | None = None
+        self.decision_json = b""
+        self.classes: frozenset[str] | None = None
+        """the last risk classes, and the member that they are in a start"""
+        self.tags_json = b""
+
+
+class Records:
+    """Writes the calls of one run into its journal.
+
+    `decided` and `ended` are in every call's way and flat on purpose: each function, object or
+    look-up more costs most when it counts, after a pause, with nothing left in the caches.
+    """
+
+    def __init__(self, run: Run, previewer: Previewer) -> None:
+        self._run = run
+        self._journal = run.journal
+        self._previews = previewer
+        self._timestamps = Timestamps()
+        self._tools: dict[tuple[str, str], _Tool] = {}
+
+    def decided(
+        self,
+        ruling: Ruling,
+        wall_ms: int,
+        seq: int,
+        args_text: bytes | None,
+        policies: list[LayeredPolicyRef],
+    ) -> None:
+        """Writes start and decision in one write(2), or raises JournalUnavailable (journal-first)."""
+        call, evaluation, journal = ruling.call, ruling.evaluation, self._journal
+        tool = self._tools.get((call.server_name, call.tool_name))
+        if tool is None or tool.transport is not call.transport:
+            tool = self._new_tool(call)
+        if (
+            tool.decision is evaluation.decision
+            # Layers share decisions, and a reload may change a layer beside the one that decided.
+            and tool.policy is evaluation.policy
+            and tool.policies is policies
+            and evaluation.would_be is None
+            and not evaluation.grants
+        ):
+            decision_json = tool.decision_json
+        else:
+            decision_json = _decision_json(tool, evaluation, policies)
+        if tool.classes is not evaluation.risk_classes:
+            _classify(tool, evaluation.risk_classes)
+        extra_json = tool.tags_json
+        if call.context:
+            extra_json += self._context_json(call.context)
+        ts = self._timestamps.at(wall_ms)
+        call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
+        n, prev = journal.n, journal.prev
+        preview_json, text_json = self._previews.args(args_text, args_hash)
+        start = tool.start % (
+            ts,
+            n,
+            prev,
+            call_id,
+            args_hash,
+            call.bytes_in,
+            seq,
+            ruling.started_ns // 1_000_000,
+            extra_json,
+            preview_json,
+        )
+        # This is chain.link. The text, the line's last member, is no part of what is chained (provable-ledger).
+        link = new_hash()
+        link.update(prev)
+        link.update(start)
+        prev = link.hexdigest().encode()
+        decision = tool.decided % (ts, n + 1, prev, call_id, args_hash, decision_json)
+        link = new_hash()
+        link.update(prev)
+        link.update(decision)
+        lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
+        journal.add_chained(lines, 2, link.hexdigest().encode())
+        if not evaluation.forwarded:
+            self._refused(ruling)
+        journal.flush()
+
+    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
+        """Buffers the end of a call; the next flush writes it. `learnt` is Enforcer's member."""
+        call, journal, prev = ruling.call, self._journal, self._journal.prev
+        tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
+        extra_json = learnt
+        if outcome.error_class is not None or outcome.result_stream_hash is not None:
+            extra_json = self._end_extra(outcome) + learnt
+        preview_json, text_json = self._previews.result(outcome.result)
+        end = tool.end % (
+            self._timestamps.at(time.time_ns() // 1_000_000),
+            journal.n,
+            prev,
+            ruling.call_id.encode(),
+            call.args_hash.encode(),
+            outcome.status.encode(),
+            latency_ms,
+            outcome.bytes_out,
+            extra_json,
+            preview_json,
+        )
+        link = new_hash()
+        link.update(prev)
+        link.update(end)
+        lines = b"".join((end[:-2], text_json, b"}}\n"))
+        journal.add_chained(lines, 1, link.hexdigest().encode())
+
+    def _refused(self, ruling: Ruling) -> None:
+        call, decision = ruling.call, ruling.decision
+        tool_name = self._previews.safe(call.tool_name)
+        if decision.action is Action.REJECT_WITH_HINT and decision.hint is not None:
+            self._run.emit(
+                HintIssued,
+                call=HintedCall(
+                    call_id=ruling.call_id,
+                    server_name=call.server_name,
+                    tool_name=tool_name,
+                ),
+                hint=decision.hint,
+                hint_id=f"hint-{ruling.call_id}",
+                rule_id=decision.rule_id,
+            )
+        for trip in ruling.evaluation.trips:
+            self._run.emit(
+                BreakerTrip,
+                call=CallRef(
+                    call_id=ruling.call_id,
+                    server_name=call.server_name,
+                    tool_name=tool_name,
+                    args_hash=call.args_hash,
+                ),
+                breaker=trip,
+            )
+
+    def _new_tool(self, call: ToolCall) -> _Tool:
+        if len(self._tools) >= _MAX_TOOLS:
+            self._tools.clear()
+        # An agent may call anything a tool, a secret that it found too (unprintable-secrets).
+        shown = self._previews.safe(call.tool_name)
+        made = self._run.templates.of_tool(call.server_name, shown, call.transport)
+        tool = _Tool(made, call.transport)
+        if len(made.start) <= _MAX_KEPT_BYTES:
+            self._tools[call.server_name, call.tool_name] = tool
+        return tool
+
+    def _context_json(self, context: dict[str, str]) -> bytes:
+        members = b""
+        for name in _CONTEXT_MEMBERS:
+            value = context.get(name)
+            if value is not None:
+                members += b',"%b":%b' % (name.encode(), encode_json(self._previews.safe(value)))
+        return members
+
+    def _end_extra(self, outcome: Outcome) -> bytes:
+        extra = b""
+        if outcome.error_class is not None:
+            detail = ErrorDetail(
+                class_=outcome.error_class,
+                message=self._previews.sentence(outcome.error_message),
+                code=UNSET if outcome.error_code is None else outcome.error_code,
+            )
+            extra = b',"error":' + encode_json(detail)
+        if outcome.result_stream_hash is not None:
+            extra += b',"result_stream_hash":"%b"' % outcome.result_stream_hash.encode()
+        return extra
+
+
+def _decision_json(tool: _Tool, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
+    """Encodes a decision. The same object again, as most ALLOWs are, will cost a look."""
+    encoded = encode_json(_decision_made(evaluation, policies))
+    is_all = evaluation.would_be is None and not evaluation.grants
+    if is_all and evaluation.decision.action is Action.ALLOW:
+        tool.decision, tool.decision_json = evaluation.decision, encoded
+        tool.policy, tool.policies = evaluation.policy, policies
+    return encoded
+
+
+def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> DecisionMade:
+    decision = evaluation.decision
+    would_be = evaluation.would_be
+    grants = evaluation.grants
+    return DecisionMade(
+        action=decision.action,
+        rule_id=decision.rule_id,
+        severity=decision.severity,
+        explain=Explain(summary=decision.summary, reason_code=decision.reason_code),
+        policy=evaluation.policy,
+        backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
+        hint=UNSET if decision.hint is None else decision.hint,
+        terminate=UNSET if decision.terminate is None else decision.terminate,
+        would_be=UNSET if would_be is None else would_be,
+        grant=grants[0] if grants else UNSET,
+        grants=list(grants) if len(grants) > 1 else UNSET,
+        policies=policies if len(policies) > 1 else UNSET,
+    )
+
+
+def _classify(tool: _Tool, risk_classes: frozenset[str]) -> None:
+    """Encodes risk classes. Most often they follow from the tool alone, and are the same object."""
+    tool.classes = risk_classes
+    tool.tags_json = b',"tags":' + encode_json(sorted(risk_classes)) if risk_classes else b""

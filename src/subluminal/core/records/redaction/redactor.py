@@ -1,0 +1,239 @@
+"""The redactor: text in, text with marks out, and the names of what was masked (unprintable-secrets, Pack 4).
+
+Each hit becomes `[REDACTED:name]`. JSON stays JSON. Costs are held by bench/bench_redaction.py.
+Does not know where text comes from or goes to.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from subluminal.config.settings import RedactPattern, RedactSettings
+from subluminal.contracts.limits import REDACTED
+from subluminal.core.records.redaction import json_text
+from subluminal.core.records.redaction.forms import EXPANSION, forms_of
+from subluminal.core.records.redaction.matching import (
+    Hit,
+    Matcher,
+    TooManyHits,
+    Wanted,
+    after_open_hits,
+    check_pattern,
+)
+from subluminal.core.records.redaction.shapes import SHAPES, Shape
+from subluminal.secrets.value import SecretValue
+
+MARK = REDACTED.encode()
+TOO_MANY = "too_many"
+"""Name of the mark that stands for a whole text with more hits than are worth locating."""
+
+MIN_HOLD_BACK_BYTES = 4096
+"""A token of a known shape is longer than this only if it is a private key."""
+
+_VIEW_MARGIN = 64
+
+_NO_SECRETS = frozenset(
+    b"null none true false undefined required optional string password secret hidden".split()
+)
+"""Where a value should be, but is not one."""
+
+
+class Preview(NamedTuple):
+    """What may be shown of a text: redacted, then cut."""
+
+    text: str
+    truncated: bool
+    flags: tuple[str, ...]
+
+
+class Redactor:
+    """Masks known values and known shapes. Safe to share; compiled when first used."""
+
+    def __init__(
+        self,
+        values: Iterable[SecretValue] = (),
+        shapes: Sequence[Shape] = SHAPES,
+        patterns: Sequence[RedactPattern] = (),
+    ) -> None:
+        names: list[str] = []
+        wanted: list[Wanted] = []
+        unmaskable = []
+        longest = 0
+        for value in values:
+            if not value.redact:
+                continue
+            found = forms_of(value.reveal())
+            if not found:
+                unmaskable.append(value.name)
+            longest = max(longest, len(value.reveal()))
+            names += [_safe(value.name)] * len(found)
+            wanted += [Wanted(*form) for form in found]
+        self._values = len(wanted)
+        names += [_safe(shape.name) for shape in shapes]
+        wanted += [_shape_wanted(shape.prefilter, shape.pattern) for shape in shapes]
+        self._names = names + [_safe(pattern.name) for pattern in patterns]
+        self._own = Matcher(wanted)
+        self._users = Matcher(
+            [_shape_wanted(*[p.pattern.encode()] * 2) for p in patterns], utf8=True
+        )
+        self._users_from = len(names)
+        self.unmaskable: tuple[str, ...] = tuple(unmaskable)
+        """Names of values too short to be masked (`forms.MIN_ALONE_CHARS`)."""
+        self.hold_back_bytes = max(MIN_HOLD_BACK_BYTES, EXPANSION * longest)
+        """No form of a known value is longer; text that is cut must be read this much further."""
+        self.screen: Callable[[bytes], object] = self._first_screen
+        """Says nothing of a text in which there is nothing to mask, as nearly all are. It stands
+        in every call's way, so it becomes RE2's own method as soon as that is compiled."""
+
+    def redact(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Returns the text with every secret masked, and the names of what was found."""
+        masked, names = self.redact_bytes(text.encode("utf-8", "surrogatepass"))
+        return (masked.decode("utf-8", "surrogatepass"), names) if names else (text, names)
+
+    def redact_bytes(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
+        """As `redact`, for UTF-8, or for bytes of no known encoding."""
+        try:
+            hits = self.find(data)
+        except TooManyHits:
+            mark = self._mark(TOO_MANY)
+            return (b'"%b"' % mark if json_text.looks_like_json(data) else mark), (TOO_MANY,)
+        if not hits:
+            return data, ()
+        return self.mask(data, hits), self.names_of(hits)
+
+    def preview(self, text: str, max_bytes: int) -> Preview:
+        """Redacts, then cuts to at most `max_bytes`: a secret across the cut leaves no half."""
+        bound = max_bytes + self.hold_back_bytes
+        window = text[:bound].encode("utf-8", "surrogatepass")
+        if len(window) <= max_bytes and len(text) <= bound:
+            masked, names = self.redact_bytes(window)
+            return Preview(_cut(masked, max_bytes), len(masked) > max_bytes, names)
+        try:
+            hits = self.find(window)
+        except TooManyHits:
+            return Preview(self._mark(TOO_MANY).decode(), True, (TOO_MANY,))
+        # What lies near the end of the window may be the beginning of something: it is not shown.
+        end = after_open_hits(hits, max_bytes)
+        hits = [hit for hit in hits if hit.end <= end]
+        return Preview(_cut(self.mask(window[:end], hits), max_bytes), True, self.names_of(hits))
+
+    def find(self, data: bytes) -> list[Hit]:
+        """Returns every hit, in order of place."""
+        hits = self._own.find(data)
+        if self._users_from < len(self._names):
+            offset = self._users_from
+            hits += [Hit(h.start, h.end, h.pattern + offset) for h in self._users.find(data)]
+            hits.sort()
+        return [hit for hit in hits if hit.pattern < self._values or not _harmless(data, hit)]
+
+    def names_of(self, hits: Iterable[Hit]) -> tuple[str, ...]:
+        """The names of what was hit, each once, sorted."""
+        return tuple(sorted({self._names[hit.pattern] for hit in hits}))
+
+    def mask(self, data: bytes, hits: Sequence[Hit]) -> bytes:
+        """Replaces the hits by marks. Hits that touch share one mark: that of a known value."""
+        is_json = json_text.looks_like_json(data)
+        # Behind the last hit only the rest of an escape matters.
+        view = json_text.view_of(data[: hits[-1].end + _VIEW_MARGIN]) if is_json and hits else None
+        parts = []
+        at = 0
+        for start, end, index in _merged(data, hits, view):
+            for (begin, stop), needs_quotes in _content(data, view, (start, end)):
+                if stop <= at:
+                    continue
+                mark = self._mark(self._names[index])
+                parts.append(data[at:begin])
+                parts.append(b'"%b"' % mark if needs_quotes else mark)
+                at = stop
+        parts.append(data[at:])
+        return b"".join(parts)
+
+    def warm(self) -> None:
+        """Compiles now what would be compiled at the first call. Nothing needs to call it."""
+        self.screen(b"")
+
+    def _first_screen(self, data: bytes) -> object:
+        screens = self._own.screens()
+        if self._users_from < len(self._names):
+            screens += self._users.screens()
+        if len(screens) == 1:
+            self.screen = screens[0]
+        else:
+            self.screen = lambda text: any(screen(text) for screen in screens)
+        return self.screen(data)
+
+    @staticmethod
+    def _mark(name: str) -> bytes:
+        return b"%b%b]" % (MARK, name.encode())
+
+
+def redactor_for(settings: RedactSettings, values: Iterable[SecretValue] = ()) -> Redactor:
+    """Builds the redactor that the settings ask for. Raises on a pattern that cannot be used."""
+    for pattern in settings.patterns:
+        check_pattern(pattern.name, pattern.pattern)
+    ignored = frozenset(settings.ignore)
+    shapes = [shape for shape in SHAPES if shape.name not in ignored]
+    return Redactor(values, shapes, settings.patterns)
+
+
+def _shape_wanted(prefilter: bytes, pattern: bytes) -> Wanted:
+    return Wanted(prefilter, lambda: pattern)
+
+
+def _merged(data: bytes, hits: Sequence[Hit], view: bytes | None) -> list[Hit]:
+    merged: list[Hit] = []
+    for hit in hits:
+        span = hit.start, hit.end
+        if view is not None:
+            span = json_text.whole_escapes(view, span)
+        start, end = json_text.whole_chars(data, span)
+        if merged and start <= merged[-1].end:
+            last = merged.pop()
+            # Values come before shapes in the table, and say more.
+            hit = Hit(last.start, max(last.end, end), min(last.pattern, hit.pattern))
+        else:
+            hit = Hit(start, end, hit.pattern)
+        merged.append(hit)
+    return merged
+
+
+def _content(
+    data: bytes, view: bytes | None, span: tuple[int, int]
+) -> Iterable[tuple[tuple[int, int], bool]]:
+    if view is None or json_text.inside_one_string(view, span) or not _is_json(data):
+        return ((span, False),)
+    return json_text.split_at_structure(json_text.view_of(data), span)
+
+
+def _is_json(data: bytes) -> bool:
+    import msgspec  # rare: a mask over a number, or over the end of a string
+
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _harmless(data: bytes, hit: Hit) -> bool:
+    """Tells whether a shape caught a mark of ours, or a word that stands for no value."""
+    caught = data[hit.start : hit.end]
+    if caught.startswith(MARK):
+        return caught.find(b"]") in (-1, len(caught) - 1)
+    return len(caught) <= 9 and caught.lower() in _NO_SECRETS
+
+
+def _cut(data: bytes, max_bytes: int) -> str:
+    """The text up to a bound, without the half of a character that the bound may leave."""
+    data = data[:max_bytes]
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            length = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            data = data if length <= back else data[:-back]
+            break
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _safe(name: str) -> str:
+    """A name that fits into JSON, a log line and a mark."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:64]

@@ -1,4 +1,0 @@
-"""Masks secrets in whatever we write down, before it is written (D12).
-
-`redactor.Redactor` for text, `stream.StreamRedactor` for stderr. Forwarded bytes never come here.
-"""

@@ -1,0 +1,1 @@
+"""From journals and sockets into batches of rows."""

@@ -1,0 +1,167 @@
+"""Which rows follow from which events. Pure: ingest writes with it, verify proves with it.
+
+A start always begins a new row; a decision or an end belongs to the latest row of its call_id in
+the same shim, and makes one of its own if there is none.
+"""
+
+import msgspec
+from msgspec import UNSET
+
+from subluminal.contracts.decision import Hint
+from subluminal.contracts.events import HintIssued
+from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart
+from subluminal.ledger.store.rows import Call, HintRow, Previews
+
+MAX_INTEGER = 2**63 - 1
+"""What SQLite can store. A number has bits above if it is larger, or negative."""
+OUT_OF_RANGE = "a number is out of range"
+
+
+def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
+    """The row of a call that has just started. Raises ValueError if it cannot be stored."""
+    call = event.call
+    if (call.bytes_in | call.seq) >> 63:
+        raise ValueError(OUT_OF_RANGE)
+    # By position, in the order of the columns: this runs for every call.
+    return Call(
+        row_id,
+        call.call_id,
+        event.run_id,
+        call.server_name,
+        call.tool_name,
+        call.args_hash,
+        None,
+        None,
+        None,
+        None,
+        call.bytes_in,
+        None,
+        1 if call.preview.truncated else 0,
+        at_ms,
+        None,
+        None,
+        None,
+        None,
+        call.seq,
+        call.transport,
+        shim,
+        n,
+    )
+
+
+def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: int) -> Call:
+    """The row of a call whose start we never saw."""
+    call = event.call
+    return Call(
+        row_id,
+        call.call_id,
+        event.run_id,
+        call.server_name,
+        call.tool_name,
+        call.args_hash,
+        created_at=at_ms,
+        shim=shim,
+    )
+
+
+def decide(row: Call, event: CallDecision, n: int) -> None:
+    """Adds a decision to its call."""
+    decision = event.decision
+    row.decision = decision.action
+    row.rule_id = decision.rule_id
+    row.reason_code = decision.explain.reason_code
+    row.severity = decision.severity
+    if decision.would_be is not UNSET:
+        row.would_be = decision.would_be.action
+    row.decision_n = n
+
+
+def finish(row: Call, event: CallEnd, n: int) -> None:
+    """Adds an end to its call."""
+    row.status = event.status
+    row.latency_ms = event.latency_ms
+    row.bytes_out = event.bytes_out
+    if event.preview.truncated:
+        row.preview_truncated = 1
+    if event.error is not UNSET:
+        row.error_class = event.error.class_
+    row.end_n = n
+
+
+def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call) -> None:
+    """Adds the preview that a start brings."""
+    preview = event.call.preview
+    if preview.args_preview is not UNSET:
+        flags = json_text(preview.redaction_flags) if preview.redaction_flags else None
+        previews[row.id] = Previews(row.id, row.call_id, preview.args_preview, None, flags)
+
+
+def add_result_preview(previews: dict[int, Previews], event: CallEnd, row: Call) -> None:
+    """Adds the preview that an end brings to that of the arguments, if that is there."""
+    preview = event.preview
+    if preview.result_preview is UNSET:
+        return
+    flags = json_text(preview.redaction_flags) if preview.redaction_flags else None
+    early = previews.get(row.id)
+    if early is None:
+        previews[row.id] = Previews(row.id, row.call_id, None, preview.result_preview, flags)
+        return
+    early.result_preview = preview.result_preview
+    if flags is not None:
+        early.redaction_flags = merged_flags(early.redaction_flags, flags)
+
+
+def merged_flags(one: str | None, two: str) -> str:
+    """Both JSON lists of flags as one, without repetition."""
+    flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
+    return json_text(sorted(flags))
+
+
+def hint_of_decision(event: CallDecision, row: Call) -> HintRow:
+    """The hint that a decision carries; it must carry one."""
+    hint = event.decision.hint
+    assert hint is not UNSET
+    return _hint_row(hint, row, None, row.rule_id, row.created_at)
+
+
+def hint_of_event(event: HintIssued, row: Call) -> HintRow:
+    """The hint that a hint_issued event carries; its id is what `sub promote` takes."""
+    hint_id = None if event.hint_id is UNSET else event.hint_id
+    rule_id = row.rule_id if event.rule_id is UNSET else event.rule_id
+    return _hint_row(event.hint, row, hint_id, rule_id, row.created_at)
+
+
+def grants_of(event: CallDecision) -> set[str]:
+    """The grants by which a call passed, by id."""
+    decision = event.decision
+    found = set() if decision.grant is UNSET else {decision.grant.grant_id}
+    return found if decision.grants is UNSET else found | {one.grant_id for one in decision.grants}
+
+
+def merge_hint(row: HintRow, later: HintRow) -> None:
+    """The event and the decision tell of one hint: the first says it, either may name it."""
+    row.hint_id = row.hint_id if later.hint_id is None else later.hint_id
+    row.rule_id = row.rule_id if later.rule_id is None else later.rule_id
+
+
+def _hint_row(
+    hint: Hint, row: Call, hint_id: str | None, rule_id: str | None, at_ms: int
+) -> HintRow:
+    suggested = None if hint.suggested_args is None else json_text(hint.suggested_args)
+    return HintRow(
+        row.id,
+        row.call_id,
+        row.run_id,
+        hint_id,
+        rule_id,
+        hint.hint_kind,
+        hint.hint_text,
+        suggested,
+        hint.retry_advice,
+        at_ms,
+    )
+
+
+def json_text(value: object) -> str:
+    """A value as JSON text, for a column."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,239 @@
+"""Takes lines from any road, and decides of each: new, known already, or damaged.
+
+What is new goes into the current batch; `store` commits the batch and what it came from in one
+transaction. What is damaged is quarantined with its place, never dropped in silence, never fatal.
+"""
+
+from hashlib import sha256
+from itertools import islice
+
+import apsw
+import msgspec
+from msgspec import UNSET, Struct
+
+from subluminal.contracts.codec import NO_EVENT, decode_event
+from subluminal.contracts.events import Event
+from subluminal.contracts.identity import Source
+from subluminal.journal.chain import chained_end, chained_form, chained_start, link
+from subluminal.journal.reading import Overlong
+from subluminal.ledger.ingest.batch import Folder
+from subluminal.ledger.ingest.deriving import MAX_INTEGER
+from subluminal.ledger.ingest.shims import Segment, Shims, ShimState
+from subluminal.ledger.ingest.wire import CallDecision, CallEnd, decode_call, lean
+from subluminal.ledger.store.timestamps import to_ms
+
+HEAD_BYTES = 256
+"""How much of a quarantined line is kept."""
+
+
+MAX_EVENTS = 6_000
+MAX_BYTES = 16_777_216
+"""One transaction takes no more than this, and so does the memory for it."""
+
+
+class Damaged(Struct):
+    """A line that is no event, and where it stood."""
+
+    origin: str
+    offset: int
+    reason: str
+    head: bytes
+
+
+class FutureEvent(Struct, frozen=True):
+    """An event of a type that we do not know. It belongs to the chain all the same."""
+
+    ts: str
+    run_id: str
+    source: Source
+
+
+_decode_future = msgspec.json.Decoder(FutureEvent).decode
+
+
+class Intake:
+    """The batch under way, and all that is remembered between batches."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._shims = Shims(connection)
+        self.folder = Folder(connection)
+        self.segments: list[Segment] = []
+        self.touched: dict[int, ShimState] = {}
+        self.damaged: list[Damaged] = []
+        self.offsets: dict[str, int] = {}
+        self.digests: set[bytes] = set()
+        self.events = 0
+        self.duplicates = 0
+        self.bytes = 0
+        self._current: Segment | None = None
+        """where the last event went, if the next ones may simply follow it"""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.segments or self.damaged or self.offsets)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to commit."""
+        return self.events + len(self.damaged) >= MAX_EVENTS or self.bytes >= MAX_BYTES
+
+    def take(self, lines: list[bytes], origin: str, offset: int) -> None:
+        """Adds the lines that stand at `offset` of `origin` to the batch."""
+        self._current = None
+        index = 0
+        while index < len(lines):
+            line = lines[index]
+            reason = self._take_one(line)
+            if reason is not None and line:
+                place = offset + sum(len(before) + 1 for before in lines[:index])
+                self.damaged.append(Damaged(origin, place, reason, line[:HEAD_BYTES]))
+            index = self._take_following(lines, index + 1)
+        self.bytes += sum(map(len, lines))
+
+    def take_overlong(self, piece: Overlong, origin: str) -> None:
+        """Quarantines a line that is longer than any event."""
+        length = piece.next_offset - piece.offset - 1
+        reason = f"a line of {length} bytes is longer than any event"
+        self.damaged.append(Damaged(origin, piece.offset, reason, piece.head[:HEAD_BYTES]))
+
+    def settle(self) -> None:
+        """The batch was committed: starts the next one."""
+        self._shims.settle(self.touched.values())
+        self.folder.settle()
+        self.segments = []
+        self.touched = {}
+        self.damaged = []
+        self.offsets = {}
+        self.digests = set()
+        self.events = self.duplicates = self.bytes = 0
+        self._current = None
+
+    def _take_following(self, lines: list[bytes], index: int) -> int:
+        """Adds lines for as long as each is the next event of the same shim, run and call kind.
+
+        Nearly all are, so this is the ledger's hot loop. Returns the index of the first that is
+        not, or in which something is wrong; `_take_one` takes the long way with that.
+        """
+        segment = self._current
+        if segment is None or segment.next_n <= segment.shim.last_n:
+            return index
+        state, n = segment.shim, segment.next_n
+        shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
+        folds, append = self.folder.folds, segment.chained.append
+        ts, at_ms = "", 0
+        second, second_ms = "", 0
+        last_prev, last_ms = "", 0
+        try:
+            for line in islice(lines, index, None):
+                event = decode_call(line)
+                source = event.source
+                prev = source.prev
+                if (
+                    source.n != n
+                    or prev is None
+                    or source.shim_id != shim_id
+                    or event.run_id != run_id
+                ):
+                    break
+                if event.ts != ts:
+                    ts = event.ts
+                    # As to_ms says it, without a call for each event of the same second.
+                    if ts[:20] == second and ts[23:] == "Z":
+                        at_ms = second_ms + int(ts[20:23])
+                    else:
+                        at_ms = to_ms(ts)
+                        if ts[19:20] == "." and ts[23:] == "Z":
+                            second, second_ms = ts[:20], at_ms - int(ts[20:23])
+                kind = type(event)
+                folds[kind](event, shim, n, at_ms)
+                if kind is CallDecision:
+                    append(line)
+                else:
+                    append(chained_end(line) if kind is CallEnd else chained_start(line))
+                last_prev, last_ms = prev, at_ms
+                n += 1
+        except NO_EVENT:
+            # Also an event of another kind: that is no call.
+            pass
+        taken = n - segment.next_n
+        if taken:
+            segment.last_prev, segment.last_ms = last_prev, last_ms
+            segment.next_n = n
+            state.last_n = n - 1
+            self.events += taken
+        return index + taken
+
+    def _take_one(self, line: bytes) -> str | None:
+        """Adds any line; returns what is wrong with it, or None."""
+        self._current = None
+        try:
+            event = decode_event(line)
+            if event is None:
+                return self._place(line, _decode_future(line), None)
+            return self._place(line, event, event)
+        except NO_EVENT as error:
+            return f"no event: {error}"
+
+    def _append(self, segment: Segment, line: bytes, source: Source, at_ms: int) -> None:
+        state, form = segment.shim, chained_form(line)
+        segment.chained.append(form)
+        segment.next_n += 1
+        segment.last_ms = at_ms
+        if source.prev is UNSET:
+            segment.last_prev = state.head.decode()
+            state.head = link(state.head, form)
+        else:
+            segment.last_prev = source.prev
+        self.events += 1
+
+    def _place(self, line: bytes, known: Event | FutureEvent, event: Event | None) -> str | None:
+        """Adds an event that does not simply follow. Returns why it cannot be, or None."""
+        source, at_ms = known.source, to_ms(known.ts)
+        is_chained_here = source.prev is UNSET or source.n is UNSET
+        state = self._shims.get(source.shim_id, known.run_id, is_chained_here=is_chained_here)
+        if state.is_chained_here != is_chained_here:
+            return "its shim's other events are chained, this one is not, or the reverse"
+        n = state.last_n + 1 if source.n is UNSET else source.n
+        if not 0 < n <= MAX_INTEGER:
+            return f"the number {str(n)[:24]} is out of range"
+        if state.has(n) or (source.n is UNSET and not self._is_first_time(line)):
+            self.duplicates += 1
+            return None
+        prev = state.head if source.prev is UNSET else source.prev.encode()
+        if not _is_digest(prev):
+            return "its `prev` is no SHA-256"
+        if event is not None:
+            self.folder.see_run(event, at_ms)
+            self.folder.fold(lean(event, line), state.id, n, at_ms)
+        state.note(n)
+        segment = self._segment(state, known.run_id, n, prev)
+        self._append(segment, line, source, at_ms)
+        if not is_chained_here and event is not None:
+            self._current = segment
+        return None
+
+    def _segment(self, state: ShimState, run_id: str, n: int, prev: bytes) -> Segment:
+        segment = state.segment
+        if segment is None or segment.next_n != n or segment.run_id != run_id:
+            segment = state.segment = Segment(state, run_id, n, prev, n)
+            self.segments.append(segment)
+            self.touched[state.id] = state
+        return segment
+
+    def _is_first_time(self, line: bytes) -> bool:
+        digest = sha256(line).digest()
+        if digest in self.digests:
+            return False
+        known = self._connection.execute(
+            "SELECT 1 FROM unnumbered WHERE digest = ?", (digest,)
+        ).fetchone()
+        if known is not None:
+            return False
+        self.digests.add(digest)
+        return True
+
+
+def _is_digest(text: bytes) -> bool:
+    return len(text) == 64 and not text.translate(None, b"0123456789abcdef")

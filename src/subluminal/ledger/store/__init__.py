@@ -1,0 +1,1 @@
+"""The SQLite file: its tables, its one writer, its rows."""

@@ -1,0 +1,209 @@
+"""Commits batches: rows, chain, and the place they were read from, in one transaction.
+
+The ledger's only writer. A failed commit leaves the ledger as it was, and nothing remembered.
+"""
+
+import apsw
+from msgspec import structs
+
+from subluminal.clock import now
+from subluminal.ledger.ingest.batch import Batch
+from subluminal.ledger.ingest.deriving import merged_flags
+from subluminal.ledger.ingest.hint_links import HintLinks
+from subluminal.ledger.ingest.intake import Intake
+from subluminal.ledger.ingest.shims import Segment, ShimState
+from subluminal.ledger.store import (
+    control_rows,
+    policy_rows,
+    rollups,
+    run_rows,
+    tool_rows,
+)
+from subluminal.ledger.store.counting import EVENTS_TOTAL, SEARCH_DONE, add_to_counter, read_counter
+from subluminal.ledger.store.database import unavailable
+from subluminal.ledger.store.rows import (
+    Call,
+    HintRow,
+    Previews,
+    columns,
+    marks,
+)
+from subluminal.ledger.upkeep.packing import RAW
+
+_INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})"
+_UPDATE_CALL = (
+    "UPDATE tool_calls SET decision = ?, rule_id = ?, status = ?, latency_ms = ?, bytes_out = ?, "
+    "preview_truncated = ?, reason_code = ?, severity = ?, would_be = ?, error_class = ?, "
+    "decision_n = ?, end_n = ? WHERE id = ?"
+)
+_UPSERT_PREVIEW = (
+    f"INSERT INTO previews ({columns(Previews)}) VALUES ({marks(Previews)}) ON CONFLICT (id) DO "
+    "UPDATE SET result_preview = excluded.result_preview, "
+    "redaction_flags = ifnull(excluded.redaction_flags, redaction_flags)"
+)
+_UPSERT_HINT = (
+    f"INSERT INTO hints ({columns(HintRow)}) VALUES ({marks(HintRow)}) ON CONFLICT (id) DO "
+    "UPDATE SET hint_id = ifnull(excluded.hint_id, hint_id), "
+    "rule_id = ifnull(excluded.rule_id, rule_id)"
+)
+_UPSERT_SHIM = (
+    "INSERT INTO shims (id, shim_id, run_id, is_chained_here, last_n, head) "
+    "VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (id) DO UPDATE SET last_n = excluded.last_n, head = excluded.head"
+)
+_INSERT_SEGMENT = (
+    "INSERT INTO segments (shim, first_n, last_n, first_pos, prev, head, last_ms, codec, lines) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Store:
+    """The ledger, open for writing."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self.connection = connection
+        self.path = path
+        self.intake = Intake(connection)
+        self._hint_links = HintLinks(connection)
+        self.events_total = read_counter(connection, EVENTS_TOTAL)
+
+    def commit(self) -> list[tuple[int, Segment]]:
+        """Writes the current batch. Returns its segments, each with its first event's position."""
+        intake = self.intake
+        if not intake.has_work:
+            return []
+        try:
+            with self.connection:
+                placed = self._write(intake)
+        except apsw.Error as error:
+            self.forget()
+            raise unavailable(self.path, error) from error
+        self.events_total += intake.events
+        intake.settle()
+        return placed
+
+    def forget(self) -> None:
+        """Drops the current batch, and reads from the ledger again what it holds."""
+        try:
+            self.intake = Intake(self.connection)
+            self._hint_links = HintLinks(self.connection)
+            self.events_total = read_counter(self.connection, EVENTS_TOTAL)
+        except apsw.Error as error:
+            raise unavailable(self.path, error) from error
+
+    def close(self) -> None:
+        """Closes the ledger; SQLite folds the WAL into it."""
+        self.connection.close()
+
+    def _write(self, intake: Intake) -> list[tuple[int, Segment]]:
+        placed = self._write_chain(intake)
+        for segment in intake.segments:
+            run = intake.folder.batch.runs.get(segment.run_id)
+            if run is not None:
+                run.last_ms = max(run.last_ms, segment.last_ms)
+        self._write_batch(intake.folder.batch)
+        self._write_origins(intake)
+        add_to_counter(self.connection, EVENTS_TOTAL, intake.events)
+        return placed
+
+    def _write_chain(self, intake: Intake) -> list[tuple[int, Segment]]:
+        execute, executemany = self.connection.execute, self.connection.executemany
+        position = self.events_total + 1
+        placed = []
+        for segment in intake.segments:
+            placed.append((position, segment))
+            position += len(segment.chained)
+        rows = [_segment_row(first_pos, segment) for first_pos, segment in placed]
+        executemany(
+            _UPSERT_SHIM,
+            map(_shim_row, intake.touched.values()),
+        )
+        executemany(_INSERT_SEGMENT, rows)
+        for state in intake.touched.values():
+            if state.gaps_changed:
+                execute("DELETE FROM gaps WHERE shim = ?", (state.id,))
+                executemany(
+                    "INSERT INTO gaps VALUES (?, ?, ?)", [(state.id, *g) for g in state.gaps]
+                )
+        return placed
+
+    def _write_batch(self, batch: Batch) -> None:
+        executemany = self.connection.executemany
+        changed = batch.changed_calls.values()
+        executemany(_INSERT_CALL, map(structs.astuple, batch.new_calls))
+        executemany(_UPDATE_CALL, map(_update_row, changed))
+        late = [row_id for row_id in batch.previews if row_id < batch.first_new_id]
+        self._merge_stored_flags([batch.previews[row_id] for row_id in late])
+        executemany(_UPSERT_PREVIEW, map(structs.astuple, batch.previews.values()))
+        executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
+        run_rows.write(self.connection, batch)
+        policy_rows.write(self.connection, batch)
+        control_rows.write(self.connection, batch.acts, batch.grant_uses)
+        self._hint_links.write(batch)
+        tool_rows.write(self.connection, batch)
+        rollups.write(self.connection, batch)
+        executemany(
+            "INSERT OR IGNORE INTO search_again SELECT ?1 WHERE ?1 <= "
+            f"(SELECT value FROM counters WHERE name = '{SEARCH_DONE}')",
+            [(row_id,) for row_id in late],
+        )
+
+    def _merge_stored_flags(self, previews: list[Previews]) -> None:
+        for preview in previews:
+            if preview.redaction_flags is not None:
+                stored = self.connection.execute(
+                    "SELECT redaction_flags FROM previews WHERE id = ?", (preview.id,)
+                ).fetchone()
+                if stored is not None and stored[0] is not None:
+                    flags = merged_flags(str(stored[0]), preview.redaction_flags)
+                    preview.redaction_flags = flags
+
+    def _write_origins(self, intake: Intake) -> None:
+        executemany = self.connection.executemany
+        at = now().wall_ms
+        executemany(
+            "INSERT INTO journal_offsets VALUES (?, ?, ?) ON CONFLICT (path) DO "
+            "UPDATE SET offset = excluded.offset, ingested_at = excluded.ingested_at",
+            [(path, offset, at) for path, offset in intake.offsets.items()],
+        )
+        executemany(
+            "INSERT OR IGNORE INTO quarantine (origin, offset, reason, head, seen_at) "
+            "VALUES (?, ?, ?, ?, ?)",
+            [(line.origin, line.offset, line.reason, line.head, at) for line in intake.damaged],
+        )
+        executemany("INSERT INTO unnumbered VALUES (?)", [(one,) for one in intake.digests])
+
+
+def _shim_row(state: ShimState) -> tuple[object, ...]:
+    who = (state.id, state.shim_id, state.run_id)
+    return (*who, state.is_chained_here, state.last_n, _unhex(state.head))
+
+
+def _segment_row(first_pos: int, segment: Segment) -> tuple[object, ...]:
+    state, head, last_n = segment.shim, segment.head(), segment.next_n - 1
+    if last_n == state.last_n:
+        state.head = head
+    span = (state.id, segment.first_n, last_n, first_pos, _unhex(segment.prev), _unhex(head))
+    return (*span, segment.last_ms, RAW, b"\n".join(segment.chained))
+
+
+def _update_row(call: Call) -> tuple[object, ...]:
+    return (
+        call.decision,
+        call.rule_id,
+        call.status,
+        call.latency_ms,
+        call.bytes_out,
+        call.preview_truncated,
+        call.reason_code,
+        call.severity,
+        call.would_be,
+        call.error_class,
+        call.decision_n,
+        call.end_n,
+        call.id,
+    )
+
+
+def _unhex(digest: bytes) -> bytes:
+    return bytes.fromhex(digest.decode())

@@ -1,0 +1,138 @@
+"""Opens `ledger.db`: one writer, any number of read-only readers, numbered migrations.
+
+Always APSW's own SQLite: the system's has the WAL-reset bug, and two SQLite libraries on one file
+in one process drop each other's locks.
+"""
+
+import os
+from importlib import resources
+from typing import Any
+
+import apsw
+
+from subluminal.config.places import make_private_dir
+from subluminal.errors import SubluminalError
+from subluminal.ledger.store.hint_outcomes import judge
+
+_WRITER_CACHE_KIB = 65_536
+_READER_CACHE_KIB = 8_192
+_BUSY_MS = 5_000
+
+
+class LedgerUnavailable(SubluminalError):
+    """The ledger cannot be opened, or not written any more."""
+
+
+class LedgerOutdated(LedgerUnavailable):
+    """It was written by an earlier version; ledgerd migrates it when it starts."""
+
+
+def open_writer(path: str) -> apsw.Connection:
+    """Opens the ledger for its one writer, creating or migrating it first."""
+    make_private_dir(os.path.dirname(path))
+    # SQLite gives -wal and -shm the mode of the database itself.
+    _create_private(path)
+    try:
+        connection = apsw.Connection(path)
+        connection.set_busy_timeout(_BUSY_MS)
+        connection.pragma("page_size", 8192)
+        # So that retention can give space back to the disk, a little at a time.
+        connection.pragma("auto_vacuum", 2)
+        connection.pragma("journal_mode", "wal")
+        # With WAL a kill loses nothing. A power cut may lose the last transactions, and their
+        # journal offsets with them: they are read again.
+        connection.pragma("synchronous", "NORMAL")
+        connection.pragma("cache_size", -_WRITER_CACHE_KIB)
+        connection.pragma("wal_autocheckpoint", 4_000)
+        connection.pragma("journal_size_limit", 67_108_864)
+        add_functions(connection)
+        migrate(connection, path)
+    except apsw.Error as error:
+        raise unavailable(path, error) from error
+    return connection
+
+
+def open_reader(path: str) -> apsw.Connection:
+    """Opens the ledger to read. Raises LedgerUnavailable if there is none yet."""
+    if not os.path.exists(path):
+        raise LedgerUnavailable(
+            f"there is no ledger at `{path}`", hint="`sub ledgerd start` creates it"
+        )
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(_BUSY_MS)
+        connection.pragma("query_only", True)
+        connection.pragma("cache_size", -_READER_CACHE_KIB)
+        _refuse_other_schema(connection.pragma("user_version"), path)
+    except apsw.Error as error:
+        raise unavailable(path, error) from error
+    return connection
+
+
+def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
+    """Puts SQLite's trouble into our words."""
+    hints: dict[type[apsw.Error], str] = {
+        apsw.FullError: "free some space, or lower `ledger.keep_days`",
+        apsw.ReadOnlyError: "the ledger's directory must be writable",
+        apsw.CantOpenError: "the ledger's directory must be writable",
+        apsw.IOError: "check the disk",
+        apsw.BusyError: "another process holds the ledger; only ledgerd may write it",
+        apsw.CorruptError: "move the file away; ledgerd reads again what the journals still hold",
+        apsw.NotADBError: "move the file away; ledgerd reads again what the journals still hold",
+    }
+    reason = str(error).removeprefix(type(error).__name__ + ": ")
+    return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """Adds what our SQL needs beyond SQLite's own functions."""
+    connection.create_scalar_function("hint_outcome", _judge, 6, deterministic=True)
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Every migration in order: its number, and its SQL."""
+    found = []
+    for entry in resources.files("subluminal.ledger").joinpath("migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            found.append((int(entry.name.partition("_")[0]), entry.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def migrate(connection: apsw.Connection, path: str) -> None:
+    """Brings a ledger of any earlier version to this one; each step is one transaction."""
+    version = connection.pragma("user_version")
+    _refuse_other_schema(version, path, may_be_older=True)
+    for number, sql in migrations():
+        if number > version:
+            with connection:
+                connection.execute(sql)
+                connection.pragma("user_version", number)
+
+
+def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False) -> None:
+    known = migrations()[-1][0]
+    if version > known:
+        raise LedgerUnavailable(
+            f"ledger `{path}` has schema {version}, which is newer than this `sub` knows ({known})",
+            hint="upgrade subluminal",
+        )
+    if version < known and not may_be_older:
+        raise LedgerOutdated(
+            f"ledger `{path}` has schema {version}, which is older than {known}",
+            hint="start `sub ledgerd` once: it migrates the ledger",
+        )
+
+
+def _judge(*values: Any) -> str:
+    return judge(*values)
+
+
+def _create_private(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LedgerUnavailable(
+            f"cannot write the ledger `{path}`: {reason}",
+            hint="the ledger's directory must be writable",
+        ) from error

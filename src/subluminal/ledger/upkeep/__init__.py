@@ -1,0 +1,1 @@
+"""What the ledger does when nobody waits: retention, packing, indexing, checkpoints."""

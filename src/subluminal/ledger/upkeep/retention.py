@@ -1,0 +1,180 @@
+"""Forgets what is old, or what no longer fits: previews first, then calls with their events.
+
+A dropped segment keeps its place and its hashes, so the chain still proves the rest. Every step is
+small: ingest never waits long for it.
+"""
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from subluminal.ledger.ingest.wire import decode_call
+from subluminal.ledger.store import rollups
+from subluminal.ledger.store.control_rows import TABLES
+from subluminal.ledger.store.counting import (
+    LAST_FORGOTTEN,
+    PREVIEWS_DROPPED,
+    add_to_counter,
+    reach_counter,
+)
+from subluminal.ledger.store.rows import Call, RollupKey, columns, rollup_key
+from subluminal.ledger.store.segments import StoredSegment, segment_by_id
+
+DAY_MS = 86_400_000
+PREVIEWS_STEP = 2_000
+VACUUM_PAGES = 256
+LOW_WATER = 0.9
+"""What is too large is brought down to this part of its bound, not just below it."""
+
+_ROW = f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ?"
+
+
+class Retention:
+    """Keeps a ledger within its age and its size."""
+
+    def __init__(self, connection: apsw.Connection, keep_days: int, max_bytes: int) -> None:
+        self._connection = connection
+        self._keep_ms = keep_days * DAY_MS
+        self._max_bytes = max_bytes
+        self._is_shrinking = False
+
+    def step(self, now_ms: int) -> bool:
+        """Forgets a little. Whether there is more to forget."""
+        if self._drop_oldest(now_ms - self._keep_ms):
+            return True
+        if self._is_too_large() and (self._drop_previews() or self._drop_oldest(now_ms)):
+            return True
+        return self._give_back()
+
+    def _is_too_large(self) -> bool:
+        size = used_bytes(self._connection)
+        bound = self._max_bytes * (LOW_WATER if self._is_shrinking else 1)
+        self._is_shrinking = size > bound
+        return self._is_shrinking
+
+    def _drop_previews(self) -> bool:
+        connection = self._connection
+        ids = connection.execute(
+            "SELECT id FROM previews ORDER BY id LIMIT ?", (PREVIEWS_STEP,)
+        ).fetchall()
+        if not ids:
+            return False
+        with connection:
+            connection.executemany("DELETE FROM search WHERE rowid = ?", ids)
+            connection.executemany("DELETE FROM previews WHERE id = ?", ids)
+            add_to_counter(connection, PREVIEWS_DROPPED, len(ids))
+        return True
+
+    def _drop_oldest(self, before_ms: int) -> bool:
+        connection = self._connection
+        row = connection.execute(
+            "SELECT id FROM segments INDEXED BY segments_by_age "
+            "WHERE lines IS NOT NULL AND last_ms < ? ORDER BY last_ms, id LIMIT 1",
+            (before_ms,),
+        ).fetchone()
+        if row is None:
+            self._drop_runs(before_ms)
+            return False
+        segment = segment_by_id(connection, int(row[0]))
+        with connection:
+            _drop_calls(connection, segment)
+            _drop_acts(connection, segment)
+            connection.execute("UPDATE segments SET lines = NULL WHERE id = ?", (segment.id,))
+            _join_dropped(connection, segment)
+        return True
+
+    def _drop_runs(self, before_ms: int) -> None:
+        with self._connection:
+            self._connection.execute(
+                "DELETE FROM runs WHERE last_event_at < ? AND NOT EXISTS "
+                "(SELECT 1 FROM tool_calls c WHERE c.run_id = runs.run_id)",
+                (before_ms,),
+            )
+            self._connection.execute("DELETE FROM grant_uses WHERE used_at < ?", (before_ms,))
+
+    def _give_back(self) -> bool:
+        free = self._connection.pragma("freelist_count")
+        # A share of free pages stays: the next calls want them.
+        if free <= max(VACUUM_PAGES, self._connection.pragma("page_count") // 10):
+            return False
+        self._connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+        return True
+
+
+def used_bytes(connection: apsw.Connection) -> int:
+    """What the ledger's content takes on disk."""
+    pages: int = connection.pragma("page_count") - connection.pragma("freelist_count")
+    size: int = connection.pragma("page_size")
+    return pages * size
+
+
+class _Told(Struct, frozen=True):
+    call_id: str
+    first_n: int
+
+
+def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
+    """Removes the calls whose first event is in the segment."""
+    counts: dict[RollupKey, int] = {}
+    ids: list[tuple[int]] = []
+    for told in _calls_told(segment):
+        for row in connection.execute(_ROW, (told.call_id, segment.shim)):
+            call = Call(*row)
+            if _first_n(call) == told.first_n:
+                key = rollup_key(call)
+                counts[key] = counts.get(key, 0) - 1
+                ids.append((call.id,))
+    for table, key_column in (
+        ("tool_calls", "id"),
+        ("previews", "id"),
+        ("hints", "id"),
+        ("search", "rowid"),
+        ("search_again", "id"),
+    ):
+        connection.executemany(f"DELETE FROM {table} WHERE {key_column} = ?", ids)
+    if ids:
+        reach_counter(connection, LAST_FORGOTTEN, max(ids)[0])
+    rollups.add(connection, counts.items())
+    for bucket in {key[0] for key in counts}:
+        connection.execute(
+            "DELETE FROM buckets WHERE bucket = ?1 AND "
+            "NOT EXISTS (SELECT 1 FROM rollups WHERE bucket = ?1)",
+            (bucket,),
+        )
+
+
+def _drop_acts(connection: apsw.Connection, segment: StoredSegment) -> None:
+    for table in TABLES:
+        connection.execute(
+            f"DELETE FROM {table.name} WHERE shim = ? AND n BETWEEN ? AND ?",
+            (segment.shim, segment.first_n, segment.last_n),
+        )
+
+
+def _calls_told(segment: StoredSegment) -> list[_Told]:
+    found = []
+    for n, line in enumerate(segment.lines(), start=segment.first_n):
+        try:
+            found.append(_Told(decode_call(line).call.call_id, n))
+        except msgspec.MsgspecError:
+            # An event of another kind.
+            continue
+    return found
+
+
+def _first_n(call: Call) -> int | None:
+    return next((n for n in (call.start_n, call.decision_n, call.end_n) if n is not None), None)
+
+
+def _join_dropped(connection: apsw.Connection, segment: StoredSegment) -> None:
+    """Makes one row of a dropped segment and the dropped one before it."""
+    before = connection.execute(
+        "SELECT id FROM segments WHERE shim = ? AND last_n = ? AND head = ? AND lines IS NULL",
+        (segment.shim, segment.first_n - 1, segment.prev),
+    ).fetchone()
+    if before is not None:
+        connection.execute("DELETE FROM segments WHERE id = ?", (segment.id,))
+        connection.execute(
+            "UPDATE segments SET last_n = ?, head = ? WHERE id = ?",
+            (segment.last_n, segment.head, before[0]),
+        )

@@ -1,0 +1,1 @@
+"""What a person does: run an agent, stop, grant, promote, check. Services without a terminal."""

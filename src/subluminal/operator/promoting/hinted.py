@@ -1,0 +1,119 @@
+"""The refused call behind a hint, as the ledger knows it."""
+
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from subluminal.canonical import AmbiguousJSON, parse
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Layer
+from subluminal.errors import SubluminalError
+from subluminal.ledger.client.ledger import Ledger, Page, Row
+from subluminal.ledger.client.naming import ending_in
+from subluminal.ledger.query.recorded_runs import RunReader
+from subluminal.ledger.store.moments import milliseconds
+from subluminal.policy.promoting import RefusedCall
+
+_PREFIX = "hint-"
+"""What shims put before a call's id to name its hint."""
+_FEW = 5
+
+
+class Hinted(NamedTuple):
+    """A hint, and the call that was given it."""
+
+    hint_id: str
+    hint_kind: str
+    rule_id: str | None
+    reason_code: str | None
+    run_id: str
+    args_hash: str
+    layer: Layer | None
+    """whose policy refused; None where that is not on record"""
+    policy_hash: str | None
+    other_layers: list[tuple[Layer, str]]
+    """what else was asked, by the hash of its policy"""
+    call: RefusedCall
+
+
+def find_hinted(ledger: Ledger, connection: apsw.Connection | None, name: str) -> Hinted:
+    """The hint of this id, or of the call of this id; the end of either is enough."""
+    detail = ledger.call(name.removeprefix(_PREFIX)) or _ending(ledger, name)
+    hint = detail["hint"]
+    if hint is None:
+        raise SubluminalError(
+            f"the call `{name}` was given no hint", hint="`sub hints` lists the hints"
+        )
+    call, events = detail["call"], detail["events"]
+    decisions = [event["decision"] for event in events if event["type"] == "tool_call_decision"]
+    policy_hash = decisions[0]["policy"]["policy_hash"] if decisions else None
+    layers = _layers(connection, call["run_id"], decisions)
+    layer = next((layer for layer, each in layers if each == policy_hash), None)
+    return Hinted(
+        hint_id=hint["hint_id"] or _PREFIX + hint["call_id"],
+        hint_kind=hint["hint_kind"],
+        rule_id=hint["rule_id"],
+        reason_code=call["reason_code"],
+        run_id=call["run_id"],
+        args_hash=call["args_hash"],
+        layer=layer,
+        policy_hash=policy_hash,
+        other_layers=[each for each in layers if each != (layer, policy_hash)],
+        call=RefusedCall(
+            server_name=call["server_name"],
+            tool_name=call["tool_name"],
+            args=_args(call),
+            identity=_identity(events),
+            wall_ms=milliseconds(call["ts"]),
+        ),
+    )
+
+
+def _ending(ledger: Ledger, name: str) -> Row:
+    where = ending_in("call", name.removeprefix(_PREFIX))
+    found = ledger.hints(where, Page(_FEW)).rows
+    ids = sorted({row["call_id"] for row in found})
+    detail = ledger.call(ids[0]) if len(ids) == 1 else None
+    if detail is not None:
+        return detail
+    if not ids:
+        raise SubluminalError(f"there is no hint `{name}`", hint="`sub hints` lists the hints")
+    raise SubluminalError(
+        f"`{name}` is the end of several: {', '.join(ids)}", hint="give more of it"
+    )
+
+
+def _args(call: Row) -> dict[str, Any] | None:
+    """The arguments themselves, if the record has them whole: their hash tells."""
+    text = call["preview"]["args_preview"]
+    if text is None or sha256(text.encode()).hexdigest() != call["args_hash"]:
+        return None
+    try:
+        value = parse(text.encode()).value
+    except AmbiguousJSON:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _identity(events: list[Row]) -> Identity:
+    names = ("agent_id", "client", "env", "principal", "workload")
+    first = events[0] if events else {}
+    given = {name: first[name] for name in names if first.get(name) is not None}
+    try:
+        return msgspec.convert(given, Identity)
+    except msgspec.ValidationError:  # words of a newer version
+        return Identity()
+
+
+def _layers(
+    connection: apsw.Connection | None, run_id: str, decisions: list[Row]
+) -> list[tuple[Layer, str]]:
+    """The layers that were asked. A decision names them where there were several."""
+    asked = decisions[0].get("policies", []) if decisions else []
+    if asked or connection is None:
+        return [(Layer(each["layer"]), each["policy_hash"]) for each in asked]
+    hashes = {decision["policy"]["policy_hash"] for decision in decisions}
+    loads = RunReader(connection).setting(run_id).loads
+    return [(load.layer, load.policy_hash) for load in loads if load.policy_hash in hashes][:1]

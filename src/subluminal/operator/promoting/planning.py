@@ -1,0 +1,139 @@
+"""The edit that lets a refused call pass, checked before anything is written."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.errors import SubluminalError, UsageError
+from subluminal.operator.policy_files import is_snapshot
+from subluminal.operator.promoting.hinted import Hinted
+from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.loading import parse_bundle
+from subluminal.policy.promoting import (
+    also_passed,
+    decide,
+    exception_rule,
+    free_rule_id,
+    refusing_rule,
+    watched_keys,
+)
+from subluminal.policy.text.inserting import insert_rule
+
+EXACT, KEYS, ANY = "exact", "keys", "any"
+
+
+class Wish(NamedTuple):
+    """How far the exception reaches, and what is to be written beside it."""
+
+    args: str
+    keys: list[str]
+    """named one by one; then `args` is not asked"""
+    rule_id: str | None
+    description: str
+
+
+class Plan(NamedTuple):
+    """A policy before and after."""
+
+    old: Bundle
+    new: Bundle
+    data: bytes
+    rule: dict[str, Any]
+    also_passed: list[str]
+    """later rules that no longer see these calls"""
+    is_proven: bool
+    """whether the new policy was asked about the very call"""
+
+
+def plan_exception(data: bytes, file: str, hinted: Hinted, wish: Wish) -> Plan:
+    """Makes the edit and asks both policies about the call. Raises SubluminalError."""
+    if is_snapshot(data):
+        raise SubluminalError(
+            f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
+        )
+    old = parse_bundle(data, file).bundle
+    index, refused_by = refusing_rule(old, hinted.rule_id)
+    keys = _keys(hinted, refused_by, wish)
+    is_proven = hinted.call.args is not None
+    if is_proven:
+        _check_refused(old, hinted)
+    rule = exception_rule(
+        hinted.call,
+        keys,
+        rule_id=wish.rule_id or free_rule_id(old, refused_by.rule_id),
+        description=wish.description,
+        message=f"an exception to {refused_by.rule_id}",
+    )
+    made = insert_rule(data, index, rule)
+    new = parse_bundle(made, file).bundle
+    if is_proven:
+        _check_passes(new, hinted)
+    match = msgspec.convert(rule["match"], Match)
+    return Plan(old, new, made, rule, also_passed(old.rules, index, match), is_proven)
+
+
+def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[str]:
+    """The arguments that the exception looks at."""
+    if wish.args == ANY and not wish.keys:
+        return []
+    args = hinted.call.args
+    if args is None:
+        raise SubluminalError(
+            "the arguments of this call are not on record as they were: they were masked or cut",
+            hint="`--args any` allows every call of this tool; `--session` only those of this run",
+        )
+    if wish.keys:
+        missing = [key for key in wish.keys if key not in args]
+        if missing:
+            raise UsageError(
+                f"the call has no argument `{missing[0]}`", hint=f"it has {_listed(list(args))}"
+            )
+        return list(dict.fromkeys(wish.keys))
+    if wish.args == EXACT:
+        if not args:
+            raise UsageError(
+                "this call had no arguments, so an exception would hold for every call of the tool",
+                hint="say so with `--args any`",
+            )
+        return list(args)
+    watched = [key for key in watched_keys(refused_by) if key in args]
+    if not watched:
+        raise UsageError(
+            f"rule `{refused_by.rule_id}` looks at no argument of this call",
+            hint="`--args exact`, `--key NAME` or, for every call of the tool, `--args any`",
+        )
+    return watched
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _check_refused(old: Bundle, hinted: Hinted) -> None:
+    """The file must be the policy that refused, as it still refuses."""
+    if old.mode is Mode.OBSERVE:
+        raise SubluminalError(f"policy `{old.policy_id}` only observes: it refuses nothing")
+    decision = decide(compile_bundle(old), hinted.call)
+    if decision.reason_code == ReasonCode.POLICY_NOT_APPLICABLE:
+        raise SubluminalError(
+            f"policy `{old.policy_id}` does not apply to the run of this call",
+            hint="name the file of the policy that refused it",
+        )
+    if decision.action is Action.ALLOW:
+        raise SubluminalError(f"policy `{old.policy_id}` lets this call pass already")
+    if decision.rule_id != hinted.rule_id:
+        raise SubluminalError(
+            f"now it is rule `{decision.rule_id}` that refuses this call",
+            hint="let the agent try again, and promote the new hint",
+        )
+
+
+def _check_passes(new: Bundle, hinted: Hinted) -> None:
+    decision = decide(compile_bundle(new), hinted.call)
+    if decision.action is not Action.ALLOW:
+        raise SubluminalError(
+            f"an exception would not help: rule `{decision.rule_id}` refuses this call too",
+            hint=f"`sub policy explain` says why: {decision.summary}",
+        )

@@ -1,0 +1,1 @@
+"""Who is acting, and how far that can be believed."""

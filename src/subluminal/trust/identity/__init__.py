@@ -1,0 +1,1 @@
+"""Who acts and where: agents, workloads, CI systems, pods."""
