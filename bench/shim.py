@@ -159,7 +159,7 @@ def _first_replies_ms(*starts: Callable[[], Peer]) -> list[float]:
 
 
 def _memory(echo: str) -> Iterator[Result]:
-    """PSS of shim and guard with a hundred of them running, in MiB per pair."""
+    """PSS of shim and warden with a hundred of them running, in MiB per pair."""
     home = WORK / "home" / "memory"
     shim(home, [echo]).close()
     peers = [shim(home, [echo]) for _ in range(100)]
@@ -168,7 +168,7 @@ def _memory(echo: str) -> Iterator[Result]:
     finally:
         _close(peers)
     mib = statistics.median(pairs) / 1024
-    yield Result("MiB of shim and guard, 100 running", mib, 16.0, False)
+    yield Result("MiB of shim and warden, 100 running", mib, 16.0, False)
 
 
 def _latencies(

@@ -123,7 +123,11 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
-    "house:misfits": Requirement("rule-evaluation", "every misfit of a bundle is told, with a suggestion"),
-    "house:counters": Requirement("shared-runs", "a cell holds a whole window; cells have three kinds"),
+    "house:misfits": Requirement(
+        "rule-evaluation", "every misfit of a bundle is told, with a suggestion"
+    ),
+    "house:counters": Requirement(
+        "shared-runs", "a cell holds a whole window; cells have three kinds"
+    ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
 }

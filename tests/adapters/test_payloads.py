@@ -28,7 +28,7 @@ def memory_kib(pid: int) -> int:
 
 
 def peak_kib(shim: int) -> int:
-    """The same of a shim and its guard, which is its only direct child."""
+    """The same of a shim and its warden, which is its only direct child."""
     children = Path(f"/proc/{shim}/task/{shim}/children").read_text().split()
     return memory_kib(shim) + sum(memory_kib(int(child)) for child in children)
 

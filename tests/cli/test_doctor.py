@@ -100,7 +100,7 @@ def test_the_self_test_notices_a_shim_that_denies_nothing(monkeypatch, tmp_path)
 
 
 def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
-    """The shim and its guard are gone at once; whoever looks first writes the end."""
+    """The shim and its warden are gone at once; whoever looks first writes the end."""
     script = (
         "import os,sys;from subluminal.operator.running.record import RunRecord;"
         "from subluminal.operator.running.stamping import Wishes,stamp;"

@@ -1,4 +1,4 @@
-"""A shim and its guard die at once, in the middle of a write: what is known of it is found."""
+"""A shim and its warden die at once, in the middle of a write: what is known of it is found."""
 
 import json
 import os
@@ -38,10 +38,10 @@ def test_a_write_that_nobody_saw_the_end_of(house):
     assert shim.code("echo") == 0
     shim.ask("hang", {"amount": 7})
     wait_until(lambda: len(house.executed()) == 2, "the call to arrive")
-    guard = house.guard_of(shim)
-    for pid in (guard, shim.pid):
+    warden = house.warden_of(shim)
+    for pid in (warden, shim.pid):
         os.kill(pid, signal.SIGSTOP)  # neither sees the other die
-    for pid in (guard, shim.pid):
+    for pid in (warden, shim.pid):
         os.kill(pid, signal.SIGKILL)
     shim.process.wait(WITHIN_S)
     (call,) = rows(house, "calls", "--status", "UNKNOWN")

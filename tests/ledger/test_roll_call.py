@@ -16,14 +16,14 @@ from subluminal.ledger.daemon.roll_call import RollCall
 Start = Callable[..., Ledgerd]
 
 
-def killed_with_its_guard(household: Household, run: str) -> None:
+def killed_with_its_warden(household: Household, run: str) -> None:
     shim = household.start(run=run).ready()
     assert shim.code() == 0
-    guard = household.guard_of(shim)
-    os.kill(guard, signal.SIGSTOP)
+    warden = household.warden_of(shim)
+    os.kill(warden, signal.SIGSTOP)
     shim.kill()
     shim.process.wait()
-    os.kill(guard, signal.SIGKILL)
+    os.kill(warden, signal.SIGKILL)
 
 
 def ended(daemon: Ledgerd, run: str) -> bool:
@@ -32,11 +32,11 @@ def ended(daemon: Ledgerd, run: str) -> bool:
 
 
 def test_before_and_while_it_runs(home: Home, household: Household, ledgerd: Start) -> None:
-    killed_with_its_guard(household, "before")
+    killed_with_its_warden(household, "before")
     daemon = ledgerd().ready()
     lives = household.start(run="lives").ready()
     assert lives.code() == 0
-    killed_with_its_guard(household, "while")
+    killed_with_its_warden(household, "while")
     for run in ("before", "while"):
         wait_until(lambda run=run: ended(daemon, run), f"the end of `{run}`")
     assert len(household.events("run_end")) == 2
@@ -47,8 +47,8 @@ def test_before_and_while_it_runs(home: Home, household: Household, ledgerd: Sta
     assert daemon.stop() == 0
 
 
-def test_the_guard_comes_first(home: Home, household: Household) -> None:
-    killed_with_its_guard(household, "run")
+def test_the_warden_comes_first(home: Home, household: Household) -> None:
+    killed_with_its_warden(household, "run")
     roll_call = RollCall(home.places)
     roll_call.look()
     assert household.events("run_end") == []
@@ -61,7 +61,7 @@ def test_the_guard_comes_first(home: Home, household: Household) -> None:
 def test_a_home_that_cannot_be_written_is_tried_again(
     home: Home, household: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_with_its_guard(household, "run")
+    killed_with_its_warden(household, "run")
     roll_call = RollCall(home.places)
     roll_call.look()
 

@@ -96,7 +96,7 @@ def note(number, tool, outcome):
 
 
 def kill_server(shim):
-    """The server is the guard's child, and that is the shim's."""
+    """The server is the warden's child, and that is the shim's."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

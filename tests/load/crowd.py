@@ -160,8 +160,8 @@ def measured(pid):
 def role_of(pid):
     entry = processes.process(pid)
     words = processes.read(pid, "cmdline").split(b"\0")
-    if entry is not None and entry.name == "sub-guard":
-        return "guard"
+    if entry is not None and entry.name == "sub-warden":
+        return "warden"
     if b"subluminal" in words or any(word.endswith(b"/sub") for word in words[:2]):
         return "shim" if b"shim" in words else "sub run"
     return "agent" if AGENT.encode() in words else "server"

@@ -79,7 +79,7 @@ def test_many_runs_at_once(crowd):
 def check_leaks(before, after):
     """A shim holds after its calls what it held before them."""
     stayed = [
-        pid for pid in before if pid in after and before[pid].role in ("shim", "guard", "sub run")
+        pid for pid in before if pid in after and before[pid].role in ("shim", "warden", "sub run")
     ]
     assert len(stayed) >= JOBS
     for pid in stayed:

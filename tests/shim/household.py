@@ -312,17 +312,17 @@ class Household:
     def describe(self):
         return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
 
-    def guard_of(self, client):
-        """The guard's pid: a child of the shim with its own name."""
+    def warden_of(self, client):
+        """The warden's pid: a child of the shim with its own name."""
 
         def look():
             for pid in processes.pids():
                 entry = processes.process(pid)
-                if entry and entry.parent == client.pid and entry.name == "sub-guard":
+                if entry and entry.parent == client.pid and entry.name == "sub-warden":
                     return pid
             return None
 
-        return wait_until(look, "a guard")
+        return wait_until(look, "a warden")
 
     def forget(self, rounds):
         """Lets go of clients whose shims are gone, and of what they recorded."""

@@ -95,7 +95,7 @@ def test_what_cannot_be_read_with_certainty_does_not_pass_a_stop(household, pers
 
 
 def test_a_stopped_run_whose_shim_dies_is_terminated(household, person):
-    """Its guard writes the end, and knows of the stop."""
+    """Its warden writes the end, and knows of the stop."""
     shim = household.start().ready()
     assert shim.code() == 0
     person("kill", "--agent", "unknown")

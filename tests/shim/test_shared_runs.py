@@ -150,14 +150,14 @@ def test_the_last_shim_out_ends_the_run_and_a_later_one_reopens_it(household):
 def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
     killed, other = start_all(household, 2)
     killed.kill(signal.SIGSTOP)
-    guard = household.guard_of(killed)
-    os.kill(guard, signal.SIGSTOP)
+    warden = household.warden_of(killed)
+    os.kill(warden, signal.SIGSTOP)
     killed.kill(signal.SIGKILL)
     killed.process.wait(10)
     leave(other)
     assert household.status() == "SUCCEEDED", "nobody has noticed yet"
-    os.kill(guard, signal.SIGCONT)
-    wait_until(lambda: household.status() == "FAILED", "the guard's last words")
+    os.kill(warden, signal.SIGCONT)
+    wait_until(lambda: household.status() == "FAILED", "the warden's last words")
     household.wait_empty()
 
 

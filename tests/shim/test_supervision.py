@@ -207,7 +207,7 @@ def test_the_way_codex_stops_a_server(household, options):
 
 @every_server
 def test_a_killed_shim(household, options):
-    """The guard ends the tree, and says what the shim could not."""
+    """The warden ends the tree, and says what the shim could not."""
     shim = household.start(*options).ready()
     shim.ask("hang")
     wait_until(household.executed, "the call to arrive")
@@ -221,12 +221,12 @@ def test_a_killed_shim(household, options):
 
 
 @every_server
-def test_a_killed_guard(household, options):
+def test_a_killed_warden(household, options):
     household.hurry()
     shim = household.start(*options).ready()
     shim.ask("hang")
     wait_until(household.executed, "the call to arrive")
-    os.kill(household.guard_of(shim), signal.SIGKILL)
+    os.kill(household.warden_of(shim), signal.SIGKILL)
     assert shim.wait() == 1
     assert household.alive() == []
     assert household.ends() == [("ERROR", "transport")]
@@ -330,7 +330,7 @@ def test_a_signal_while_the_shim_is_still_loading(household):
     shims = []
     for number in range(8):
         shims.append(household.start())
-        household.guard_of(shims[-1])
+        household.warden_of(shims[-1])
         signal.sigtimedwait([], 0.015 * number)
         shims[-1].kill(signal.SIGINT)
     for shim in shims:

@@ -102,7 +102,7 @@ class Household:
         return Shim(self, list(argv), record, options, via)
 
     def alive(self):
-        """Pids of all living processes of this household, guards included."""
+        """Pids of all living processes of this household, wardens included."""
         mark = f"SUB_TEST_TOKEN={self.token}".encode()
         return [
             pid

@@ -1,12 +1,12 @@
-"""A tiny shim for the tests: relays bytes, obeys signals, writes what the guard reports to a file.
+"""A tiny shim for the tests: relays bytes, obeys signals, writes what the warden reports to a file.
 
-Run as `python driver.py SRC OPTIONS`; imports nothing else before the guard is forked.
+Run as `python driver.py SRC OPTIONS`; imports nothing else before the warden is forked.
 """
 
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Guard, become_subreaper, sweep_descendants
+from subluminal.supervise import Warden, become_subreaper, sweep_descendants
 
 if "--plain-posix" in sys.argv:
     # A system without prctl and /proc: only the process group and the pipes are left.
@@ -15,7 +15,7 @@ if "--plain-posix" in sys.argv:
     prctl._call = None
     processes.PROC = "/nonexistent"
 
-guard = Guard.fork()
+warden = Warden.fork()
 loaded_before_fork = sorted(sys.modules)
 
 import json  # noqa: E402
@@ -63,23 +63,23 @@ class Relay:
     def __init__(self, wake):
         self.wake = wake
         self.poll = select.poll()
-        self.relays = {0: guard.stdin_fd, guard.stdout_fd: 1, guard.stderr_fd: 2}
+        self.relays = {0: warden.stdin_fd, warden.stdout_fd: 1, warden.stderr_fd: 2}
         if "unread_stderr" in options:
-            del self.relays[guard.stderr_fd]
-        for fd in (*self.relays, guard.report_fd, wake):
+            del self.relays[warden.stderr_fd]
+        for fd in (*self.relays, warden.report_fd, wake):
             self.poll.register(fd, select.POLLIN)
         self.exited = None
         self.stopping = False
 
     def run(self):
-        """Returns the report of the upstream's end, when the guard is done or dead."""
-        while not guard.closed:
+        """Returns the report of the upstream's end, when the warden is done or dead."""
+        while not warden.closed:
             ready = [fd for fd, _ in self.poll.poll()]
             stop = self.obey_signals() if self.wake in ready else False
             for fd in ready:
                 if fd in self.relays and not self.copy(fd):
                     stop = stop or fd == 0
-            reports = guard.read_reports()
+            reports = warden.read_reports()
             record_reports(reports)
             self.exited = next((r for r in reports if r.kind in ("exited", "failed")), self.exited)
             if (stop or self.exited) and not self.stopping:
@@ -91,7 +91,7 @@ class Relay:
         if "forward" not in options:
             return True
         for number in received:
-            guard.signal(number)
+            warden.signal(number)
         return False
 
     def copy(self, fd):
@@ -106,10 +106,10 @@ class Relay:
     def stop(self):
         self.stopping = True
         del self.relays[0]
-        os.close(guard.stdin_fd)
+        os.close(warden.stdin_fd)
         self.poll.register(0, 0)
         self.poll.unregister(0)
-        guard.stop(grace_ms=options.get("stop_grace_ms"))
+        warden.stop(grace_ms=options.get("stop_grace_ms"))
         record("stopping")
 
 
@@ -119,9 +119,9 @@ def main():
     env = {**os.environ, **options.get("env", {})}
     if "die_before_spawn" in options:
         os.kill(os.getpid(), signal.SIGKILL)
-    if "guard" in options:
-        record("guard", pid=guard.pid, modules=loaded_before_fork)
-    guard.spawn(
+    if "warden" in options:
+        record("warden", pid=warden.pid, modules=loaded_before_fork)
+    warden.spawn(
         options["argv"] + more_arguments(),
         env,
         cwd=options.get("cwd"),
@@ -131,7 +131,7 @@ def main():
     if "leak_orders" in options and os.fork() == 0:
         signal.pause()
     exited = Relay(wake).run()
-    if guard.lost:
+    if warden.lost:
         record_reports(sweep_descendants())
         record("swept")
     from subluminal.supervise.processes import descendants

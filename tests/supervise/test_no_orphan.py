@@ -1,4 +1,4 @@
-"""Nothing is left running, however shim, guard, client or upstream end (no-orphans)."""
+"""Nothing is left running, however shim, warden, client or upstream end (no-orphans)."""
 
 import os
 import signal
@@ -52,10 +52,10 @@ def test_killed_shim(household, argv):
 
 
 @every_upstream
-def test_killed_guard(household, argv):
+def test_killed_warden(household, argv):
     """The upstream dies with its parent; the shim, a subreaper too, sweeps the rest."""
-    shim = household.start(*argv, guard=True).ready()
-    os.kill(shim.wait_record("guard")["pid"], signal.SIGKILL)
+    shim = household.start(*argv, warden=True).ready()
+    os.kill(shim.wait_record("warden")["pid"], signal.SIGKILL)
     assert shim.wait() == 70
     assert household.alive() == []
     assert shim.kinds()[-2:] == ["swept", "left"]
@@ -64,7 +64,7 @@ def test_killed_guard(household, argv):
 
 def test_background_processes_of_a_shell(household):
     shim = household.start(*upstreams.BACKGROUND)
-    # Shim, guard, shell, and two that sleep.
+    # Shim, warden, shell, and two that sleep.
     wait_until(lambda: len(household.alive()) == 5, "the two sleepers")
     shim.kill(signal.SIGKILL)
     assert household.wait_empty() < UNDER_S
@@ -75,7 +75,7 @@ def test_killed_shim_and_client(household):
     client = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     shim = household.start(*upstreams.STUBBORN, via=(sys.executable, "-I", "-S", "-c", client))
     shim.ready()
-    shim_pid = _parent_of_guard(household)
+    shim_pid = _parent_of_warden(household)
     os.kill(shim.pid, signal.SIGKILL)
     os.kill(shim_pid, signal.SIGKILL)
     assert household.wait_empty() < UNDER_S
@@ -103,28 +103,28 @@ def test_codex_stops_a_server(household, argv):
     assert household.wait_empty() < UNDER_S
 
 
-def test_guard_is_deaf_to_signals_of_the_terminal_and_the_client(household):
-    shim = household.start(*upstreams.POLITE, guard=True).ready()
-    guard = shim.wait_record("guard")["pid"]
+def test_warden_is_deaf_to_signals_of_the_terminal_and_the_client(household):
+    shim = household.start(*upstreams.POLITE, warden=True).ready()
+    warden = shim.wait_record("warden")["pid"]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(guard, number)
+        os.kill(warden, number)
     shim.close()
-    assert shim.wait() == 0, "the guard was there to relay the exit code"
+    assert shim.wait() == 0, "the warden was there to relay the exit code"
 
 
 def test_leaked_order_pipe_does_not_hide_the_shims_death(household):
     """A helper that the shim forked without exec still holds the write end."""
-    shim = household.start(*upstreams.STUBBORN, leak_orders=True, guard=True).ready()
-    guard = shim.wait_record("guard")["pid"]
+    shim = household.start(*upstreams.STUBBORN, leak_orders=True, warden=True).ready()
+    warden = shim.wait_record("warden")["pid"]
     tree = set(household.alive())
-    helper = next(p for p in tree if _parent(p) == shim.pid and p != guard)
+    helper = next(p for p in tree if _parent(p) == shim.pid and p != warden)
     shim.kill(signal.SIGKILL)
     wait_until(lambda: household.alive() == [helper], "only the helper")
     os.kill(helper, signal.SIGKILL)
 
 
-def test_client_sees_the_end_of_output_while_the_guard_still_works(household):
-    """The guard holds none of the shim's descriptors."""
+def test_client_sees_the_end_of_output_while_the_warden_still_works(household):
+    """The warden holds none of the shim's descriptors."""
     shim = household.start(*upstreams.STUBBORN).ready()
     shim.kill(signal.SIGKILL)
     assert shim.process.stdout.read() == b""
@@ -137,6 +137,6 @@ def _parent(pid):
     return entry.parent if entry else 0
 
 
-def _parent_of_guard(household):
-    guards = [p for p in household.alive() if (e := process(p)) and e.name == "sub-guard"]
-    return _parent(guards[0])
+def _parent_of_warden(household):
+    wardens = [p for p in household.alive() if (e := process(p)) and e.name == "sub-warden"]
+    return _parent(wardens[0])

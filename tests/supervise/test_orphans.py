@@ -22,30 +22,30 @@ def test_a_tree_in_use_is_no_orphan(household):
     shim.wait()
 
 
-def test_a_guard_without_shim_and_its_tree_are_found(household):
-    """Here the guard is stopped, so that it cannot end the tree."""
-    shim = household.start(*upstreams.STUBBORN, guard=True).ready()
-    guard = shim.wait_record("guard")["pid"]
-    os.kill(guard, signal.SIGSTOP)
+def test_a_warden_without_shim_and_its_tree_are_found(household):
+    """Here the warden is stopped, so that it cannot end the tree."""
+    shim = household.start(*upstreams.STUBBORN, warden=True).ready()
+    warden = shim.wait_record("warden")["pid"]
+    os.kill(warden, signal.SIGSTOP)
     shim.kill(signal.SIGKILL)
     shim.wait()
     # Between two sleeps the shell is alone for a moment.
     left = wait_until(
-        lambda: len(found := ours(household)) == 3 and found, "guard, the shell and its sleep"
+        lambda: len(found := ours(household)) == 3 and found, "warden, the shell and its sleep"
     )
     reasons = {orphan.pid: orphan.reason for orphan in left}
-    assert reasons.pop(guard) == "its shim is gone"
+    assert reasons.pop(warden) == "its shim is gone"
     assert set(reasons.values()) == {f"its shim (process {shim.pid}) is gone"}
-    os.kill(guard, signal.SIGCONT)
+    os.kill(warden, signal.SIGCONT)
     household.wait_empty()
 
 
-def test_processes_that_lost_shim_and_guard_at_once_are_found(household):
+def test_processes_that_lost_shim_and_warden_at_once_are_found(household):
     """The one case that nothing can prevent without a namespace: doctor must see it."""
-    shim = household.start(*upstreams.ESCAPING, guard=True).ready()
-    guard = shim.wait_record("guard")["pid"]
+    shim = household.start(*upstreams.ESCAPING, warden=True).ready()
+    warden = shim.wait_record("warden")["pid"]
     os.kill(shim.pid, signal.SIGSTOP)
-    os.kill(guard, signal.SIGKILL)
+    os.kill(warden, signal.SIGKILL)
     shim.kill(signal.SIGKILL)
     shim.wait()
     left = wait_until(lambda: len(household.alive()) == 1 and ours(household), "the escapee alone")

@@ -1,4 +1,4 @@
-"""What a guard costs, and what is left of it on a system without prctl and /proc."""
+"""What a warden costs, and what is left of it on a system without prctl and /proc."""
 
 import signal
 import subprocess
@@ -13,8 +13,8 @@ HEAVY |= {"collections", "functools", "socket", "selectors", "threading", "struc
 
 
 def test_nothing_heavy_is_loaded_before_the_fork(household):
-    shim = household.start(*upstreams.POLITE, guard=True).ready()
-    assert not HEAVY & set(shim.wait_record("guard")["modules"])
+    shim = household.start(*upstreams.POLITE, warden=True).ready()
+    assert not HEAVY & set(shim.wait_record("warden")["modules"])
     shim.close()
     shim.wait()
 
@@ -22,20 +22,20 @@ def test_nothing_heavy_is_loaded_before_the_fork(household):
 LEAN_SHIM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Guard
+from subluminal.supervise import Warden
 from subluminal.supervise.processes import read
-guard = Guard.fork()
-guard.spawn(["sh", "-c", "echo ready; exec cat"], dict(os.environ))
-os.read(guard.stdout_fd, 6)
-os.write(1, read(guard.pid, "smaps_rollup"))
-os.close(guard.stdin_fd)
-guard.stop()
-guard.wait_gone(5000)
+warden = Warden.fork()
+warden.spawn(["sh", "-c", "echo ready; exec cat"], dict(os.environ))
+os.read(warden.stdout_fd, 6)
+os.write(1, read(warden.pid, "smaps_rollup"))
+os.close(warden.stdin_fd)
+warden.stop()
+warden.wait_gone(5000)
 """
 
 
-def test_guard_has_little_memory_of_its_own():
-    """Later the shim writes to pages that both have, and leaves the guard the only owner of those
+def test_warden_has_little_memory_of_its_own():
+    """Later the shim writes to pages that both have, and leaves the warden the only owner of those
     it had at the fork: that is at most a bare interpreter's heap, however much the shim loads."""
     done = subprocess.run(
         [*upstreams.PYTHON, LEAN_SHIM, SRC], stdout=subprocess.PIPE, timeout=WITHIN_S, check=True

@@ -22,7 +22,7 @@ def test_random_kill_points_leave_nothing(household):
     chance = random.Random(20261115)
     for _ in range(ROUNDS // BATCH):
         shims = [
-            household.start(*chance.choice(KINDS), grace_ms=30, guard=True) for _ in range(BATCH)
+            household.start(*chance.choice(KINDS), grace_ms=30, warden=True) for _ in range(BATCH)
         ]
         for shim in chance.sample(shims, BATCH):
             # From before the fork to well after the upstream is up.
@@ -35,12 +35,12 @@ def test_random_kill_points_leave_nothing(household):
 
 
 def hurt(shim, chance):
-    """Kills the shim or its guard, stops the shim by signal, or only closes its input."""
-    way = chance.choice(["shim", "guard", "signal", "close"])
-    known = shim.records("guard")
+    """Kills the shim or its warden, stops the shim by signal, or only closes its input."""
+    way = chance.choice(["shim", "warden", "signal", "close"])
+    known = shim.records("warden")
     if way == "shim":
         shim.kill(signal.SIGKILL)
-    elif way == "guard" and known:
+    elif way == "warden" and known:
         os.kill(known[0]["pid"], signal.SIGKILL)
     elif way == "signal" and known:
         os.killpg(shim.pid, chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))

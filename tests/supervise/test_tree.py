@@ -17,7 +17,7 @@ def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypat
         os.waitid(os.P_PID, group, os.WEXITED | os.WNOWAIT)
 
     monkeypatch.setattr(tree, "_signal_group", kill_and_see_it_die)
-    # A guard has no other children; a test runner may.
+    # A warden has no other children; a test runner may.
     monkeypatch.setattr(tree, "kill_below", lambda _root: [])
     try:
         killed = tree.Tree(child.pid, adopts=True).kill()

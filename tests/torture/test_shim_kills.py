@@ -36,7 +36,7 @@ def test_random_kills(household):
     for first in range(0, ROUNDS, BATCH):
         rounds = [Round(household, number, chance) for number in range(first, first + BATCH)]
         for each in chance.sample(rounds, len(rounds)):
-            # From before the guard is forked to well into the traffic.
+            # From before the warden is forked to well into the traffic.
             signal.sigtimedwait([], chance.uniform(0, 0.12))
             each.hurt()
         for each in rounds:
@@ -63,12 +63,12 @@ class Round:
             self.client.ask(tool, {"n": n + 1})
 
     def hurt(self):
-        victim = self.chance.choice(["shim", "shim", "guard", "server", "signal"])
+        victim = self.chance.choice(["shim", "shim", "warden", "server", "signal"])
         known = {process.name: process.pid for process in processes.descendants(self.client.pid)}
         if victim == "shim" or not known:
             self.client.kill()
-        elif victim == "guard":
-            os.kill(known.get("sub-guard", self.client.pid), signal.SIGKILL)
+        elif victim == "warden":
+            os.kill(known.get("sub-warden", self.client.pid), signal.SIGKILL)
         elif victim == "server":
             os.kill(max(known.values()), signal.SIGKILL)
         else:

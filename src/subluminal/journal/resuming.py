@@ -1,4 +1,4 @@
-"""Continues the journal of a shim that died: the guard's last words, or a restart (no-orphans).
+"""Continues the journal of a shim that died: the warden's last words, or a restart (no-orphans).
 
 Not on the hot path: it may parse.
 """

@@ -1,4 +1,4 @@
-"""The shim's side of the guard: fork it, give orders, read reports.
+"""The shim's side of the warden: fork it, give orders, read reports.
 
 Knows nothing of MCP. Not to be called from a signal handler: an order may be longer than a pipe
 takes at once, and two halves must not mix.
@@ -31,48 +31,48 @@ Nothing secret: `sub doctor` finds by it what was left behind, and whose it was.
 """
 
 
-class Guard:
-    """A guard process and the pipes of the upstream that it starts."""
+class Warden:
+    """A warden process and the pipes of the upstream that it starts."""
 
     def __init__(self, pid: int, orders: int, reports: int, stdio: tuple[int, int, int]) -> None:
         self.pid = pid
         self.stdin_fd, self.stdout_fd, self.stderr_fd = stdio
         self.report_fd = reports
-        """Readable when there are reports, and at the guard's end."""
+        """Readable when there are reports, and at the warden's end."""
         self.closed = False
-        """Whether the guard is dead and collected: stop polling `report_fd`."""
+        """Whether the warden is dead and collected: stop polling `report_fd`."""
         self.gone = False
-        """Whether the guard said that the whole tree is gone."""
+        """Whether the warden said that the whole tree is gone."""
         self._orders = orders
         self._frames = Frames()
         self._unread: list[Report] = []
         self._spawned = False
 
     @classmethod
-    def fork(cls) -> "Guard":
-        """Forks the guard. Do it first of all: what is loaded later is not in its memory."""
+    def fork(cls) -> "Warden":
+        """Forks the warden. Do it first of all: what is loaded later is not in its memory."""
         _fill_standard_descriptors()
         # All are close-on-exec: the shim's ends must reach neither upstream nor helpers.
         (up_in, stdin), (stdout, up_out), (stderr, up_err) = os.pipe(), os.pipe(), os.pipe()
-        (guard_orders, orders), (reports, guard_reports) = os.pipe(), os.pipe()
+        (warden_orders, orders), (reports, warden_reports) = os.pipe(), os.pipe()
         keep_ignored = ignored_now()
         # Frozen objects are not touched by the collector, so their pages stay shared.
         gc.freeze()
-        # A signal to the shim's group must not reach the guard before it is deaf to it.
+        # A signal to the shim's group must not reach the warden before it is deaf to it.
         mask = posix.pthread_sigmask(posix.SIG_BLOCK, SHIELDED)
         pid = os.fork()
         if pid == 0:
             upstream = (up_in, up_out, up_err)
-            serve(guard_orders, guard_reports, upstream, mask=mask, keep_ignored=keep_ignored)
+            serve(warden_orders, warden_reports, upstream, mask=mask, keep_ignored=keep_ignored)
         posix.pthread_sigmask(posix.SIG_SETMASK, mask)
-        for fd in (up_in, up_out, up_err, guard_orders, guard_reports):
+        for fd in (up_in, up_out, up_err, warden_orders, warden_reports):
             os.close(fd)
         os.set_blocking(reports, False)
         return cls(pid, orders, reports, (stdin, stdout, stderr))
 
     @property
     def lost(self) -> bool:
-        """Whether the guard died before the tree did: `sweep_descendants()` is yours to call."""
+        """Whether the warden died before the tree did: `sweep_descendants()` is yours to call."""
         return self.closed and not self.gone
 
     def spawn(
@@ -90,7 +90,7 @@ class Guard:
         `stop` and the tree is gone. Raises ValueError when an argument or a variable holds a NUL.
         """
         if self._spawned or not argv:
-            raise ValueError("a guard starts one upstream, and it needs a program")
+            raise ValueError("a warden starts one upstream, and it needs a program")
         self._spawned = True
         # No program can be given a variable with such a name; one may stand in our own environment.
         passed = {k: v for k, v in env.items() if k and "=" not in k} | {SHIM_ID: _shim_id()}
@@ -123,7 +123,7 @@ class Guard:
         return reports
 
     def wait_gone(self, timeout_ms: int) -> bool:
-        """Waits until the whole tree is gone; False at the timeout, or when the guard is lost."""
+        """Waits until the whole tree is gone; False at the timeout, or when the warden is lost."""
         deadline = time.monotonic() + timeout_ms / 1000
         poll = select.poll()
         poll.register(self.report_fd, select.POLLIN)
@@ -148,7 +148,7 @@ class Guard:
                 self._collect()
 
     def _collect(self) -> None:
-        """Collects the guard, which has closed its pipes and so is at its end.
+        """Collects the warden, which has closed its pipes and so is at its end.
 
         INVARIANT: after this its children are ours, if we are a subreaper: a sweep finds them.
         """
@@ -164,7 +164,7 @@ class Guard:
             while frame:
                 frame = frame[os.write(self._orders, frame) :]
         except BrokenPipeError:
-            return  # the guard is dead: `report_fd` tells
+            return  # the warden is dead: `report_fd` tells
 
 
 def _fill_standard_descriptors() -> None:

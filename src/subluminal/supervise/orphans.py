@@ -2,7 +2,7 @@
 
 Looks only; ends nothing.
 
-A process of an upstream's tree carries `SUBLUMINAL_SHIM_ID`, a guard has its own name. Sees the
+A process of an upstream's tree carries `SUBLUMINAL_SHIM_ID`, a warden has its own name. Sees the
 processes of the same user, on Linux; elsewhere it finds nothing.
 """
 
@@ -27,14 +27,14 @@ class Orphan(NamedTuple):
 def find_orphans() -> list[Orphan]:
     """Guards, shims and upstream processes whose owner is gone, by pid.
 
-    A guard takes up to three seconds to end a tree: what is still there after that is stuck.
+    A warden takes up to three seconds to end a tree: what is still there after that is stuck.
     """
     found: dict[int, str] = {}
     for pid in processes.pids():
         entry = processes.process(pid)
         if entry is None or entry.is_dead:
             continue
-        found.update(_judge_guard(entry) if entry.name.encode() == NAME else _judge_marked(entry))
+        found.update(_judge_warden(entry) if entry.name.encode() == NAME else _judge_marked(entry))
     return [Orphan(pid, _cmdline(pid), reason) for pid, reason in sorted(found.items())]
 
 
@@ -48,11 +48,11 @@ def servers_of(shims: Collection[int]) -> list[int]:
     return found
 
 
-def _judge_guard(guard: processes.Process) -> dict[int, str]:
-    # A guard is a fork of its shim: while that lives, parent and child have one command line.
-    if _cmdline(guard.parent) == _cmdline(guard.pid):
+def _judge_warden(warden: processes.Process) -> dict[int, str]:
+    # A warden is a fork of its shim: while that lives, parent and child have one command line.
+    if _cmdline(warden.parent) == _cmdline(warden.pid):
         return {}
-    return {guard.pid: "its shim is gone"}
+    return {warden.pid: "its shim is gone"}
 
 
 def _judge_marked(entry: processes.Process) -> dict[int, str]:

@@ -29,7 +29,7 @@ def resign_as_subreaper() -> bool:
 def die_with_parent(signum: int, parent: int) -> None:
     """Asks for `signum` when the parent dies; exits at once when it is dead already.
 
-    The kernel means the parent *thread*. The guard has one thread, so here it is the process.
+    The kernel means the parent *thread*. The warden has one thread, so here it is the process.
     """
     _prctl(_SET_PDEATHSIG, signum)
     # The parent may have died between fork and the call: then no signal will ever come.
@@ -68,5 +68,5 @@ def _find_by_ctypes() -> "Prctl | None":
     return lambda option, value: int(prctl(option, value, 0, 0, 0))
 
 
-# Looked up once, and before the fork: what is loaded here is shared by shim and guard.
+# Looked up once, and before the fork: what is loaded here is shared by shim and warden.
 _call = _find()

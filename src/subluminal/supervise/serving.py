@@ -1,17 +1,17 @@
-"""From a fork of the shim to a guard: its own session, no signals, no descriptors but its own.
+"""From a fork of the shim to a warden: its own session, no signals, no descriptors but its own.
 
-What the guard then does is in `guard`. On a system without /proc or prctl it does what it can.
+What the warden then does is in `warden`. On a system without /proc or prctl it does what it can.
 """
 
 import fcntl
 import gc
 import os
 
-from subluminal.supervise.guard import GuardLoop
+from subluminal.supervise.warden import WardenLoop
 from subluminal.supervise.prctl import become_subreaper
 from subluminal.supervise.signals import posix, shield
 
-NAME = b"sub-guard"
+NAME = b"sub-warden"
 """What `ps` shows; at most 15 bytes."""
 PIPE_BYTES = 256 * 1024
 """For the upstream's output: saves a third of the time of an 8 MiB result."""
@@ -25,7 +25,7 @@ def serve(
     mask: set[int],
     keep_ignored: tuple[int, ...],
 ) -> None:
-    """Is the guard, from fork to exit: never returns, so no code of the shim runs twice."""
+    """Is the warden, from fork to exit: never returns, so no code of the shim runs twice."""
     status = 70  # a bug of ours: the shim sees the reports end without `gone`, and sweeps
     try:
         shim = os.getppid()
@@ -39,7 +39,9 @@ def serve(
         for fd in (orders, reports):
             os.set_blocking(fd, False)
         adopts = become_subreaper()
-        GuardLoop(orders, reports, stdio, shim=shim, adopts=adopts, keep_ignored=keep_ignored).run()
+        WardenLoop(
+            orders, reports, stdio, shim=shim, adopts=adopts, keep_ignored=keep_ignored
+        ).run()
         status = 0
     finally:
         os._exit(status)
@@ -70,7 +72,7 @@ def _close(fd: int) -> None:
 
 
 def _set_name() -> None:
-    """Tells a guard from its shim in `ps`, and for `sub doctor`; only Linux can."""
+    """Tells a warden from its shim in `ps`, and for `sub doctor`; only Linux can."""
     try:
         fd = os.open("/proc/self/comm", os.O_WRONLY)
     except OSError:

@@ -12,7 +12,7 @@ else:
 __all__ = ["SHIELDED", "posix", "restore_defaults"]
 
 SHIELDED = (posix.SIGINT, posix.SIGTERM, posix.SIGHUP)
-"""What clients send to the shim, or to its group. The guard outlives them to do its work."""
+"""What clients send to the shim, or to its group. The warden outlives them to do its work."""
 
 
 def ignored_now() -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Runs inside the guard: fork, and become the upstream. Returns only in the guard.
+"""Runs inside the warden: fork, and become the upstream. Returns only in the warden.
 
 Knows nothing of who will watch the process afterwards.
 """
@@ -28,10 +28,10 @@ def start(order: Spawn, stdio: tuple[int, int, int], keep_ignored: tuple[int, ..
     """
     # Closed by a successful exec, so that end of file says: it runs.
     problem, tell_problem = os.pipe()
-    guard = os.getpid()
+    warden = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(order, stdio, keep_ignored, guard, tell_problem)
+        _become(order, stdio, keep_ignored, warden, tell_problem)
     os.close(tell_problem)
     told = os.read(problem, 64)
     os.close(problem)
@@ -46,14 +46,14 @@ def _become(
     order: Spawn,
     stdio: tuple[int, int, int],
     keep_ignored: tuple[int, ...],
-    guard: int,
+    warden: int,
     tell_problem: int,
 ) -> None:
-    """Never returns: the program runs, or this copy of the guard ends."""
+    """Never returns: the program runs, or this copy of the warden ends."""
     problem = errno.EIO
     try:
         os.setsid()
-        die_with_parent(posix.SIGKILL, guard)
+        die_with_parent(posix.SIGKILL, warden)
         for number, fd in enumerate(stdio):
             os.dup2(fd, number)
         restore_defaults(keep_ignored)
@@ -63,7 +63,7 @@ def _become(
     except OSError as error:
         problem = -(error.errno or errno.EIO)
     finally:
-        # Whatever went wrong: two guards would be worse than no upstream.
+        # Whatever went wrong: two wardens would be worse than no upstream.
         os.write(tell_problem, b"%d" % problem)
         os._exit(127)
 

@@ -1,4 +1,4 @@
-"""The processes under a guard or a shim: who is there, asking them to stop, killing, collecting.
+"""The processes under a warden or a shim: who is there, asking them to stop, killing, collecting.
 
 Knows nothing of orders, reports and deadlines. On Linux the owner is a subreaper, so whatever
 escapes by double fork and setsid() becomes its child: no child left means nobody left.
@@ -18,7 +18,7 @@ _SWEEP_PAUSE_S = 0.002
 
 
 class Tree:
-    """The upstream, its group and its escapees, as seen by the guard that started it."""
+    """The upstream, its group and its escapees, as seen by the warden that started it."""
 
     def __init__(self, upstream: int, *, adopts: bool) -> None:
         self.upstream = upstream
@@ -108,7 +108,7 @@ def kill_below(root: int, spare: frozenset[int] = frozenset()) -> list[Process]:
 def sweep_descendants(
     *, spare: frozenset[int] = frozenset(), timeout_ms: int = 2000
 ) -> list[Report]:
-    """Ends what a dead guard left to this process, which must be a subreaper; says what it killed.
+    """Ends what a dead warden left to this process, which must be a subreaper; says what it killed.
 
     `spare` names children of ours that are not of the upstream's tree. Collects one by one, never
     with `waitpid(-1)`, which could take an exit status that other code waits for.

@@ -1,4 +1,4 @@
-"""What shim and guard say to each other: orders one way, reports the other, in framed bytes.
+"""What shim and warden say to each other: orders one way, reports the other, in framed bytes.
 
 A frame is eight bytes of length and that many bytes. Fields are joined by NUL, the one byte that
 no argument, variable or path can hold. Knows no file descriptor and no process.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from subluminal.config.places import Places
-from subluminal.supervise import Guard
+from subluminal.supervise import Warden
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
@@ -67,7 +67,7 @@ class Prepared:
         return self._own.call_timeout_ms
 
 
-def not_started(guard: Guard, prepared: Prepared, where: Places, options: dict[str, str]) -> int:
+def not_started(warden: Warden, prepared: Prepared, where: Places, options: dict[str, str]) -> int:
     """A server whose settings or secrets are wrong is not started; the run says why."""
     from subluminal.contracts.vocabulary import RunStatus
 
@@ -81,8 +81,8 @@ def not_started(guard: Guard, prepared: Prepared, where: Places, options: dict[s
     runs.health("failed", server_name=prepared.server, detail=prepared.problem)
     runs.leave_all(RunStatus.FAILED)
     runs.close()
-    guard.stop(grace_ms=0)
-    guard.wait_gone(1_000)
+    warden.stop(grace_ms=0)
+    warden.wait_gone(1_000)
     return 1
 
 
@@ -152,7 +152,7 @@ def _remember_use(where: Places, prepared: Prepared) -> None:
 
 
 def run(
-    guard: Guard,
+    warden: Warden,
     greeting: "Greeting",
     prepared: Prepared,
     where: Places,
@@ -183,7 +183,7 @@ def run(
     live = LiveSettings(file, prepared.server, prepared.values, runs)
     settings = prepared.settings
     shim = Shim(
-        guard,
+        warden,
         runs,
         lambda answer: Calls(
             prepared.server,

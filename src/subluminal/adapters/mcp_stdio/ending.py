@@ -2,20 +2,20 @@
 
 import os
 
-from subluminal.supervise import EXITED, FAILED, Guard, Report
+from subluminal.supervise import EXITED, FAILED, Warden, Report
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
-"""Past grace and the guard's own waits, nobody is waited for any more."""
+"""Past grace and the warden's own waits, nobody is waited for any more."""
 _BOOT_MS = 10_000
 """A server that has said nothing yet may still be starting: `npx` takes seconds."""
 
 
 class Ending:
-    """Keeps track of stopping; gives the guard its orders."""
+    """Keeps track of stopping; gives the warden its orders."""
 
-    def __init__(self, guard: Guard, grace_ms: int) -> None:
-        self._guard = guard
+    def __init__(self, warden: Warden, grace_ms: int) -> None:
+        self._warden = warden
         self.grace_ms = grace_ms
         self._input_open = True
         self._answers_until_ms = 0
@@ -23,7 +23,7 @@ class Ending:
         self._exit: Report | None = None
         self.stopping = False
         self.swept = False
-        """whether we ended the tree ourselves, because the guard was killed"""
+        """whether we ended the tree ourselves, because the warden was killed"""
 
     @property
     def waits_for_answers(self) -> bool:
@@ -43,7 +43,7 @@ class Ending:
         """Closes the server's stdin: by MCP, the sign to end."""
         if self._input_open:
             self._input_open = False
-            os.close(self._guard.stdin_fd)
+            os.close(self._warden.stdin_fd)
 
     def stop(self, now_ms: int, grace_ms: int | None = None) -> None:
         """Orders the end of the tree."""
@@ -52,10 +52,10 @@ class Ending:
         self.stopping = True
         grace = self.grace_ms if grace_ms is None else grace_ms
         self._give_up_ms = now_ms + grace + _MARGIN_MS
-        self._guard.stop(grace_ms=grace)
+        self._warden.stop(grace_ms=grace)
 
     def hurry(self, now_ms: int) -> None:
-        """Stops waiting for a guard whose time is over."""
+        """Stops waiting for a warden whose time is over."""
         if self.stopping and now_ms >= self._give_up_ms:
             self.swept = True
 
@@ -73,7 +73,7 @@ class Ending:
         """Whether there is nothing left to wait for."""
         if self.swept:
             return True
-        return self.stopping and self._guard.gone and not output_left
+        return self.stopping and self._warden.gone and not output_left
 
     def exit_code(self, signum: int) -> int:
         """The server's own code where it ended by itself; 128+N where a signal ended us."""

@@ -1,6 +1,6 @@
 """`sub shim stdio --server NAME [--policy FILE] [--home DIR] -- CMD…`: from nothing to the loop.
 
-The order is the point (fast-start): the guard is forked before anything is loaded, the server is started
+The order is the point (fast-start): the warden is forked before anything is loaded, the server is started
 as soon as its secrets are known, and the rest is loaded while it boots.
 """
 
@@ -67,14 +67,14 @@ def run(words: list[str]) -> int:
     if options.problem:
         sys.stderr.write(f"error: {options.problem}\nhint: {USAGE}\n")
         return 2
-    from subluminal.supervise import Guard, become_subreaper
+    from subluminal.supervise import Warden, become_subreaper
     from subluminal.supervise.signals import posix
 
     if posix.getsignal(posix.SIGINT) is posix.default_int_handler:
-        # Until the loop listens: an end by signal, which the guard sees, and no traceback.
+        # Until the loop listens: an end by signal, which the warden sees, and no traceback.
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
-    guard = Guard.fork()
+    warden = Warden.fork()
     from subluminal.adapters.mcp_stdio.starting import start
 
-    return start(guard, options.values, options.command)
+    return start(warden, options.values, options.command)

@@ -34,7 +34,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
 from subluminal.core.host import Runs
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, Guard, Report, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Warden, Report, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
@@ -66,7 +66,7 @@ class Shim:
 
     def __init__(
         self,
-        guard: Guard,
+        warden: Warden,
         runs: Runs,
         calls: Callable[[Callable[[bytes], None]], Calls],
         tool_lists: ToolLists,
@@ -76,7 +76,7 @@ class Shim:
         open_run: Callable[[bool], None],
         settings: LiveSettings,
     ) -> None:
-        self._guard = guard
+        self._warden = warden
         self._runs = runs
         self._tool_lists = tool_lists
         self._intake = intake
@@ -86,7 +86,7 @@ class Shim:
         self._run_is_open = False
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
-        self._server = Outlet(guard.stdin_fd)
+        self._server = Outlet(warden.stdin_fd)
         self._calls = calls(self._client.inject)
         self._requests = Requests(runs, self._calls, tool_lists, intake, self._client, self._server)
         runs.is_busy = self._calls.concern
@@ -111,12 +111,12 @@ class Shim:
         self._settled = False
         """whether nothing but data is expected: loaded, the run open, the client there"""
         self._next_look_ms = 0
-        self.ending = Ending(guard, of_server(settings.settings, server_name).grace_ms)
+        self.ending = Ending(warden, of_server(settings.settings, server_name).grace_ms)
 
     def run(self, greeting: Greeting) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
-        guard = self._guard
-        borrowed = Borrowed((0, 1, 2, guard.stdin_fd, guard.stdout_fd, guard.stderr_fd))
+        warden = self._warden
+        borrowed = Borrowed((0, 1, 2, warden.stdin_fd, warden.stdout_fd, warden.stderr_fd))
         wakeup = wake_on_signals()
         self._handlers = self._all_handlers(wakeup)
         try:
@@ -174,15 +174,15 @@ class Shim:
 
     def _wanted(self, wakeup: int) -> dict[int, int]:
         """Which descriptors matter now, and for what."""
-        guard, wanted = self._guard, {wakeup: _IN}
+        warden, wanted = self._warden, {wakeup: _IN}
         if self._reading_client and self._has_room():
             wanted[0] = _IN
         if self._server_speaks and self._client.waiting < MAX_WAITING_BYTES:
-            wanted[guard.stdout_fd] = _IN
+            wanted[warden.stdout_fd] = _IN
         if self._stderr_open:
-            wanted[guard.stderr_fd] = _IN
-        if not guard.closed:
-            wanted[guard.report_fd] = _IN
+            wanted[warden.stderr_fd] = _IN
+        if not warden.closed:
+            wanted[warden.report_fd] = _IN
         if self.ending.waits_for_answers:
             wanted[1] = 0  # only to hear that nobody listens any more
         for outlet in (self._client, self._server, self._stderr):
@@ -201,15 +201,15 @@ class Shim:
         self._watched = wanted
 
     def _all_handlers(self, wakeup: int) -> dict[int, Callable[[], None]]:
-        guard = self._guard
+        warden = self._warden
         return {
             0: self._read_client,
             1: self._client.drain,
             2: self._stderr.drain,
-            guard.stdin_fd: self._server.drain,
-            guard.stdout_fd: self._read_server,
-            guard.stderr_fd: self._read_stderr,
-            guard.report_fd: self._read_reports,
+            warden.stdin_fd: self._server.drain,
+            warden.stdout_fd: self._read_server,
+            warden.stderr_fd: self._read_stderr,
+            warden.report_fd: self._read_reports,
             wakeup: lambda: self._read_signals(wakeup),
         }
 
@@ -268,7 +268,7 @@ class Shim:
         self._runs.health("stopping", server_name=self._server_name, detail=stop.sentence)
         self.ending.close_input()
         self._server.broken = True
-        self._guard.stop(grace_ms=0)
+        self._warden.stop(grace_ms=0)
 
     def _begin_if_ready(self, now_ms: int) -> None:
         """Opens the run and lets held calls go, once the policies are there or time is up."""
@@ -335,7 +335,7 @@ class Shim:
     def _read_server(self) -> None:
         """Passes on what is there. Of a large answer several chunks: a turn costs more than one."""
         for _ in range(_MAX_CHUNKS):
-            data = read(self._guard.stdout_fd)
+            data = read(self._warden.stdout_fd)
             if data is None:
                 return
             if not data:
@@ -372,7 +372,7 @@ class Shim:
             self._runs.report_bug(bug)
 
     def _read_stderr(self) -> None:
-        data = read(self._guard.stderr_fd)
+        data = read(self._warden.stderr_fd)
         if data is None:
             return
         if not data:
@@ -384,7 +384,7 @@ class Shim:
             self._stderr.drop_oldest(MAX_STDERR_BYTES)
 
     def _read_reports(self) -> None:
-        for report in self._guard.read_reports():
+        for report in self._warden.read_reports():
             self.ending.note(report)
             if report.kind == FAILED:
                 self._say(f"error: {report.detail}")
@@ -392,7 +392,7 @@ class Shim:
             record_report(self._runs, report)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
-        if self._guard.lost and not self.ending.swept:
+        if self._warden.lost and not self.ending.swept:
             self._sweep()
 
     def _server_left(self, report: Report) -> None:
@@ -417,13 +417,13 @@ class Shim:
 
     def _hear_last_words(self) -> None:
         """A server's last words may hold answers."""
-        while self._server_speaks and readable(self._guard.stdout_fd):
+        while self._server_speaks and readable(self._warden.stdout_fd):
             self._read_server()
 
     def _sweep(self) -> None:
-        """The guard was killed: its work is ours, after the record."""
+        """The warden was killed: its work is ours, after the record."""
         self._hear_last_words()
-        self._calls.end_all(Status.ERROR, "the guard was killed", ErrorClass.TRANSPORT)
+        self._calls.end_all(Status.ERROR, "the warden was killed", ErrorClass.TRANSPORT)
         self._open(required=True)
         self._leave(RunStatus.FAILED)
         self.ending.swept = True
@@ -443,7 +443,7 @@ class Shim:
             self._calls.end_all(Status.CANCELLED, "the client stopped", ErrorClass.UNKNOWN)
             self._leave(RunStatus.CANCELLED if had_open else None)
             self._reading_client = False
-            self._guard.signal(signum)
+            self._warden.signal(signum)
             self._stop()
 
     def _stop(self, failure: RunStatus | None = None, *, grace_ms: int | None = None) -> None:
@@ -467,7 +467,7 @@ class Shim:
         self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
         self._runs.leave_all(RunStatus.FAILED)
         self.ending.stop(_now_ms(), 0)
-        self._guard.wait_gone(_GIVE_UP_MS)
+        self._warden.wait_gone(_GIVE_UP_MS)
         return ExitCode.BUG
 
     def _say(self, text: str) -> None:

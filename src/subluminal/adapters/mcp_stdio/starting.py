@@ -1,6 +1,6 @@
 """Starts the upstream server, first of all: it boots while we load what we need ourselves.
 
-Whatever is imported before `Guard.spawn` delays every server by its time (fast-start), so this module has
+Whatever is imported before `Warden.spawn` delays every server by its time (fast-start), so this module has
 only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
 """
 
@@ -9,14 +9,14 @@ import sys
 
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
-from subluminal.supervise import Guard
+from subluminal.supervise import Warden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
 
 
-def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
+def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
     """Starts the server and runs the shim in front of it; returns the exit code."""
     server = options["--server"]
     where = _usable_home(places(os.environ, options.get("--home")))
@@ -29,25 +29,25 @@ def start(guard: Guard, options: dict[str, str], command: list[str]) -> int:
 
         prepared = Prepared(server, where, stopped)
         if prepared.problem:
-            return not_started(guard, prepared, where, options)
-        guard.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
-        greeting = _greet(guard)
+            return not_started(warden, prepared, where, options)
+        warden.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
+        greeting = _greet(warden)
     else:
         # No settings, so no secrets: the server boots while we load.
         env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
-        guard.spawn(command, env, after_death=after_death)
-        greeting = _greet(guard)
+        warden.spawn(command, env, after_death=after_death)
+        greeting = _greet(warden)
         from subluminal.adapters.mcp_stdio.assembly import Prepared, run
 
         prepared = Prepared(server, where)
-    return run(guard, greeting, prepared, where, options)
+    return run(warden, greeting, prepared, where, options)
 
 
-def _greet(guard: Guard) -> "Greeting":
+def _greet(warden: Warden) -> "Greeting":
     _load_msgspec()
     from subluminal.adapters.mcp_stdio.greeting import greet
 
-    return greet(0, 1, guard.stdin_fd, guard.stdout_fd)
+    return greet(0, 1, warden.stdin_fd, warden.stdout_fd)
 
 
 def _load_msgspec() -> None:
@@ -127,7 +127,7 @@ def _spare_home() -> str | None:
 
 
 def _last_words(where: Places) -> list[str]:
-    """What the guard runs when we die without a word: it closes the runs that we left open."""
+    """What the warden runs when we die without a word: it closes the runs that we left open."""
     return [
         sys.executable,
         "-P",  # the client's directory is no place to import from

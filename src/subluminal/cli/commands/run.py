@@ -138,7 +138,7 @@ def _attended(
     for left in sweep(record.shim_pids, _spared(held.home)):
         record.note("killed", left.pid, f"`{left.name}`: left behind by the agent")
     held.evidence.await_last_words(record.shim_pids)
-    # A shim that was killed with its guard has nobody else to end its part.
+    # A shim that was killed with its warden has nobody else to end its part.
     close_what_died(held.home.places)
     status = record.close(*_verdict(ended))
     if status is RunStatus.TERMINATED and held.demands == NO_DEMANDS:

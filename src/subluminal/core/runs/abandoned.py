@@ -27,7 +27,7 @@ _MAX_JOURNAL_BYTES = 1 << 40
 """A few last lines never rotate a journal."""
 
 _PATIENCE_S = 5.0
-"""For a lock that a stopped process holds; the guard waits twice as long for us."""
+"""For a lock that a stopped process holds; the warden waits twice as long for us."""
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CLOCK_SLACK_S = 1.0
@@ -54,7 +54,7 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
 def close_dead(places: Places) -> int:
     """Closes what any dead process left open, whoever notices first; returns how many runs ended.
 
-    A guard that is just closing the same holds the journal, and is left to it.
+    A warden that is just closing the same holds the journal, and is left to it.
     """
     return sum(close_one(places, pid) for pid in missing(places))
 

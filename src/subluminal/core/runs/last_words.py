@@ -1,6 +1,6 @@
 """What a dead shim could not say: it leaves the runs that it was in (no-orphans).
 
-The guard runs `python -m subluminal.core.runs.last_words HOME PID` after the shim's tree is gone.
+The warden runs `python -m subluminal.core.runs.last_words HOME PID` after the shim's tree is gone.
 Calls without an end stay without one: nobody knows how they ended (`--status UNKNOWN`).
 """
 

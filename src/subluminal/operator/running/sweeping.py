@@ -14,7 +14,7 @@ from subluminal.supervise.processes import Process, descendants
 from subluminal.supervise.serving import NAME as GUARD
 
 SHIMS_S = 8.0
-"""A shim that lost its client ends within 3 s by default, and its guard's last words take some."""
+"""A shim that lost its client ends within 3 s by default, and its warden's last words take some."""
 OTHERS_S = 1.0
 """What gets no more time than SIGTERM and this."""
 _LOOK_S = 0.01
@@ -44,7 +44,7 @@ def sweep(shim_pids: Callable[[], frozenset[int]], spare: frozenset[int]) -> lis
 
 
 def _shims(attached: frozenset[int], spare: frozenset[int]) -> frozenset[int]:
-    """The shims and guards among our descendants."""
+    """The shims and wardens among our descendants."""
     below = [p for p in descendants(os.getpid(), spare) if not p.is_dead]
     return frozenset(p.pid for p in below if p.pid in attached or p.name.encode() == GUARD)
 

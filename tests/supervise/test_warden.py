@@ -1,4 +1,4 @@
-"""What the guard reports, relays and runs."""
+"""What the warden reports, relays and runs."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ def test_working_directory_and_path_are_the_upstreams_own(household, tmp_path):
 
 
 def test_unread_stderr_flood_stops_only_its_writer(household):
-    """The guard is not in the data path: it relays the end of a tree whose pipe is full."""
+    """The warden is not in the data path: it relays the end of a tree whose pipe is full."""
     flood = "yes 'a line of noise' | head -c 32000000 >&2 & echo ready; exec cat"
     shim = household.start("sh", "-c", flood, unread_stderr=True, grace_ms=50).ready()
     shim.process.stdin.write(b"still here\n")
@@ -109,7 +109,7 @@ def test_after_death_runs_when_the_shim_was_killed_and_the_tree_is_gone(househol
 
 
 def test_after_death_does_not_run_after_an_orderly_stop(household, tmp_path):
-    """Not even when the shim is killed while its guard still ends the tree."""
+    """Not even when the shim is killed while its warden still ends the tree."""
     out = tmp_path / "after"
     shim = household.start(*upstreams.STUBBORN, after_death=["touch", str(out)]).ready()
     shim.close()
@@ -119,8 +119,8 @@ def test_after_death_does_not_run_after_an_orderly_stop(household, tmp_path):
     assert not out.exists()
 
 
-def test_shim_that_dies_without_an_upstream_leaves_no_guard(household):
-    """The guard waits for orders that never come."""
+def test_shim_that_dies_without_an_upstream_leaves_no_warden(household):
+    """The warden waits for orders that never come."""
     shim = household.start("unused", die_before_spawn=True)
     shim.process.wait(WITHIN_S)
     household.wait_empty()
@@ -151,7 +151,7 @@ def test_result_pipe_is_wide(household):
 
 
 def test_interrupt_is_forwarded_to_the_upstreams_group(household):
-    """`Guard.signal`; here the wrapper's child is the one that answers."""
+    """`Warden.signal`; here the wrapper's child is the one that answers."""
     inner = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do read line || exit 4; done"
     shim = household.start("sh", "-c", f'trap : INT; sh -c "{inner}"; exit $?', forward=True)
     shim.ready()

@@ -1,4 +1,4 @@
-"""The guard process: waits for orders, watches the tree, outlives the shim to end it (no-orphans).
+"""The warden process: waits for orders, watches the tree, outlives the shim to end it (no-orphans).
 
 One loop of plain system calls; nothing here runs in the shim. It sees no byte of the traffic.
 """
@@ -30,11 +30,11 @@ AFTER_DEATH_S = 10.0
 _LOOK_AGAIN_MS = 50
 """For the two things that no descriptor tells: a full report pipe, and a hanging last program."""
 _LAST_WORDS_S = 1.0
-"""How long a shim that lives but does not read may keep a guard that is done."""
+"""How long a shim that lives but does not read may keep a warden that is done."""
 
 
-class GuardLoop:
-    """The state of one guard."""
+class WardenLoop:
+    """The state of one warden."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class GuardLoop:
             self._poll.register(self._shim, select.POLLIN)
 
     def run(self) -> None:
-        """Returns when the shim needs no guard any more and nothing is left running."""
+        """Returns when the shim needs no warden any more and nothing is left running."""
         while not self._is_done():
             self._wait()
             self._collect()
