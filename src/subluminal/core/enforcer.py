@@ -103,7 +103,9 @@ class Enforcer:
         return ruling
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
-        """Records a call that no policy can judge, and applies `decision_on_error` (byte-transparent)."""
+        """Records a call that no policy can judge, and applies `decision_on_error` (byte-
+        transparent).
+        """
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         return self._without_rules(call, asked, failed)
@@ -241,7 +243,8 @@ class Enforcer:
         return self._over(asked) is not None
 
     def shown_name(self, call: ToolCall) -> str:
-        """A call's tool as it may be told: an agent can call anything a tool (unprintable-secrets)."""
+        """A call's tool as it may be told: an agent can call anything a tool (unprintable-secrets).
+        """
         return self._previews.safe(call.tool_name)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -251,7 +254,9 @@ class Enforcer:
         return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
 
     def _masked(self, decision: Decision) -> Decision:
-        """A refusal as it may be told: its hint may repeat the call's own arguments (unprintable-secrets)."""
+        """A refusal as it may be told: its hint may repeat the call's own arguments (unprintable-
+        secrets).
+        """
         text = encode_json(decision)
         masked = self._previews.safe(text.decode())
         if masked == text.decode():

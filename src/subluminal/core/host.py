@@ -1,6 +1,7 @@
 """The runs that one process takes part in, by id: usually one, several where calls name their own.
 
-A stdio process is not a conversation: one server may serve several sessions of a client (shared-runs).
+A stdio process is not a conversation: one server may serve several sessions of a client
+(shared-runs).
 """
 
 import os
@@ -109,7 +110,8 @@ class Runs:
             news(enforcer.run)
 
     def health(self, state: str, **fields: Any) -> None:
-        """Records a step of the server's life in every run, also in those just left (no-orphans)."""
+        """Records a step of the server's life in every run, also in those just left (no-orphans).
+        """
         for enforcer in [*self._open.values(), *self._left]:
             enforcer.run.health(state, **fields)
 

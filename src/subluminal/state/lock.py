@@ -1,15 +1,22 @@
-"""The lock of a run: a POSIX record lock on its state file, waited for at most 50 ms (shared-runs).
+"""The lock of a run: every decision of the run is one step under it, in whatever process
+(shared-runs).
 
-A holder that waits for a CPU is not a stopped one: on a machine that is overrun it is given more.
+How it works:
 
-A record lock belongs to the process. The kernel frees it when the process dies, however it dies,
-and a forked child does not inherit it: with flock(2) a child would keep its dead parent's lock, and
-would not exclude a living one. The price: closing *any* descriptor of the file frees it, and it
-does not exclude threads of one process, so a process opens a run once and uses it from one thread.
-
-Only a waiter that sleeps in the kernel is served in order, and that wait cannot be bounded without
-a signal. So waiters try again and again, and one that fails for long writes its pid into the file:
-the others then let it go first. It is a courtesy: wrong or lost, it costs two milliseconds.
+1. The lock is a POSIX record lock on the run's state file. It belongs to the process: the kernel
+   frees it when the process dies, however it dies, and a forked child does not inherit it. (With
+   flock(2) a child would keep its dead parent's lock.)
+2. Closing *any* descriptor of the file frees the lock. So a process opens a state file once, and
+   everybody in the process shares the descriptor (`storage.StateFile`).
+3. A record lock does not exclude threads of one process. `ThreadedRunLock` takes the file's mutex
+   first; `RunLock` is for a process with one thread, such as a stdio shim, and takes no mutex.
+4. Waiting is bounded. A waiter tries again and again for 50 ms, then raises StateBusy, unless the
+   holder only waits for a CPU: then it waits for up to 10 s. A caller that must not wait that long,
+   such as an event loop, chooses its own bound, and that bound is final.
+5. Retrying is not fair: only a waiter that sleeps in the kernel is served in order, and that sleep
+   cannot be bounded without a signal. A waiter that fails for half a millisecond therefore writes
+   its pid into the file, and the others let it go first. If the pid is wrong or its process is
+   dead, the others lose two milliseconds.
 """
 
 import fcntl
@@ -23,13 +30,14 @@ from subluminal.state.processes import is_starved
 from subluminal.state.storage import StateFile
 
 LOCK_WAIT_MS = 50
-"""Far above any honest hold (tens of microseconds), far below what a client notices."""
+"""Default bound of a wait: far above a normal hold (tens of microseconds), too short to notice."""
 STARVED_WAIT_MS = 10_000
-"""For a holder that would go on if it had a CPU. A hundred runs on two of them need it."""
+"""Bound of a wait for a holder that only needs a CPU: a hundred runs on two CPUs take this long."""
 
 _PAUSE_S = 0.00005
 _STARVED_PAUSE_S = 0.001
-"""What waits for a CPU gets none sooner by others asking."""
+"""Pause between tries while the holder waits for a CPU: trying more often would only slow it down.
+"""
 _PATIENCE_S = 0.0005
 """How long a waiter tries before it asks to go first."""
 _MAX_COURTESIES = 20
@@ -44,18 +52,26 @@ _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class RunLock:
-    """A context manager, not re-entrant. `held` says whether this process is inside."""
+    """A context manager for one thread, not re-entrant.
 
-    __slots__ = ("_fd", "_path", "_words", "absent", "held")
+    `wait_ms` is the caller's own bound for a wait; None is the default of 50 ms, or up to 10 s
+    while the holder waits for a CPU.
+    """
 
-    def __init__(self, file: StateFile) -> None:
+    __slots__ = ("_bound_s", "_fd", "_file", "_path", "_starved_s", "_words", "absent", "held")
+
+    def __init__(self, file: StateFile, wait_ms: int | None = None) -> None:
+        self._file = file
         self._fd = file.fd
         self._path = file.path
         self._words = file.words
+        self._bound_s = (LOCK_WAIT_MS if wait_ms is None else wait_ms) / 1000
+        self._starved_s = STARVED_WAIT_MS / 1000 if wait_ms is None else self._bound_s
         self.held = False
+        """True while this process is inside"""
         self.absent: dict[bytes, int] = {}
-        """recent keys that were looked for in vain since the lock is held, each with the end of
-        its chain: no other process adds them until it is let go"""
+        """recent keys that were not found since the lock was taken, each with the end of its chain;
+        no other process can add them until the lock is released"""
 
     def __enter__(self) -> None:
         if self.held:
@@ -76,7 +92,7 @@ class RunLock:
         _lockf(self._fd, _FREE)
 
     def require(self) -> None:
-        """Raises if a change is about to be made outside of the lock: a bug of the caller."""
+        """Raises RuntimeError if the lock is not held: the caller has a bug."""
         if not self.held:
             raise RuntimeError("the state of a run is changed only under its lock")
 
@@ -101,11 +117,11 @@ class RunLock:
                     return
                 courtesies += not may_try
                 waited = time.monotonic() - began
-                if waited >= LOCK_WAIT_MS / 1000:
-                    if self._try():  # courtesy ends where a decision would fail for it
+                if waited >= self._bound_s:
+                    if self._try():  # better to jump the queue than to fail a decision
                         return
-                    if waited >= STARVED_WAIT_MS / 1000 or self._is_stuck():
-                        raise StateBusy(self._path, LOCK_WAIT_MS)
+                    if waited >= self._starved_s or self._is_stuck():
+                        raise StateBusy(self._path, round(self._bound_s * 1000))
                     time.sleep(_STARVED_PAUSE_S)
                 if courtesies >= _MAX_COURTESIES or (may_try and waited >= _PATIENCE_S):
                     words[W_WANTED] = own_pid
@@ -115,12 +131,32 @@ class RunLock:
                 words[W_WANTED] = 0
 
     def _is_stuck(self) -> bool:
-        """Whether whoever holds the lock would keep it even with a CPU of its own."""
+        """Tells whether the holder would keep the lock even with a CPU of its own."""
         holder = self._holder()
-        # One that let go while we looked at it may well sleep by now.
+        # A process that released the lock while we looked at it may well be asleep by now.
         return holder is not None and not is_starved(holder) and self._holder() == holder
 
     def _holder(self) -> int | None:
-        """The pid of who holds the lock; 0 if that is out of sight; None if nobody does."""
+        """Returns the holder's pid; 0 if it is not visible from here; None if the lock is free."""
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, _ASK))
         return None if kind == fcntl.F_UNLCK else pid
+
+
+class ThreadedRunLock(RunLock):
+    """The same lock for a process with several threads, or with several hosts of one run."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        # The holder of the mutex may itself wait for a starved process, so the long bound applies.
+        if not self._file.mutex.acquire(timeout=self._starved_s):
+            raise StateBusy(self._path, round(self._starved_s * 1000))
+        try:
+            super().__enter__()
+        except BaseException:
+            self._file.mutex.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._file.mutex.release()

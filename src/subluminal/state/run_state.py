@@ -1,7 +1,7 @@
-"""The door to the state of a run: its lock, its counters, and the few facts its shims share (shared-runs).
+"""The state of a run: its lock, its counters, and the few facts that its shims share (shared-runs).
 
-Whatever changes something needs the lock (`with state.locked():`), so that a caller can make
-several changes one step; the rest does not. What the facts mean is known to `core`.
+Every change needs the lock (`with state.locked():`), so that a caller can make several changes one
+step. Reading does not. What the facts mean is known to `core`.
 """
 
 from enum import IntEnum
@@ -11,7 +11,7 @@ from subluminal import clock
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.state import layout
 from subluminal.state.errors import StateBusy
-from subluminal.state.lock import RunLock
+from subluminal.state.lock import RunLock, ThreadedRunLock
 from subluminal.state.shared_counters import SharedCounters
 from subluminal.state.shims import Shim, ShimTable
 from subluminal.state.storage import StateFile, open_or_create
@@ -31,7 +31,10 @@ class Total(IntEnum):
 
 
 class Totals(NamedTuple):
-    """The totals of a run. `calls_total` is a sum (shared-runs), so it is not stored and cannot drift."""
+    """The totals of a run.
+
+    `calls_total` is a sum (shared-runs), so it is not stored and cannot drift.
+    """
 
     calls_total: int
     calls_allowed: int
@@ -41,7 +44,7 @@ class Totals(NamedTuple):
 
 
 class RunState:
-    """One run. A process opens a run once, and uses it from one thread (see `lock`)."""
+    """The state of one run. Opened with `threads`, any thread of the process may use it."""
 
     def __init__(self, file: StateFile, lock: RunLock) -> None:
         self._file = file
@@ -54,15 +57,19 @@ class RunState:
         self.counters = SharedCounters(file, lock)
 
     @classmethod
-    def open(cls, state_dir: str, run_id: str) -> Self:
+    def open(
+        cls, state_dir: str, run_id: str, *, threads: bool = False, wait_ms: int | None = None
+    ) -> Self:
         """Opens the state of a run, and makes it if this is the first shim.
+
+        `threads`: several threads or hosts of this process use the run. `wait_ms`: see `RunLock`.
 
         Raises:
             StateUnusable: the file cannot be made or opened, or is not a sound state file.
         """
         while True:
             file = open_or_create(state_dir, run_id)
-            lock = RunLock(file)
+            lock = ThreadedRunLock(file, wait_ms) if threads else RunLock(file, wait_ms)
             if _is_kept(file, lock):
                 return cls(file, lock)
             file.close()
@@ -78,12 +85,13 @@ class RunState:
         self.close()
 
     def locked(self) -> RunLock:
-        """Returns the lock, to be used with `with`; entering it raises StateBusy after 50 ms."""
+        """Returns the lock, for a `with` statement; entering it raises StateBusy after its bound.
+        """
         return self._lock
 
     @property
     def incarnation(self) -> int:
-        """A number of this file alone: one that is made after it is removed has another."""
+        """A number that this file alone has: a file made after it was removed has another."""
         return int(self._words[layout.W_INCARNATION])
 
     def take_seq(self) -> int:
@@ -99,7 +107,7 @@ class RunState:
         return int(self._words[layout.W_SEQ])
 
     def count(self, total: Total) -> None:
-        """Adds one to a total, and what was owed before."""
+        """Adds one to a total, and pays what is owed."""
         if not self._lock.held:
             self._lock.require()
         self._words[layout.W_TOTALS + total] += 1
@@ -107,13 +115,12 @@ class RunState:
             self._pay()
 
     def owe(self, total: Total) -> None:
-        """Remembers one for a total while the lock is out of reach; our next turn adds it."""
+        """Remembers one for a total while the lock cannot be had; the next `count` adds it."""
         self._owed.append(total)
 
     def _pay(self) -> None:
-        for total in self._owed:
-            self._words[layout.W_TOTALS + total] += 1
-        self._owed.clear()
+        while self._owed:  # another thread may add to it meanwhile
+            self._words[layout.W_TOTALS + self._owed.pop()] += 1
 
     def totals(self) -> Totals:
         """The totals so far."""
@@ -122,7 +129,7 @@ class RunState:
         return Totals(allowed + blocked + throttled, allowed, blocked, throttled, errors)
 
     def claim_start(self, wall_ms: int, mono_ms: int) -> bool:
-        """True for one caller in the life of a run: the one that emits run_start."""
+        """Returns True to one caller in the life of a run: that caller emits run_start."""
         self._lock.require()
         words = self._words
         if words[layout.W_STARTED_WALL_MS]:
@@ -138,7 +145,10 @@ class RunState:
         return clock.Now(wall_ms, self._words[layout.W_STARTED_MONO_MS]) if wall_ms else None
 
     def terminate(self, code: str, message: str) -> bool:
-        """Ends the run for all its shims, for good. False if it already was: the first counts."""
+        """Ends the run for all its shims, for good.
+
+        False if it had ended: the first reason stays.
+        """
         self._lock.require()
         return self._latch.set(code, message)
 
@@ -147,7 +157,7 @@ class RunState:
         return self._latch.get() if self._words[layout.W_TERMINATED] else None
 
     def attach(self, shim_id: str, pid: int, start_time: int) -> bool:
-        """Enters a shim. True if the run had ended and is thereby open again.
+        """Adds a shim. Returns True if the run had ended and is open again.
 
         Raises:
             StateUnusable: MAX_SHIMS living shims are attached.
@@ -172,7 +182,7 @@ class RunState:
         return self._shims.live()
 
     def mark_ended(self) -> bool:
-        """True for one caller until a shim reopens the run: the one that emits run_end."""
+        """Returns True to one caller until a shim reopens the run: that caller emits run_end."""
         self._lock.require()
         if self.ended():
             return False
@@ -180,7 +190,7 @@ class RunState:
         return True
 
     def ended(self) -> bool:
-        """Whether run_end was emitted, and no shim came after it."""
+        """Tells whether run_end was emitted and no shim came after it."""
         return bool(self._words[layout.W_ENDED])
 
     def note_failure(self, kind: RunStatus) -> None:
@@ -190,7 +200,7 @@ class RunState:
         words[layout.W_FAILURE] = max(words[layout.W_FAILURE], _FAILURES.index(kind))
 
     def failure(self) -> RunStatus | None:
-        """The worst that was noted."""
+        """Returns the worst status that was noted, or None."""
         return _FAILURES[self._words[layout.W_FAILURE]]
 
     def _touch(self) -> None:
@@ -198,11 +208,11 @@ class RunState:
 
 
 def _is_kept(file: StateFile, lock: RunLock) -> bool:
-    """Marks the file as in use. False if `prune` removed it since it was opened."""
+    """Marks the file as in use. Returns False if `prune` removed it since it was opened."""
     try:
         with lock:
             file.words[layout.W_LAST_USED_MS] = clock.now().wall_ms
             return file.is_current()
     except StateBusy:
-        # Whoever holds the lock uses the run, so it is not stale.
+        # The holder of the lock uses the run, so the file is not stale.
         return True

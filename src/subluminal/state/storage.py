@@ -1,30 +1,76 @@
-"""Makes, opens and checks the memory-mapped file of a run. Knows its header, not its contents."""
+"""Makes, opens and checks the memory-mapped file of a run. Knows its header, not its contents.
+
+A process maps a state file once, however many runs, hosts and threads use it: closing any other
+descriptor of the file would free the run's lock (`lock`). `StateFile` objects of one file therefore
+share a mapping, and the last one to close lets go of it.
+"""
 
 import errno
 import mmap
 import os
 import stat
 import struct
+from _thread import LockType, allocate_lock  # `threading` would cost a shim's start a millisecond
 
 from subluminal.config.places import encode_name, make_private_dir
 from subluminal.state import layout
 from subluminal.state.errors import StateUnusable, damaged
 
 UNFINISHED = "."
-"""First character of a file that is being made; `encode_name` never yields it."""
+"""First character of the name of an unfinished file; `encode_name` never yields it."""
 
 _FILE_BYTES = layout.FILE_WORDS * layout.WORD_BYTES
 _CHECK_HINT = "check the disk, and who owns SUB_HOME and may write there"
 
 
 def runs_dir(state_dir: str) -> str:
-    """Where the state files are, one for each run."""
+    """Returns the directory of the state files, one for each run."""
     return os.path.join(state_dir, "runs")
 
 
 def state_path(state_dir: str, run_id: str) -> str:
-    """The state file of a run."""
+    """Returns the path of a run's state file."""
     return os.path.join(runs_dir(state_dir), encode_name(run_id))
+
+
+class _Mapping:
+    """One state file in this process: its descriptor, its memory, and who shares them."""
+
+    __slots__ = ("data", "fd", "key", "mutex", "users", "words")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.fd = fd
+        try:
+            self.data = mmap.mmap(fd, _FILE_BYTES)
+        except OSError as error:
+            os.close(fd)
+            raise _unusable(path, error) from error
+        self.words = memoryview(self.data).cast("q")
+        self.key = _key(os.fstat(fd))
+        self.mutex = allocate_lock()
+        self.users = 0
+
+    def close(self) -> None:
+        self.words.release()
+        self.data.close()
+        os.close(self.fd)
+
+
+_mappings: dict[tuple[int, int], _Mapping] = {}
+"""Every state file that this process has open, by device and inode."""
+_registry = allocate_lock()
+"""Held while `_mappings` is looked at or changed."""
+
+
+def _renew_mutexes() -> None:
+    """After a fork: another thread of the parent may have held any of these, and is not here."""
+    global _registry
+    _registry = allocate_lock()
+    for mapping in _mappings.values():
+        mapping.mutex = allocate_lock()
+
+
+os.register_at_fork(after_in_child=_renew_mutexes)
 
 
 class StateFile:
@@ -33,25 +79,31 @@ class StateFile:
     def __init__(self, path: str) -> None:
         """Opens an existing file; FileNotFoundError if there is none."""
         self.path = path
-        self.fd = _open(path)
-        try:
-            self.data = mmap.mmap(self.fd, _FILE_BYTES)
-        except OSError as error:
-            os.close(self.fd)
-            raise _unusable(path, error) from error
-        self.words = memoryview(self.data).cast("q")
-        """the same bytes as integers: assigning one is a single store"""
+        with _registry:
+            mapping = _mapped(path)
+            mapping.users += 1
+        self._mapping = mapping
+        self.fd = mapping.fd
+        self.data = mapping.data
+        self.words = mapping.words
+        """the same bytes as integers: assigning one of them is a single store"""
         try:
             self._check_header()
         except StateUnusable:
             self.close()
             raise
 
+    @property
+    def mutex(self) -> LockType:
+        """The lock between threads of this process; a forked child gets a new one."""
+        return self._mapping.mutex
+
     def back(self, start: int, words: int) -> None:
         """Gives disk blocks to a range before it is written for the first time.
 
-        A store into a hole of a sparse file on a full disk is a SIGBUS, which would take the shim
-        and the client's stream with it; this way it is an error that `decision_on_error` answers.
+        A store into a hole of a sparse file on a full disk is a SIGBUS, which would end the shim
+        and the client's stream. Allocating first turns it into an error that `decision_on_error`
+        answers.
         """
         try:
             _fallocate(self.fd, start, words)
@@ -59,18 +111,23 @@ class StateFile:
             raise _unusable(self.path, error) from error
 
     def is_current(self) -> bool:
-        """Whether the path still leads to this file: it may have been pruned, and made anew."""
+        """Tells whether the path still leads to this file: it may have been pruned and made anew.
+        """
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
             return False
-        return os.path.samestat(there, os.fstat(self.fd))
+        return _key(there) == self._mapping.key
 
     def close(self) -> None:
-        """Unmaps and closes. Frees the lock of the run, if this process holds it."""
-        self.words.release()
-        self.data.close()
-        os.close(self.fd)
+        """Lets go of the file; the last user in this process unmaps it, which frees the run's lock.
+        """
+        with _registry:
+            mapping = self._mapping
+            mapping.users -= 1
+            if mapping.users == 0:
+                del _mappings[mapping.key]
+                mapping.close()
 
     def _check_header(self) -> None:
         if self.words[layout.W_MAGIC] != layout.MAGIC:
@@ -88,7 +145,8 @@ class StateFile:
 
 
 def incarnation_of(state_dir: str, run_id: str) -> int | None:
-    """What tells a run's state from one that is made after it is removed; None if there is none.
+    """Returns the number that tells a run's state from a later one of the same run; None without
+    one.
 
     Raises:
         StateUnusable: there is a file, and it is not a sound one.
@@ -104,7 +162,7 @@ def incarnation_of(state_dir: str, run_id: str) -> int | None:
 
 
 def is_over(state_dir: str, run_id: str) -> bool:
-    """Whether the run ended and nobody came after, or its state is gone."""
+    """Tells whether the run ended and no shim came after, or its state is gone."""
     try:
         file = StateFile(state_path(state_dir, run_id))
     except (FileNotFoundError, StateUnusable):
@@ -116,7 +174,7 @@ def is_over(state_dir: str, run_id: str) -> bool:
 
 
 def open_or_create(state_dir: str, run_id: str) -> StateFile:
-    """Opens the state of a run; the first to come makes it. Every racer ends up with one file."""
+    """Opens the state of a run, and makes it if there is none. All racers get the same file."""
     path = state_path(state_dir, run_id)
     while True:
         try:
@@ -130,15 +188,15 @@ def open_or_create(state_dir: str, run_id: str) -> StateFile:
 
 
 def _create(directory: str, path: str) -> None:
-    # Made under another name and linked when complete, so that no process ever sees half a header,
-    # and a process killed here leaves nothing that another one would have to repair.
+    # Made under another name and linked when complete: no process ever sees half a header, and a
+    # process that is killed here leaves nothing to repair.
     unfinished = os.path.join(directory, f"{UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, _FILE_BYTES)
         _fallocate(fd, 0, layout.ALWAYS_BACKED_WORDS)
         os.pwrite(fd, struct.pack("=2q", layout.MAGIC, layout.VERSION), 0)
-        # Grants name it: what was spent cannot be had again by removing the file.
+        # Grants name this number, so removing the file does not give back what was spent.
         os.pwrite(fd, os.urandom(layout.WORD_BYTES), layout.W_INCARNATION * layout.WORD_BYTES)
         os.link(unfinished, path)
     except FileExistsError:
@@ -148,10 +206,29 @@ def _create(directory: str, path: str) -> None:
         os.unlink(unfinished)
 
 
-def _open(path: str) -> int:
-    """Opens and returns a descriptor of a regular file of the right size."""
+def _mapped(path: str) -> _Mapping:
+    """Returns this process' mapping of a file, and makes it if there is none. Needs `_registry`."""
     try:
-        # A link in our directory is not of our making.
+        known = _mappings.get(_key(os.lstat(path)))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unusable(path, error) from error
+    if known is not None:
+        return known
+    mapping = _Mapping(path, _open(path))
+    _mappings[mapping.key] = mapping
+    return mapping
+
+
+def _key(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _open(path: str) -> int:
+    """Opens a regular file of the right size and returns its descriptor."""
+    try:
+        # We never make links here: do not follow somebody else's.
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise
@@ -170,7 +247,7 @@ def _fallocate(fd: int, start: int, words: int) -> None:
     try:
         os.posix_fallocate(fd, start * layout.WORD_BYTES, words * layout.WORD_BYTES)
     except OSError as error:
-        # A file system that cannot promise blocks: nothing is lost but the promise.
+        # This file system cannot reserve blocks; a full disk may then end the shim.
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
 

@@ -19,8 +19,8 @@ __all__ = [
     "KILLED",
     "SHIM_ID",
     "SPAWNED",
-    "Warden",
     "Report",
+    "Warden",
     "become_subreaper",
     "sweep_descendants",
 ]

@@ -7,9 +7,9 @@ import fcntl
 import gc
 import os
 
-from subluminal.supervise.warden import WardenLoop
 from subluminal.supervise.prctl import become_subreaper
 from subluminal.supervise.signals import posix, shield
+from subluminal.supervise.warden import WardenLoop
 
 NAME = b"sub-warden"
 """What `ps` shows; at most 15 bytes."""

@@ -135,7 +135,9 @@ class Calls:
         return self._act_on(ruling, message.id, enforcer)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
-        """A line that two parsers may read differently: decision_on_error, and recorded (byte-transparent)."""
+        """A line that two parsers may read differently: decision_on_error, and recorded (byte-
+        transparent).
+        """
         enforcer = self._enforcer_of({})
         summary = f"the message can be read in more than one way: {message.why}"
         ruling = enforcer.begin_undecidable(
@@ -258,7 +260,9 @@ class Calls:
         self._pending.ask(request_id, Pending(ruling, enforcer, deadline))
 
     def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
-        """Whether a call is the next round of one that asked for input: the same call (every-mcp-era)."""
+        """Whether a call is the next round of one that asked for input: the same call (every-mcp-
+        era).
+        """
         if request_id is UNSET:
             return False
         pending = self._pending.next_round(call, request_state)

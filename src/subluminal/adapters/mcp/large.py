@@ -1,8 +1,8 @@
 """Reads what matters of a message that is too large to hold: method, id, tool, the arguments' hash.
 
-From chunks, in constant memory (byte-transparent). The top object and its `params` are understood; what is deeper
-is skipped, but strictly: whatever could make another reader see other strings or brackets there is
-refused, as is an outer form that is not plain JSON. Such a message is ambiguous.
+From chunks, in constant memory (byte-transparent). The top object and its `params` are understood;
+what is deeper is skipped, but strictly: whatever could make another reader see other strings or
+brackets there is refused, as is an outer form that is not plain JSON. Such a message is ambiguous.
 """
 
 import codecs

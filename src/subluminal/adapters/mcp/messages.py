@@ -46,7 +46,9 @@ class CallMessage(Struct, frozen=True):
     """the canonical arguments: what is hashed and previewed"""
     meta: dict[str, Any]
     request_state: str | None
-    """set where the call continues an earlier one (every-mcp-era); empty where that one gave no state"""
+    """set where the call continues an earlier one (every-mcp-era); empty where that one gave no
+    state
+    """
 
 
 class Cancellation(Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""Our refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint (visible-hints).
+"""Our refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint
+(visible-hints).
 
 Most clients show the model only `error.message`, so it says in one or two sentences what happened,
 how to do better, with which arguments, and when. `error.data` carries the contract.

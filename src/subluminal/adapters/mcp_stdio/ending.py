@@ -1,8 +1,10 @@
-"""How the server's process tree comes to its end, and what that means for our exit code (no-orphans)."""
+"""How the server's process tree comes to its end, and what that means for our exit code (no-
+orphans).
+"""
 
 import os
 
-from subluminal.supervise import EXITED, FAILED, Warden, Report
+from subluminal.supervise import EXITED, FAILED, Report, Warden
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000

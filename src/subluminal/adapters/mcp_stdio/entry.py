@@ -1,7 +1,7 @@
 """`sub shim stdio --server NAME [--policy FILE] [--home DIR] -- CMD…`: from nothing to the loop.
 
-The order is the point (fast-start): the warden is forked before anything is loaded, the server is started
-as soon as its secrets are known, and the rest is loaded while it boots.
+The order is the point (fast-start): the warden is forked before anything is loaded, the server is
+started as soon as its secrets are known, and the rest is loaded while it boots.
 """
 
 import sys

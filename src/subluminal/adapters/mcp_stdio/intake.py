@@ -1,4 +1,5 @@
-"""The client's bytes cut into lines, held whole up to a bound and on disk above it (byte-transparent).
+"""The client's bytes cut into lines, held whole up to a bound and on disk above it
+(byte-transparent).
 
 Gives what was read as it stands; forwarding is left to the shim.
 """

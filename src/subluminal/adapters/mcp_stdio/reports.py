@@ -1,4 +1,6 @@
-"""What the warden reports of the server's life, as it stands in the journal and in errors (no-orphans)."""
+"""What the warden reports of the server's life, as it stands in the journal and in errors (no-
+orphans).
+"""
 
 from typing import Any
 

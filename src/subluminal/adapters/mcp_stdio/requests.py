@@ -1,4 +1,5 @@
-"""What the client sends: each line decided, held for a policy, or passed on as it is (byte-transparent, fast-start).
+"""What the client sends: each line decided, held for a policy, or passed on as it is
+(byte-transparent, fast-start).
 
 The loop hands in bytes; what may pass goes to the server's outlet, what is refused is answered.
 """

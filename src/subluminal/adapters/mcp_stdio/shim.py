@@ -1,4 +1,5 @@
-"""The loop between a client and its MCP server: one thread, one poll, original bytes (byte-transparent, no-orphans).
+"""The loop between a client and its MCP server: one thread, one poll, original bytes
+(byte-transparent, no-orphans).
 
 Whatever arrives is passed on first where it may be, and looked at afterwards; only a client's
 `tools/call` waits for its decision. Nothing here blocks, and every buffer has a bound.
@@ -34,7 +35,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
 from subluminal.core.host import Runs
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, Warden, Report, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Report, Warden, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""

@@ -1,4 +1,5 @@
-"""A client's line that is too large to inspect, kept on disk until it is decided (byte-transparent).
+"""A client's line that is too large to inspect, kept on disk until it is decided
+(byte-transparent).
 
 The file has no name: nobody finds it, and it goes when we do.
 """

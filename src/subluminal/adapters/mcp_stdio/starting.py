@@ -1,7 +1,7 @@
 """Starts the upstream server, first of all: it boots while we load what we need ourselves.
 
-Whatever is imported before `Warden.spawn` delays every server by its time (fast-start), so this module has
-only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
+Whatever is imported before `Warden.spawn` delays every server by its time (fast-start), so this
+module has only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
 """
 
 import os
@@ -85,7 +85,8 @@ def _hard_stop(where: Places, server: str) -> str:
 def _usable_home(wanted: Places) -> Places:
     """The home; where it cannot be written, its policy and settings with another place to record.
 
-    Where nothing can be written the home itself: each call then meets `decision_on_error` (journal-first).
+    Where nothing can be written the home itself: each call then meets `decision_on_error`
+    (journal-first).
     """
     try:
         make_private_dir(wanted.state)

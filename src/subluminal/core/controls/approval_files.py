@@ -1,4 +1,5 @@
-"""Pending approvals and their answers on disk, under this home's seal (no-call-waits, local-is-not-trusted).
+"""Pending approvals and their answers on disk, under this home's seal (no-call-waits,
+local-is-not-trusted).
 
     $SUB_HOME/state/approvals/RUN/SLOT.request      written by shims: what waits for a person
                                   SLOT.answer       written by a person's command: a grant, or no

@@ -1,4 +1,5 @@
-"""A run's side of approvals: what waits for a person, and what their answers let pass (no-call-waits).
+"""A run's side of approvals: what waits for a person, and what their answers let pass
+(no-call-waits).
 
 Asked only about calls that an access rule refuses, so calls that pass pay nothing, and an answer
 holds from the next try on in every shim of the run. Works under the run's lock: a use is counted
@@ -223,7 +224,8 @@ class Approvals:
             return
         hint, way = decision.hint, ways[deciding]
         if isinstance(way, Request):
-            # Its name, for the user to look it up; not the command, which agents would run (local-is-not-trusted).
+            # Its name, for the user to look it up; not the command, which agents would run
+            # (local-is-not-trusted).
             way = f"{hint.retry_advice}; this is approval {way.approval.approval_id}"
         evaluation.decision = msgspec.structs.replace(
             decision, hint=msgspec.structs.replace(hint, retry_advice=way)

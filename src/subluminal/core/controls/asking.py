@@ -1,4 +1,5 @@
-"""Asks a person about a call: what waits in a run, a file for each call and rule (no-call-waits, local-is-not-trusted).
+"""Asks a person about a call: what waits in a run, a file for each call and rule (no-call-waits,
+local-is-not-trusted).
 
 Knows no answers but to see whether a question still stands; `approvals` does the rest.
 """

@@ -1,4 +1,5 @@
-"""The kill switch: what a person has stopped, in files that every shim knows of at once (shared-runs).
+"""The kill switch: what a person has stopped, in files that every shim knows of at once
+(shared-runs).
 
     $SUB_HOME/state/kill/run-RUN  agent-AGENT  tool-SERVER%2f.TOOL  all      one for each stop
                          generation                                          moves with each change

@@ -1,4 +1,5 @@
-"""A passphrase in front of what only a person may do (local-is-not-trusted). Optional; one for each home.
+"""A passphrase in front of what only a person may do (local-is-not-trusted). Optional; one for each
+home.
 
 It raises the price for an agent with a shell, no more: whoever may write the home can remove the
 file. docs/concepts/agents-with-a-shell.md says so.

@@ -1,4 +1,5 @@
-"""Small JSON files that only this home may have written: contents under a MAC (local-is-not-trusted).
+"""Small JSON files that only this home may have written: contents under a MAC
+(local-is-not-trusted).
 
 What that stops is in the threat model: a file copied in from elsewhere or edited by mistake, not a
 process of the same user that reads the key.

@@ -1,4 +1,5 @@
-"""The policies in force for a shim: found, compiled, cached by content, reloaded (fast-start, policy-layers).
+"""The policies in force for a shim: found, compiled, cached by content, reloaded (fast-start,
+policy-layers).
 
 Nothing here waits: `poll` looks at the files now and then, and takes a compiler's answer when it
 is there. The old snapshot stays in force until the new one is ready; one that does not compile
@@ -43,7 +44,9 @@ class Policies:
         return any(layer.is_awaited for layer in self._layers)
 
     def give_up_waiting(self) -> None:
-        """Lets nothing wait any longer: what has no policy yet is refused until it has (fast-start)."""
+        """Lets nothing wait any longer: what has no policy yet is refused until it has (fast-
+        start).
+        """
         for layer in self._layers:
             layer.give_up_waiting()
         self._changed()

@@ -86,7 +86,8 @@ class Records:
         args_text: bytes | None,
         policies: list[LayeredPolicyRef],
     ) -> None:
-        """Writes start and decision in one write(2), or raises JournalUnavailable (journal-first)."""
+        """Writes start and decision in one write(2), or raises JournalUnavailable (journal-first).
+        """
         call, evaluation, journal = ruling.call, ruling.evaluation, self._journal
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
@@ -123,7 +124,8 @@ class Records:
             extra_json,
             preview_json,
         )
-        # This is chain.link. The text, the line's last member, is no part of what is chained (provable-ledger).
+        # This is chain.link. The text, the line's last member, is no part of what is chained
+        # (provable-ledger).
         link = new_hash()
         link.update(prev)
         link.update(start)

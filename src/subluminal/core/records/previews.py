@@ -1,4 +1,6 @@
-"""What may be shown of arguments and results: redacted first, then cut (Pack 1.10, unprintable-secrets)."""
+"""What may be shown of arguments and results: redacted first, then cut (Pack 1.10, unprintable-
+secrets).
+"""
 
 from hashlib import sha256
 from typing import TypeGuard
@@ -16,7 +18,8 @@ _DIGEST_OF_TRUNCATED = sha256(TRUNCATED.encode()).hexdigest().encode()
 
 Preview = tuple[bytes, bytes]
 """A preview as it stands in an event: `truncated` and the members after it, each with the comma
-before it; then the last member, the text, which may be dropped later (provable-ledger), or nothing."""
+before it; then the last member, the text, which may be dropped later (provable-ledger), or
+nothing."""
 
 
 class Previewer:

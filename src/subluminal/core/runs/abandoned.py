@@ -1,4 +1,5 @@
-"""Closes what a process left open that died without a word: its part in each of its runs (shared-runs, no-orphans).
+"""Closes what a process left open that died without a word: its part in each of its runs
+(shared-runs, no-orphans).
 
 Calls without an end stay without one: nobody knows how they ended.
 """

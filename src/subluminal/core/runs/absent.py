@@ -1,6 +1,7 @@
 """What stands in for a run's state or journal where it cannot be had: every use of it fails.
 
-The enforcer then applies `decision_on_error` to each call, as it does when a disk fills up (journal-first).
+The enforcer then applies `decision_on_error` to each call, as it does when a disk fills up
+(journal-first).
 """
 
 from subluminal.errors import SubluminalError

@@ -1,4 +1,5 @@
-"""Names for runs and for this machine (shared-runs, Pack 0.3): what several processes must agree on.
+"""Names for runs and for this machine (shared-runs, Pack 0.3): what several processes must agree
+on.
 
 A run that nobody named is its client's: all shims of one client process are one run. They find
 its name, a UUIDv7 of the first of them, in a small file under `$SUB_HOME/state/clients`.

@@ -1,4 +1,5 @@
-"""One run as this process takes part in it: its shared state, its journal, its events (shared-runs, journal-first).
+"""One run as this process takes part in it: its shared state, its journal, its events (shared-runs,
+journal-first).
 
 Knows how a run begins and ends. Does not know policies or protocols. Whatever else fails, entering
 and leaving do not: a stopped process that holds the run's lock must not take this one with it.
@@ -119,7 +120,9 @@ class Run:
         return self.record(lambda: self.emit(ShimHealth, health=Health(state=state, **fields)))
 
     def record_gap(self) -> None:
-        """Says in the journal what a full disk kept out of it, once it takes lines again (journal-first)."""
+        """Says in the journal what a full disk kept out of it, once it takes lines again (journal-
+        first).
+        """
         lost = self.journal.lost
         if lost > self._lost_told and self.health("degraded", events_lost=lost - self._lost_told):
             self._lost_told = lost
@@ -153,7 +156,10 @@ def _not_stopped() -> bool:
 
 
 def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None) -> None:
-    """Emits run_end with the totals of all shims. Status follows shared-runs where it is not given."""
+    """Emits run_end with the totals of all shims.
+
+    Status follows shared-runs where it is not given.
+    """
     at = now()
     totals = run.state.totals()
     started = run.state.started_at()

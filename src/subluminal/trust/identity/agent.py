@@ -1,4 +1,5 @@
-"""Who acts: the SUB_* variables first (Pack section 5), then what the environment shows (shared-runs).
+"""Who acts: the SUB_* variables first (Pack section 5), then what the environment shows
+(shared-runs).
 
 Reads the environment and /proc; decides nothing.
 """

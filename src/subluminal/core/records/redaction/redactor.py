@@ -1,4 +1,5 @@
-"""The redactor: text in, text with marks out, and the names of what was masked (unprintable-secrets, Pack 4).
+"""The redactor: text in, text with marks out, and the names of what was masked
+(unprintable-secrets, Pack 4).
 
 Each hit becomes `[REDACTED:name]`. JSON stays JSON. Costs are held by bench/bench_redaction.py.
 Does not know where text comes from or goes to.

@@ -1,9 +1,9 @@
 """Looks through journals that exist for what today's redactor would mask, and can remove it.
 
-Preview texts are not part of the hash chain, only their hashes are (provable-ledger): dropping one leaves the
-chain whole. Anything else in an event is chained; it is overwritten only if the caller says that
-the chain may break. Files are changed in place and keep their size, because shims append to them
-and the ledger remembers offsets in them: what a line loses is made up by spaces at its end.
+Preview texts are not part of the hash chain, only their hashes are (provable-ledger): dropping one
+leaves the chain whole. Anything else in an event is chained; it is overwritten only if the caller
+says that the chain may break. Files are changed in place and keep their size, because shims append
+to them and the ledger remembers offsets in them: what a line loses is made up by spaces at its end.
 """
 
 import os
