@@ -4,55 +4,21 @@ Everything between the loop and the enforcer is the real thing; the loop itself 
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.adapters.records import events_of
+from tests.hosts import host_in
 
 from subluminal.adapters.mcp.calls import Calls
 from subluminal.adapters.mcp.messages import Other, classify
 from subluminal.adapters.mcp.render import Renderer
 from subluminal.adapters.mcp.replies import replies_in
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
-from subluminal.config.settings import RedactSettings
-from subluminal.contracts.identity import Identity, Source
-from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.limits import MAX_INSPECT_BYTES
+from subluminal.contracts.vocabulary import Transport
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.records.previews import Previewer
-from subluminal.core.records.redaction.redactor import redactor_for
-from subluminal.core.runs.ids import uuid7
-from subluminal.core.runs.run import Run
-from subluminal.journal import Journal
-from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
-from subluminal.state.run_state import RunState
-
-
-def previewer() -> Previewer:
-    return Previewer(
-        redactor_for(RedactSettings()),
-        record_mode="metadata",
-        max_bytes=MAX_PREVIEW_BYTES,
-        full_bytes=MAX_INSPECT_BYTES,
-    )
-
-
-def enforcer_in(home: Path, *policies: Snapshot, run_id: str = "run-1") -> Enforcer:
-    """An enforcer with a journal and a state of its own, as a shim has."""
-    shim_id = uuid7()
-    run = Run(
-        run_id,
-        Identity(),
-        Source(host_id="host", proc_id="proc", shim_id=shim_id),
-        RunState.open(str(home / "state"), run_id),
-        Journal(str(home / "journal" / run_id), shim_id, max_bytes=1 << 26),
-    )
-    engine = Engine([(Layer.REPOSITORY, policy) for policy in policies], Identity())
-    enforcer = Enforcer(run, engine, previewer())
-    run.enter(engine.mode, engine.policy)
-    return enforcer
 
 
 class Desk:
@@ -64,16 +30,17 @@ class Desk:
         *policies: Snapshot,
         codes: str = "pack",
         call_timeout_ms: int | None = None,
-        enforcer_of: Callable[[dict[str, Any]], Enforcer] | None = None,
     ) -> None:
         self.home = home
-        self.enforcer = enforcer_in(home, *policies)
+        self.host = host_in(home, *policies)
+        self.host.open_run()
         self.answers: list[bytes] = []
         self.calls = Calls(
             "probe",
-            enforcer_of or (lambda _meta: self.enforcer),
+            self.host,
             Renderer(codes),
-            self.answers.append,
+            self._answer,
+            transport=Transport.MCP_STDIO,
             call_timeout_ms=call_timeout_ms,
         )
         self._keeper = LineKeeper(MAX_INSPECT_BYTES)
@@ -100,10 +67,17 @@ class Desk:
     def events(self) -> list[dict[str, Any]]:
         """Leaves the run and returns its record, proven sound."""
         self.calls.record(None)
-        self.enforcer.flush()
-        self.enforcer.run.leave()
-        self.enforcer.run.close()
+        self.host.close()
         return events_of(self.home)
+
+    @property
+    def enforcer(self) -> Enforcer:
+        """The enforcer of the run that calls belong to unless they name another."""
+        return self.host._open[self.host.run_id]
+
+    def _answer(self, message: bytes) -> int:
+        self.answers.append(message + b"\n")
+        return len(message) + 1
 
 
 def call_line(name: str, arguments: Any = None, id: Any = 1, **params: Any) -> bytes:

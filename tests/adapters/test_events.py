@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from tests.adapters.desk import call_line, enforcer_in
+from tests.adapters.desk import call_line
 from tests.adapters.policies import budget, deny, rule, snapshot, throttle
 from tests.adapters.records import calls_of, ends_of
+from tests.hosts import enforcer_in
 from tests.requirements import requirement
 
 from subluminal.contracts.vocabulary import ErrorClass, Status
@@ -390,15 +391,10 @@ def snapshot_refusal():
 
 
 def test_calls_that_name_their_run_are_recorded_there(home, desk):
-    runs = {name: enforcer_in(home, snapshot(deny("rm")), run_id=name) for name in ("a", "b")}
-    desk = desk(enforcer_of=lambda meta: runs[meta["run"]])
-    assert desk.call("t", id=1, _meta={"run": "a"})
-    assert desk.call("t", id=2, _meta={"run": "b"})
+    desk = desk(snapshot(deny("rm")))
+    assert desk.call("t", id=1, _meta={"x-codex-turn-metadata": {"session_id": "a"}})
+    assert desk.call("t", id=2, _meta={"x-codex-turn-metadata": {"session_id": "b"}})
     desk.server(OK % b"1" + OK % b"2")
-    desk.calls.record(None)
-    for enforcer in runs.values():
-        enforcer.run.leave()
-        enforcer.run.close()
     calls = calls_of(desk.events())
     assert sorted(call[0]["run_id"] for call in calls) == ["a", "b"]
     assert [call[2]["status"] for call in calls] == ["OK", "OK"]

@@ -5,8 +5,7 @@ from tests.adapters.streams import cut, stream
 from tests.adapters.wire import upstream
 from tests.requirements import requirement
 
-from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
-from subluminal.adapters.mcp_stdio.spool import Spool
+from subluminal.adapters.mcp_stdio.client_lines import LargeLine, LineSplitter, Spool
 
 
 def both_ways(wire, tmp_path, *, client, server, seed=0, chunk=65536, read=True, shimmed=True):
@@ -85,11 +84,11 @@ def test_a_server_that_reads_slowly_after_the_client_has_left_gets_all(wire, tmp
 
 
 def test_every_byte_boundary(tmp_path):
-    """The intake alone, because a kernel may put two writes together again."""
+    """The splitter alone, because a kernel may put two writes together again."""
     data = stream(12, 7) + b"y" * 300 + b"\n" + b'{"jsonrpc":"2.0","id":1}\n'
     for at in range(len(data)):
-        intake = Intake(250, lambda: Spool(str(tmp_path), 1_000))
-        lines = [*intake.feed(data[:at]), *intake.feed(data[at:]), *intake.finish()]
+        splitter = LineSplitter(250, lambda: Spool(str(tmp_path), 1_000))
+        lines = [*splitter.feed(data[:at]), *splitter.feed(data[at:]), *splitter.finish()]
         assert b"".join(_text(line) for line in lines) == data
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.redaction.test_scanning import SECRET, SHIM, call, health, journal_of
+from tests.core.records.redaction.test_scanning import SECRET, SHIM, call, health, journal_of
 
 from subluminal.config.places import places
 from subluminal.ledger.store.database import open_writer

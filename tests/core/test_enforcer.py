@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from tests.adapters.desk import enforcer_in
 from tests.adapters.policies import budget, deny, snapshot
 from tests.adapters.records import calls_of, events_of, lines_of
+from tests.hosts import enforcer_in
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.call import ToolCall
@@ -63,7 +63,7 @@ def test_a_bug_of_ours_while_deciding_applies_decision_on_error(
 ):
     enforcer = enforcer_in(own_home, snapshot(deny("rm"), decision_on_error=on_error))
     told = []
-    enforcer.on_bug = told.append
+    enforcer._on_bug = told.append
     monkeypatch.setattr(type(enforcer.engine), "evaluate", _raise(ZeroDivisionError("oops")))
     assert enforcer.begin(call(), b"{}").is_allowed is passes
     assert [type(bug) for bug in told] == [ZeroDivisionError]

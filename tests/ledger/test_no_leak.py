@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.core.redaction.canaries import leaks, make_canaries
+from tests.core.records.redaction.canaries import leaks, make_canaries
 from tests.ledger.home import Home
 from tests.requirements import requirement
 from tests.secrets.test_canary_e2e import Shim, binding

@@ -20,12 +20,12 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 from subluminal.contracts.vocabulary import ErrorClass, Layer, Status, Transport
 from subluminal.core import enforcer as enforcer_module
+from subluminal.core.controls import grants, kill_switch
 from subluminal.core.controls.approval_files import Slot
 from subluminal.core.controls.approvals import Approvals
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer, Outcome, Ruling
-from subluminal.core.controls import grants, kill_switch
-from subluminal.core.gates import Controls
+from subluminal.core.gates import Gates
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
 from subluminal.core.runs import run as run_module
@@ -103,12 +103,11 @@ class Stage:
             max_bytes=max_bytes,
             full_bytes=MAX_INSPECT_BYTES,
         )
-        controls = Controls(
+        gates = Gates(
             KillSwitch(self.home.places.state).view(run_id, who.agent_id),
             lambda: Approvals(self.home.places.state, run, previewer),
         )
-        made = Enforcer(run, Engine(layers, who), previewer, controls)
-        made.on_bug = _raise
+        made = Enforcer(run, Engine(layers, who), previewer, gates, on_bug=_raise)
         self._shims.append(made)
         run.enter(made.engine.mode, made.engine.policy)
         self.loaded(made, layers)

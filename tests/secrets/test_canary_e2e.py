@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.redaction.canaries import leaks, make_canaries
+from tests.core.records.redaction.canaries import leaks, make_canaries
 from tests.requirements import requirement
 
 from subluminal.config.places import places

@@ -8,7 +8,7 @@ import sys
 from subluminal.adapters.mcp import calls
 from subluminal.adapters.mcp_stdio import shim
 from subluminal.cli.main import main
-from subluminal.core.records.call_records import previews
+from subluminal.core.records import previews
 from subluminal.policy import evaluation
 
 WHERE = sys.argv.pop(1)

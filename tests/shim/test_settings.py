@@ -47,7 +47,7 @@ def test_settings_that_appear_come_into_force(household):
     shim.code("echo", {"text": "word-1234"})
     assert last_preview(household) is None
     leave(shim)
-    assert len([each for each in details(household, "alive") if "read anew" in each]) == 2
+    assert len([each for each in details(household, "alive") if "read again" in each]) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_what_a_server_is_given_at_its_start_waits_for_the_next(household):
         '[[servers.echo.secret_bindings]]\ninject_as = "T"\nsecret_ref = "t"\nsource = "env"\n',
     )
     wait_until(lambda: details(household, "alive"), "the shim's word")
-    assert "started again" in details(household, "alive")[-1]
+    assert "starts again" in details(household, "alive")[-1]
     assert shim.code() == 0
     leave(shim)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tests.adapters.desk import enforcer_in
 from tests.adapters.policies import snapshot
 from tests.adapters.records import events_of
 from tests.adapters.wire import Wire, upstream
+from tests.hosts import enforcer_in
 
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall

@@ -2,6 +2,12 @@
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from subluminal.core.host import Host
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
@@ -9,7 +15,14 @@ def main(argv: list[str] | None = None) -> int:
     if words[:1] == ["shim"]:
         from subluminal.adapters.mcp_stdio.entry import run
 
-        return run(words[1:])
+        return run(words[1:], open_host)
     from subluminal.cli.frame import run_command
 
     return run_command(words)
+
+
+def open_host(*args: "Any", **options: "Any") -> "Host":
+    """Calls `wiring.open_host`, and loads it first: a shim starts its server before that."""
+    from subluminal.wiring import open_host as opener
+
+    return opener(*args, **options)

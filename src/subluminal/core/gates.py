@@ -1,4 +1,14 @@
-"""What a person may do to a run while it runs, as one of its shims meets it: stops, approvals."""
+"""The gates of one run, in the order in which a call passes them (`contracts.gate.GateName`).
+
+    stops     the kill switch                     one comparison while nothing is stopped
+    plugins   what an installation adds           nothing while there is none
+    policy    every layer, with the counters
+    grants    a person's answers                  loaded when a rule first refuses a call
+
+The enforcer asks them under the run's lock. Plugins and policy are the engine of
+`policy.evaluation`, which a reload replaces, and which explain and replay ask as well; the other
+two are here.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,17 +22,8 @@ if TYPE_CHECKING:
     from subluminal.core.controls.approvals import Approvals
 
 
-class Controls(NamedTuple):
-    """The kill switch and the approvals of one run."""
-
-    stops: Any
-    """a kill_switch.StopView, or what stands in for one"""
-    open_approvals: "Callable[[], Approvals] | None"
-    """loads them when a rule first refuses a call: most runs never need them"""
-
-
 class _NothingStopped:
-    """Where there is no home to stop anything in."""
+    """Stands in for the kill switch where there is no home to stop anything in."""
 
     words = (0,)
     calm = 0
@@ -31,11 +32,21 @@ class _NothingStopped:
         return None
 
 
-NO_CONTROLS = Controls(_NothingStopped(), None)
+class Gates(NamedTuple):
+    """The gates before and behind the engine."""
+
+    stops: Any = _NothingStopped()
+    """a kill_switch.StopView, or its stand-in"""
+    open_approvals: "Callable[[], Approvals] | None" = None
+    """opens the grants when a rule first refuses a call: most runs never need them"""
+
+
+NO_GATES = Gates()
+"""For an engine alone: nothing stops it, and nobody grants anything."""
 
 
 def refusal_of(stop: Stop) -> Decision:
-    """What a call is told that a person has stopped: a run is over, a tool is blocked."""
+    """The decision about a call that a person has stopped: a run is over, a tool is blocked."""
     if stop.scope == "tool" and not stop.problem:
         return Decision(
             action=Action.BLOCK,

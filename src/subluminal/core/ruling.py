@@ -1,50 +1,65 @@
-"""What passes between an adapter and the core about one call (Pack 7.1): a ruling, an outcome."""
+"""What passes between a door and the core about one call (Pack 7.1): a ruling and an outcome."""
+
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Decision
+from subluminal.contracts.decision import Decision, PolicyRef
+from subluminal.contracts.gate import Finding
 from subluminal.contracts.vocabulary import ErrorClass, Status
-from subluminal.policy.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from subluminal.core.enforcer import Enforcer
 
 
 class Ruling(Struct, gc=False):
-    """What `begin` says about a call; the adapter gives it back to `finish`."""
+    """What `begin` says about a call; the door gives it back to `finish`."""
 
     call: ToolCall
     call_id: str
-    evaluation: Evaluation
+    finding: Finding
     started_ns: int
+    enforcer: "Enforcer"
+    """the enforcer that decided the call, and that will record its end"""
     finished: bool = False
 
     @property
     def decision(self) -> Decision:
         """What to do with the call."""
-        return self.evaluation.decision
+        return self.finding.decision
+
+    @property
+    def policy(self) -> PolicyRef:
+        """The policy that made the decision."""
+        return self.finding.policy
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the adapter forwards the call."""
-        return self.evaluation.forwarded
+        """Whether the door forwards the call."""
+        return self.finding.forwarded
 
     @property
-    def is_watched(self) -> bool:
-        """Whether a breaker wants to know how the call ends, even if it ends well."""
-        for visit in self.evaluation.visits:  # asked of every call: no generator
-            for breaker in visit.watches:
-                if breaker.watches_latency:
-                    return True
-        return False
+    def run_id(self) -> str:
+        """The run that the call belongs to."""
+        return self.enforcer.run.run_id
+
+    @property
+    def tool_name(self) -> str:
+        """The call's tool with secrets masked: an agent can put anything into a tool's name."""
+        return self.enforcer.shown_name(self.call)
 
 
 class Outcome(Struct, frozen=True):
-    """How a call ended, in no protocol's words."""
+    """How a call ended, in the words of no protocol."""
 
     status: Status
     bytes_out: int
+    """size of the answer in bytes"""
     result: bytes | None = b""
-    """what may be previewed; None if it was too large to inspect"""
+    """text that may be previewed; None if it was too large to inspect"""
     error_class: ErrorClass | None = None
     error_message: str = ""
     error_code: int | str | None = None
     result_stream_hash: str | None = None
+    """SHA-256 of a result that was too large to keep"""

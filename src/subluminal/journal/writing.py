@@ -13,6 +13,8 @@ from subluminal.journal.files import JournalUnavailable
 from subluminal.journal.reserve import Reserve
 
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+_CLOSED = -1
+"""A late write then fails, instead of reaching whoever has the descriptor's number by now."""
 _REARM_EVERY = 256
 """Flushes between two looks at whether a spent reserve can be had again."""
 
@@ -99,7 +101,13 @@ class Journal:
     def close(self) -> None:
         """Closes the file. What was not flushed was not recorded, and counts as lost."""
         self.lost += self._forget()
+        self.drop()
+
+    def drop(self) -> None:
+        """Closes the file and forgets what is buffered: a forked child does, the parent writes it."""
+        self._forget()
         os.close(self._fd)
+        self._fd = _CLOSED
         self._reserve.release()
 
     def _forget(self) -> int:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from subluminal.contracts.counters import Counters, Update
 from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
+from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import (
     ACTION_STRICTNESS,
@@ -20,7 +21,7 @@ from subluminal.contracts.vocabulary import (
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.rules.access import AccessEntry
 from subluminal.policy.snapshot import Snapshot
-from subluminal.policy.tracing import Step, trace
+from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
 
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
@@ -69,6 +70,15 @@ class Evaluation(Struct, gc=False):
         """The access rules that refuse this call: what a grant would have to be for."""
         return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a breaker wants to know how the call ends, even if it ends well."""
+        for visit in self.visits:  # asked of every call: no generator
+            for breaker in visit.watches:
+                if breaker.watches_latency:
+                    return True
+        return False
+
     def learn(
         self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
     ) -> list[Update]:
@@ -86,10 +96,18 @@ class Evaluation(Struct, gc=False):
 class Engine:
     """All layers that a run is under, ready to decide. Same inputs, same decision."""
 
-    def __init__(self, layers: Sequence[tuple[Layer, Snapshot]], identity: Identity) -> None:
+    def __init__(
+        self,
+        layers: Sequence[tuple[Layer, Snapshot]],
+        identity: Identity,
+        gates: Sequence[Gate] = (),
+    ) -> None:
+        """`gates` are asked before the layers, in order; a gate may settle a call by itself."""
+        self._gates = tuple(gates)
         self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
         self._programs = [program for program in self._all if program.applies]
-        self._only = self._programs[0] if len(self._programs) == 1 else None
+        # A single layer and no gate, as nearly everybody has, is asked without a loop.
+        self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
         self.policies = [
             LayeredPolicyRef(
                 layer=program.layer,
@@ -112,6 +130,10 @@ class Engine:
         """Decides one call. The caller writes `updates` before anyone else reads the counters."""
         if self._only is not None:
             return _run(self._only, call, counters, wall_ms, mono_ms, steps)
+        if self._gates:
+            settled = self._ask_gates(call, counters, wall_ms, mono_ms, steps)
+            if settled is not None:
+                return settled
         programs = self._programs
         if not programs:
             return self._without_policy()
@@ -120,6 +142,29 @@ class Engine:
             # All let it pass: then the layer that a grant satisfied says why.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
         return _combine(answers)
+
+    def _ask_gates(
+        self,
+        call: Call,
+        counters: Counters,
+        wall_ms: int,
+        mono_ms: int,
+        steps: list[Step] | None,
+    ) -> Evaluation | None:
+        """Asks the gates in order; the first answer settles the call."""
+        for gate in self._gates:
+            found = gate.ask(call, counters, wall_ms=wall_ms, mono_ms=mono_ms)
+            if steps is not None:
+                steps.append(gate_step(gate, found))
+            if found is not None:
+                passes = found.decision.action is _ALLOW
+                return Evaluation(found.decision, found.policy, passes, ())
+        return None
+
+    @property
+    def gates(self) -> list[str]:
+        """The gates before the layers, by name and in order."""
+        return [gate.name for gate in self._gates]
 
     def outcome(
         self,

@@ -1,5 +1,6 @@
 """One decision with its steps, for `sub policy explain`. Pure data to data, and to lines."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import AnyRule
 from subluminal.contracts.counters import Cell
+from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer, ReasonCode, Status
 from subluminal.policy.counters import MemoryCounters
@@ -40,10 +42,14 @@ def explain(
     *,
     wall_ms: int,
     repeat: int = 1,
+    gates: Sequence[Gate] = (),
 ) -> Explanation:
-    """Decides a call as the first of a run, or as the last of `repeat` equal ones."""
+    """Decides a call as the first of a run, or as the last of `repeat` equal ones.
+
+    `gates` are those that a run of this installation has before its policy layers.
+    """
     server, tool, args = call
-    engine = Engine([(Layer.REPOSITORY, snapshot)], identity)
+    engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
     asked = Call(server, tool, args, args_hash(args))
     counters = MemoryCounters()
     for _ in range(repeat):

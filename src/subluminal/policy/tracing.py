@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from subluminal.contracts.counters import Cell, CellKind
 from subluminal.contracts.decision import Decision
+from subluminal.contracts.gate import Gate, GateName, Settled
 from subluminal.contracts.vocabulary import Action
 from subluminal.policy.plan import Plan
 from subluminal.policy.program import DEFAULT_ALLOW, Program
@@ -31,6 +32,15 @@ class Step(NamedTuple):
     """the counter as the call found it"""
     after: Cell = ()
     """and as it leaves it, if the call is forwarded"""
+
+
+def gate_step(gate: Gate, settled: Settled | None) -> Step:
+    """The step of a gate that was asked before the layers."""
+    step = Step(GateName.PLUGINS.value, gate.name, "gate", "no match")
+    if settled is None:
+        return step
+    decision = settled.decision
+    return step._replace(result="matched", action=decision.action.value, note=decision.summary)
 
 
 def trace(program: Program, plan: Plan, visit: Visit, call: Call, steps: list[Step]) -> Decision:

@@ -85,8 +85,7 @@ class RunState:
         self.close()
 
     def locked(self) -> RunLock:
-        """Returns the lock, for a `with` statement; entering it raises StateBusy after its bound.
-        """
+        """Returns the lock, for a `with` statement; entering it raises StateBusy after its bound."""
         return self._lock
 
     @property

@@ -111,8 +111,7 @@ class StateFile:
             raise _unusable(self.path, error) from error
 
     def is_current(self) -> bool:
-        """Tells whether the path still leads to this file: it may have been pruned and made anew.
-        """
+        """Tells whether the path still leads to this file: it may have been pruned and made anew."""
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
@@ -120,8 +119,7 @@ class StateFile:
         return _key(there) == self._mapping.key
 
     def close(self) -> None:
-        """Lets go of the file; the last user in this process unmaps it, which frees the run's lock.
-        """
+        """Lets go of the file; the last user in this process unmaps it, which frees the run's lock."""
         with _registry:
             mapping = self._mapping
             mapping.users -= 1

@@ -1,7 +1,8 @@
-"""The tool calls of one server: from a client's message to a ruling, from a reply to its end.
+"""The tool calls of one MCP server: from a client's message to a ruling, from a reply to its end.
 
-Asks the enforcer and keeps what is pending; writes nothing itself. What goes to the server is
-returned, what goes to the client is handed to `answer`.
+Asks the host and keeps what is pending. Knows no transport: messages come in and go out without
+framing. What goes to the server is the caller's to send; what goes to the client is handed to
+`answer`, one message at a time, which returns the number of bytes that it sent.
 """
 
 import time
@@ -28,7 +29,8 @@ from subluminal.adapters.mcp.replies import Reply
 from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
-from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+from subluminal.core.host import Host
+from subluminal.core.ruling import Outcome, Ruling
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp.large import LargeMessage
@@ -45,27 +47,28 @@ class Calls:
     def __init__(
         self,
         server_name: str,
-        enforcer_of: Callable[[dict[str, Any]], Enforcer],
+        host: Host,
         renderer: Renderer,
-        answer: Callable[[bytes], None],
+        answer: Callable[[bytes], int],
         *,
+        transport: Transport,
         call_timeout_ms: int | None = None,
     ) -> None:
         self._server_name = server_name
-        self._enforcer_of = enforcer_of
+        self._host = host
         self._renderer = renderer
         self._answer = answer
+        self._transport = transport
         self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
         self._pending = PendingCalls()
-        self._ended: deque[tuple[Pending, Reply, int]] = deque()
-        self._unflushed: dict[int, Enforcer] = {}
+        self._ended: deque[tuple[Ruling, Reply, int]] = deque()
         self.halted = ""
-        """why there is no server any more; then no call is forwarded"""
+        """why the server was stopped; then no call is forwarded"""
         self.unrecorded = 0
-        """how much waits for `record`: ends of calls that are not yet in the journal's file"""
+        """ends of calls that are not yet in the journal's file; `record` writes them"""
 
     def adopt(self, renderer: Renderer, call_timeout_ms: int | None) -> None:
-        """Goes over to other settings; calls that are under way keep their deadline."""
+        """Takes over other settings; calls that are under way keep their deadline."""
         self._renderer = renderer
         self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
 
@@ -74,8 +77,10 @@ class Calls:
         """How many forwarded calls have no answer yet."""
         return self._pending.open
 
+    # From the client
+
     def decide(self, message: Message, size: int) -> bool:
-        """Decides one message; True if its line is to be forwarded."""
+        """Decides one message of `size` bytes; True if it is to be forwarded."""
         if type(message) is CallMessage:
             return self._decide_call(message, size)
         if isinstance(message, Cancellation):
@@ -92,23 +97,24 @@ class Calls:
         state = message.request_state
         if state is not None and self._continues(message.id, state, call):
             return True
-        enforcer = self._enforcer_of(message.meta)
+        return self._act_on(self._begin(message, call), message.id)
+
+    def _begin(self, message: CallMessage, call: ToolCall) -> Ruling:
+        meta = message.meta
+        session = _session(meta) if meta else None
         if self.halted:
-            return self._act_on(self._refusal(enforcer, call), message.id, enforcer)
-        return self._act_on(enforcer.begin(call, message.args_text), message.id, enforcer)
+            return self._host.refuse(call, ReasonCode.KILL_SWITCH, self.halted, session)
+        return self._host.begin(call, message.args_text, session)
 
-    def _refusal(self, enforcer: Enforcer, call: ToolCall) -> Ruling:
-        return enforcer.refuse(call, ReasonCode.KILL_SWITCH, self.halted)
-
-    def _act_on(self, ruling: Ruling, request_id: Any, enforcer: Enforcer) -> bool:
+    def _act_on(self, ruling: Ruling, request_id: Any) -> bool:
         if ruling.is_allowed:
-            self._wait_for(request_id, ruling, enforcer)
+            self._wait_for(request_id, ruling)
             return True
-        self._refuse(request_id, ruling, enforcer)
+        self._refuse(request_id, ruling)
         return False
 
     def decide_large(self, message: "LargeMessage", size: int) -> bool:
-        """Decides a message of which only the outside could be read (byte-transparent)."""
+        """Decides a message of which only the outer levels could be read (byte-transparent)."""
         ids = [] if message.id is UNSET else [message.id]
         if message.is_lost:
             return self._refuse_lost(message, ids, size)
@@ -124,44 +130,42 @@ class Calls:
             args=None,
             args_hash=message.args_hash,
             bytes_in=size,
-            transport=Transport.MCP_STDIO,
+            transport=self._transport,
             context={**_context(message.meta), "args_stream_hash": message.args_hash},
         )
         state = message.request_state
         if state is not None and self._continues(message.id, state, call):
             return True
-        enforcer = self._enforcer_of(message.meta)
-        ruling = self._refusal(enforcer, call) if self.halted else enforcer.begin(call, None)
-        return self._act_on(ruling, message.id, enforcer)
+        session = _session(message.meta)
+        if self.halted:
+            ruling = self._host.refuse(call, ReasonCode.KILL_SWITCH, self.halted, session)
+        else:
+            ruling = self._host.begin(call, None, session)
+        return self._act_on(ruling, message.id)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
-        """A line that two parsers may read differently: decision_on_error, and recorded (byte-
-        transparent).
-        """
-        enforcer = self._enforcer_of({})
+        """Records a message that two parsers may read differently: `decision_on_error` applies."""
         summary = f"the message can be read in more than one way: {message.why}"
-        ruling = enforcer.begin_undecidable(
+        ruling = self._host.begin_undecidable(
             self._unknown_call(size), ReasonCode.AMBIGUOUS_MESSAGE, summary
         )
         if ruling.is_allowed:
-            # What it will turn out to be, and how it ends, cannot be known.
-            self._finish(enforcer, ruling, outcomes.FORWARDED)
+            # What the server makes of it, and how that ends, cannot be known.
+            self._finish(ruling, outcomes.FORWARDED)
             return True
-        self._answer_all(message.ids, ruling, enforcer)
+        self._answer_all(message.ids, ruling)
         return False
 
     def _refuse_lost(self, message: "LargeMessage", ids: list[Any], size: int) -> bool:
-        """A line that could not even be kept is refused in every mode, and said to be."""
-        enforcer = self._enforcer_of({})
+        """Refuses a message that could not be kept, in every mode, and says so."""
         summary = f"the message cannot be forwarded: {message.problem}"
-        ruling = enforcer.refuse(self._unknown_call(size), ReasonCode.EVALUATION_ERROR, summary)
-        self._answer_all(ids, ruling, enforcer)
+        ruling = self._host.refuse(self._unknown_call(size), ReasonCode.EVALUATION_ERROR, summary)
+        self._answer_all(ids, ruling)
         return False
 
-    def _answer_all(self, ids: list[Any], ruling: Ruling, enforcer: Enforcer) -> None:
+    def _answer_all(self, ids: list[Any], ruling: Ruling) -> None:
         # JSON-RPC 2.0, section 5: where the id cannot be told, it is null.
-        errors = [self._error(each, ruling, enforcer) for each in ids or [None]]
-        self._end_refused(ruling, enforcer, errors)
+        self._end_refused(ruling, [self._error(each, ruling) for each in ids or [None]])
 
     def _unknown_call(self, size: int) -> ToolCall:
         return ToolCall(
@@ -170,48 +174,41 @@ class Calls:
             args={},
             args_hash=sha256(b"{}").hexdigest(),
             bytes_in=size,
-            transport=Transport.MCP_STDIO,
+            transport=self._transport,
         )
 
     def _decide_batch(self, batch: Batch, size: int) -> bool:
-        """A batch passes whole or not at all; every id gets its answer (byte-transparent)."""
-        rulings: list[tuple[CallMessage, Ruling, Enforcer]] = []
-        for message in batch.calls:
-            enforcer = self._enforcer_of(message.meta)
-            call = self._tool_call(message, size)
-            if self.halted:
-                ruling = self._refusal(enforcer, call)
-            else:
-                ruling = enforcer.begin(call, message.args_text)
-            rulings.append((message, ruling, enforcer))
-        if all(ruling.is_allowed for _, ruling, _ in rulings):
-            for message, ruling, enforcer in rulings:
-                self._wait_for(message.id, ruling, enforcer)
+        """Forwards a batch whole or not at all; every id gets its answer."""
+        rulings = [
+            (message, self._begin(message, self._tool_call(message, size)))
+            for message in batch.calls
+        ]
+        if all(ruling.is_allowed for _, ruling in rulings):
+            for message, ruling in rulings:
+                self._wait_for(message.id, ruling)
             for cancellation in batch.cancellations:
                 self._cancel(cancellation)
             return True
         self._refuse_batch(batch, rulings)
         return False
 
-    def _refuse_batch(
-        self, batch: Batch, rulings: list[tuple[CallMessage, Ruling, Enforcer]]
-    ) -> None:
+    def _refuse_batch(self, batch: Batch, rulings: list[tuple[CallMessage, Ruling]]) -> None:
         errors: dict[tuple[bool, Any], bytes] = {
             id_key(each): self._renderer.plain_error(each, _NOT_EXECUTED) for each in batch.ids
         }
-        for message, ruling, enforcer in rulings:
+        for message, ruling in rulings:
             if ruling.is_allowed:
                 outcome = outcomes.refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
             else:
                 refusal = b""
                 if message.id is not UNSET:
-                    refusal = self._error(message.id, ruling, enforcer)
+                    refusal = self._error(message.id, ruling)
                     errors[id_key(message.id)] = refusal
                 said = ruling.decision
                 outcome = outcomes.refused(said.summary, len(refusal), said.action)
-            self._finish(enforcer, ruling, outcome)
+            self._finish(ruling, outcome)
         if errors:
-            self._answer(b"[" + b",".join(errors.values()) + b"]\n")
+            self._answer(b"[" + b",".join(errors.values()) + b"]")
 
     def _tool_call(self, message: CallMessage, size: int) -> ToolCall:
         digest = new_hash()
@@ -222,58 +219,60 @@ class Calls:
             args=message.args,
             args_hash=digest.hexdigest(),
             bytes_in=size,
-            transport=Transport.MCP_STDIO,
+            transport=self._transport,
             context=_context(message.meta) if message.meta else {},
         )
 
-    def _refuse(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
-        errors = [] if request_id is UNSET else [self._error(request_id, ruling, enforcer)]
-        self._end_refused(ruling, enforcer, errors)
+    def _refuse(self, request_id: Any, ruling: Ruling) -> None:
+        self._end_refused(ruling, [] if request_id is UNSET else [self._error(request_id, ruling)])
 
-    def _end_refused(self, ruling: Ruling, enforcer: Enforcer, errors: Sequence[bytes]) -> None:
-        text = b"".join(error + b"\n" for error in errors)
-        if text:
-            self._answer(text)
+    def _end_refused(self, ruling: Ruling, errors: Sequence[bytes]) -> None:
+        size = sum(self._answer(error) for error in errors)
         decision = ruling.decision
-        outcome = outcomes.refused(decision.summary, len(text), decision.action)
-        self._finish(enforcer, ruling, outcome)
+        self._finish(ruling, outcomes.refused(decision.summary, size, decision.action))
 
-    def _error(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> bytes:
+    def _error(self, request_id: Any, ruling: Ruling) -> bytes:
         call = ruling.call
         refused = RefusedCall(
-            run_id=enforcer.run.run_id,
+            run_id=ruling.run_id,
             call_id=ruling.call_id,
             server_name=call.server_name,
-            tool_name=enforcer.shown_name(call),
+            tool_name=ruling.tool_name,
             args_hash=call.args_hash,
-            policy=ruling.evaluation.policy,
+            policy=ruling.policy,
             args=call.args,
         )
         return self._renderer.error(request_id, ruling.decision, refused)
 
-    def _wait_for(self, request_id: Any, ruling: Ruling, enforcer: Enforcer) -> None:
+    def _wait_for(self, request_id: Any, ruling: Ruling) -> None:
         if request_id is UNSET:
-            # Nothing will ever answer it; that it was forwarded is all that can be known.
-            self._finish(enforcer, ruling, outcomes.FORWARDED)
+            # Nothing will ever answer a notification; that it was forwarded is all there is to
+            # know.
+            self._finish(ruling, outcomes.FORWARDED)
             return
         deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
-        self._pending.ask(request_id, Pending(ruling, enforcer, deadline))
+        self._pending.ask(request_id, Pending(ruling, deadline))
 
     def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
-        """Whether a call is the next round of one that asked for input: the same call (every-mcp-
-        era).
-        """
+        """Tells whether a call is the next round of one that asked for input (every-mcp-era)."""
         if request_id is UNSET:
             return False
         pending = self._pending.next_round(call, request_state)
         if pending is None:
             return False
-        if pending.enforcer.is_over(call):
-            # What is over has no further rounds: what comes now is refused as a call.
+        if self._host.is_over(pending.ruling):
+            # A run that is over has no further rounds: the message is refused as a new call.
             self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
             return False
         self._pending.ask(request_id, pending)
         return True
+
+    def _cancel(self, message: Cancellation) -> None:
+        status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
+        for pending in self._pending.cancelled(message.request_id):
+            self._end(pending, outcomes.given_up(status, "the client cancelled the call"))
+
+    # From the server
 
     def replied(self, reply: Reply) -> None:
         """Ends the call that a reply answers, if it answers one."""
@@ -286,11 +285,11 @@ class Calls:
                 why = "the client did not go on with the call"
                 self._end(given_up, outcomes.given_up(Status.CANCELLED, why))
             return
-        at_ns = time.monotonic_ns()
-        if reply.is_error or pending.ruling.is_watched:
-            # The next call's decision depends on it.
-            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
-        self._ended.append((pending, reply, at_ns))
+        at_ns, ruling = time.monotonic_ns(), pending.ruling
+        if reply.is_error or ruling.finding.is_watched:
+            # The next call's decision depends on this end.
+            self._host.finish(ruling, outcomes.answered(reply), at_ns)
+        self._ended.append((ruling, reply, at_ns))
         self.unrecorded += 1
 
     def record(self, at_most: int | None) -> None:
@@ -298,32 +297,18 @@ class Calls:
         for _ in range(len(self._ended) if at_most is None else at_most):
             if not self._ended:
                 break
-            pending, reply, at_ns = self._ended.popleft()
-            pending.enforcer.finish(pending.ruling, outcomes.answered(reply), at_ns)
-            self._unflushed[id(pending.enforcer)] = pending.enforcer
-        enforcers, self._unflushed = self._unflushed.values(), {}
+            ruling, reply, at_ns = self._ended.popleft()
+            self._host.finish(ruling, outcomes.answered(reply), at_ns)
         self.unrecorded = len(self._ended)
-        for enforcer in enforcers:
-            enforcer.flush()
+        self._host.flush()
 
-    def _finish(self, enforcer: Enforcer, ruling: Ruling, outcome: Outcome) -> None:
-        """Ends a call now; the loop writes it to disk when it is idle."""
-        enforcer.finish(ruling, outcome)
-        self._unflushed[id(enforcer)] = enforcer
+    def _finish(self, ruling: Ruling, outcome: Outcome) -> None:
+        """Ends a call now; the transport's loop writes it to disk when it is idle."""
+        self._host.finish(ruling, outcome)
         self.unrecorded += 1
 
     def _end(self, pending: Pending, outcome: Outcome) -> None:
-        self._finish(pending.enforcer, pending.ruling, outcome)
-
-    def _cancel(self, message: Cancellation) -> None:
-        status = Status.TIMEOUT if message.is_timeout else Status.CANCELLED
-        for pending in self._pending.cancelled(message.request_id):
-            self._end(pending, outcomes.given_up(status, "the client cancelled the call"))
-
-    def concern(self, enforcer: Enforcer) -> bool:
-        """Whether a call of this run is pending, or has ended and is not recorded yet."""
-        waiting = [*self._pending, *(pending for pending, _, _ in self._ended)]
-        return any(pending.enforcer is enforcer for pending in waiting)
+        self._finish(pending.ruling, outcome)
 
     def time_out(self) -> None:
         """Records calls that took longer than `call_timeout_ms`; they are not cut off."""
@@ -331,21 +316,28 @@ class Calls:
             return
         now_ns = time.monotonic_ns()
         for pending in self._pending.asked():
-            # Those without a deadline were asked before there was one.
+            # A call without a deadline was asked before the setting had one.
             if 0 < pending.deadline_ns <= now_ns and not pending.ruling.finished:
                 self._end(pending, outcomes.TIMED_OUT)
 
     def refuse_pending(self, why: str) -> None:
-        """Ends everything that is pending, and tells who waits for it: the server was stopped."""
+        """Ends everything that is pending, and answers it: the server was stopped."""
         ids = self._pending.ids()
         self.end_all(Status.ERROR, why, ErrorClass.POLICY_BLOCK)
         for each in ids:
-            self._answer(self._renderer.plain_error(each, why) + b"\n")
+            self._answer(self._renderer.plain_error(each, why))
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
         """Ends everything that is pending: the server or the client is gone."""
         for pending in self._pending.clear():
             self._end(pending, outcomes.given_up(status, message, error_class))
+
+
+def _session(meta: dict[str, Any]) -> str | None:
+    """Returns the run that a call itself names: Codex' session (shared-runs)."""
+    turn = meta.get("x-codex-turn-metadata")
+    session = turn.get("session_id") if isinstance(turn, dict) else None
+    return session if isinstance(session, str) and session else None
 
 
 def _context(meta: dict[str, Any]) -> dict[str, str]:

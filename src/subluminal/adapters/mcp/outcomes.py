@@ -2,7 +2,7 @@
 
 from subluminal.adapters.mcp.replies import Reply
 from subluminal.contracts.vocabulary import Action, ErrorClass, ErrorCode, Status
-from subluminal.core.enforcer import Outcome
+from subluminal.core.ruling import Outcome
 
 FORWARDED = Outcome(Status.OK, 0)
 """Of a message whose answer, if there is one, cannot be known."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from subluminal.adapters.mcp.messages import id_key
 from subluminal.contracts.call import ToolCall
-from subluminal.core.enforcer import Enforcer, Ruling
+from subluminal.core.ruling import Ruling
 
 MAX_ROUNDS = 256
 """Calls that wait for more input from the client, remembered per shim (every-mcp-era)."""
@@ -22,7 +22,6 @@ class Pending(Struct):
     """A forwarded call."""
 
     ruling: Ruling
-    enforcer: Enforcer
     deadline_ns: int
 
 

@@ -1,8 +1,8 @@
-"""Our refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint
-(visible-hints).
+"""Writes refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint.
 
 Most clients show the model only `error.message`, so it says in one or two sentences what happened,
-how to do better, with which arguments, and when. `error.data` carries the contract.
+how to do better, with which arguments, and when. `error.data` carries the contract
+(visible-hints).
 """
 
 from typing import Any
@@ -25,9 +25,9 @@ _CODES = {
 }
 _A_PERSONS = (ReasonCode.KILL_SWITCH, ReasonCode.APPROVAL_DENIED)
 _MAX_SHOWN_ARGS = 2_000
-"""Of suggested arguments longer than this only what changes is told; `error.data` has them all."""
+"""Suggested arguments longer than this are shown as changes only; `error.data` has them all."""
 _MASK = "[REDACTED:"
-"""Stands for a secret of the agent's own arguments, which it must not send in its place."""
+"""Stands for a secret in the agent's own arguments; the agent must not send the mask instead."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
@@ -74,15 +74,15 @@ class Renderer:
                 code=UNSET if self._uses_pack_codes else int(pack_code),
             )
         )
-        return error_line(request_id, int(code), message_of(decision, call.args), data)
+        return error_message(request_id, int(code), message_of(decision, call.args), data)
 
     def plain_error(self, request_id: Any, message: str) -> bytes:
         """Returns an error for a request that itself was not refused, but is not executed."""
         codes = ErrorCode if self._uses_pack_codes else McpErrorCode
-        return error_line(request_id, int(codes.POLICY_BLOCKED), message)
+        return error_message(request_id, int(codes.POLICY_BLOCKED), message)
 
 
-def error_line(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
+def error_message(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
     """Returns a JSON-RPC error with the request's own id."""
     error: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
@@ -100,6 +100,31 @@ def _id_text(request_id: Any) -> bytes:
     if isinstance(request_id, int) and not isinstance(request_id, bool):
         return b"%d" % request_id
     return encode(request_id)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    id: Any = UNSET
+    method: Any = UNSET
+
+
+_decode_asked = msgspec.json.Decoder(list[_Asked] | _Asked).decode
+
+
+def halted_answers(message: bytes, why: str) -> list[bytes]:
+    """Refuses what a message asks of a server that a person has stopped (`sub kill --hard`).
+
+    Tool calls are refused elsewhere. Notifications and answers get nothing.
+    """
+    try:
+        found = _decode_asked(message)
+    except msgspec.MsgspecError:
+        return []
+    asked = found if isinstance(found, list) else [found]
+    return [
+        error_message(each.id, int(ErrorCode.RUN_TERMINATED), why)
+        for each in asked
+        if each.id is not UNSET and each.method is not UNSET
+    ]
 
 
 def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from subluminal.adapters.mcp_stdio.server_lines import EDGE_BYTES, Line, says_error
 from subluminal.canonical import AmbiguousJSON, parse
 
 _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
@@ -37,6 +36,33 @@ _INPUT_REQUIRED = b'"input_required"'
 # As SDKs end a result. Whatever else a result says, its last word on `isError` counts; and this
 # can be nothing but a member of the result itself, because its `}` is the result's.
 _NO_ERROR_LAST = b',"isError":false}'
+
+
+EDGE_BYTES = 1_024
+"""How much of a large message's head and tail is kept: enough to find an id there."""
+
+_IS_ERROR_NAME = b'"isError"'
+_IS_ERROR = _IS_ERROR_NAME + rb"\s*:\s*true"
+
+
+def says_error(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
+    """Tells whether there is an `isError` somewhere that is true."""
+    # From the right, where results have it; CPython also searches from there in larger steps.
+    if text.rfind(_IS_ERROR_NAME, start, end) < 0:
+        return False
+    return re.compile(_IS_ERROR).search(text, start, end) is not None
+
+
+class ServerMessage(Struct, frozen=True):
+    """One message of the server, as its transport framed it. `text` is None if it was too large."""
+
+    size: int
+    text: bytes | None
+    head: bytes = b""
+    tail: bytes = b""
+    stream_hash: str | None = None
+    says_error: bool = False
+    """whether a true `isError` was seen in a message that was not kept"""
 
 
 class Reply(Struct, frozen=True):
@@ -81,7 +107,7 @@ _decode_result = msgspec.json.Decoder(_Result).decode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-def replies_in(line: Line, keep_bytes: int = sys.maxsize) -> list[Reply]:
+def replies_in(line: ServerMessage, keep_bytes: int = sys.maxsize) -> list[Reply]:
     """Returns the answers that a line holds; a line that is no answer holds none.
 
     A result is kept up to `keep_bytes`: many answers may wait until they are recorded.
@@ -126,7 +152,7 @@ def _cut(replies: list[Reply], keep_bytes: int) -> list[Reply]:
     ]
 
 
-def _other(line: Line, text: bytes) -> list[Reply]:
+def _other(line: ServerMessage, text: bytes) -> list[Reply]:
     """The same for errors, and for ids and lines that look different."""
     found = re.match(_ID_FIRST, text)
     if found is not None:
@@ -148,7 +174,7 @@ def _is_plain(text: bytes, start: int, end: int) -> bool:
     return is_fine and text.rfind(_INPUT_REQUIRED, start, end) < 0
 
 
-def _decoded(line: Line, text: bytes) -> list[Reply]:
+def _decoded(line: ServerMessage, text: bytes) -> list[Reply]:
     first = text.lstrip()[:1]
     try:
         if first == b"{":
@@ -171,7 +197,7 @@ def _decoded(line: Line, text: bytes) -> list[Reply]:
     return found
 
 
-def _reply(line: Line, id_text: bytes, body: bytes, is_result: bool) -> list[Reply]:
+def _reply(line: ServerMessage, id_text: bytes, body: bytes, is_result: bool) -> list[Reply]:
     try:
         # As the request's id was read, so that the two compare.
         request_id = parse(id_text).value
@@ -226,7 +252,7 @@ def _result_of(body: bytes) -> _Result:
         return _Result()
 
 
-def _large(line: Line) -> list[Reply]:
+def _large(line: ServerMessage) -> list[Reply]:
     """Finds the id of an answer of which only the edges were kept."""
     head = re.match(_HEAD, line.head)
     if head is None:

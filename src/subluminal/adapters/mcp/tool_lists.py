@@ -10,7 +10,7 @@ from typing import Any
 from subluminal.adapters.mcp.messages import ListRequest, id_key
 from subluminal.adapters.mcp.replies import Reply
 from subluminal.canonical import AmbiguousJSON, encode, parse
-from subluminal.core.host import Runs
+from subluminal.core.host import Host
 from subluminal.core.records.listings import Definition
 
 MAX_ASKED = 64
@@ -23,9 +23,9 @@ MAX_WAITING = 8
 class ToolLists:
     """The `tools/list` requests of one server and their answers."""
 
-    def __init__(self, server_name: str, runs: Runs) -> None:
+    def __init__(self, server_name: str, host: Host) -> None:
         self._server_name = server_name
-        self._runs = runs
+        self._host = host
         self.asked: dict[tuple[bool, Any], str] = {}
         """requests without an answer, with the page that they ask for"""
         self.waiting: deque[tuple[str, bytes | None]] = deque()
@@ -60,7 +60,7 @@ class ToolLists:
         cursor, result = self.waiting.popleft()
         tools = None if result is None else tools_in(result)
         if result is None or tools is not None:
-            self._runs.list_tools(self._server_name, cursor, tools)
+            self._host.list_tools(self._server_name, cursor, tools)
 
 
 def tools_in(result: bytes) -> list[Definition] | None:

@@ -1,10 +1,13 @@
-"""How the server's process tree comes to its end, and what that means for our exit code (no-
-orphans).
+"""The end of the server's process tree: how it comes, how it is recorded, what exit code it gives.
+
+The warden reports each step of the server's life; the shim journals it and gives the warden orders.
 """
 
 import os
+from typing import Any
 
-from subluminal.supervise import EXITED, FAILED, Report, Warden
+from subluminal.core.host import Host
+from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, Warden
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
@@ -87,3 +90,40 @@ class Ending:
         if report.signal is not None:
             return 128 + report.signal
         return report.exit_code or (_NOT_STARTED if report.kind == FAILED else 0)
+
+
+def record_report(host: Host, report: Report) -> None:
+    """Journals a report in every run."""
+    if report.kind == GONE:
+        return  # `exited` and `killed` have said it all
+    fields = _fields(report)
+    if report.kind == SPAWNED:
+        # Every run that this server will serve begins with this event.
+        host.tell(lambda run: run.health(SPAWNED, **fields))
+    else:
+        host.health(report.kind, **fields)
+
+
+def has_crashed(report: Report) -> bool:
+    """Tells whether a server ended badly or never started."""
+    return report.kind == FAILED or report.signal is not None or bool(report.exit_code)
+
+
+def how_it_ended(report: Report) -> str:
+    """Says why the server's pending calls have no answer."""
+    if report.detail:
+        return report.detail
+    if report.signal is not None:
+        return f"the server was ended by signal {report.signal}"
+    return f"the server exited with code {report.exit_code}"
+
+
+def _fields(report: Report) -> dict[str, Any]:
+    fields: dict[str, Any] = {"pid": report.pid} if report.pid else {}
+    if report.exit_code is not None:
+        fields["exit_code"] = report.exit_code
+    if report.signal is not None:
+        fields["signal"] = report.signal
+    if report.detail:
+        fields["detail"] = report.detail
+    return fields

@@ -6,6 +6,10 @@ started as soon as its secrets are known, and the rest is loaded while it boots.
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subluminal.adapters.mcp_stdio.assembly import OpenHost
+
 USAGE = "usage: sub shim stdio --server NAME [--policy FILE] [--home DIR] -- COMMAND [ARG…]"
 _HELP = f"""{USAGE}
 
@@ -58,8 +62,11 @@ class Options:
             self.problem = "the server's command is missing after `--`"
 
 
-def run(words: list[str]) -> int:
-    """Runs a shim and returns its exit code."""
+def run(words: list[str], open_host: "OpenHost") -> int:
+    """Runs a shim and returns its exit code.
+
+    `open_host` is `wiring.open_host`, loaded when called.
+    """
     if any(word in ("-h", "--help") for word in words[:2]):
         sys.stdout.write(_HELP)
         return 0
@@ -77,4 +84,4 @@ def run(words: list[str]) -> int:
     warden = Warden.fork()
     from subluminal.adapters.mcp_stdio.starting import start
 
-    return start(warden, options.values, options.command)
+    return start(warden, options.values, options.command, open_host)

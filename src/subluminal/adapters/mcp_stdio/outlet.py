@@ -141,6 +141,12 @@ class ClientOutlet(Outlet):
         self._at_line_start = chunk.endswith(b"\n")
         self.send(chunk)
 
+    def answer(self, message: bytes) -> int:
+        """Sends a message of our own as a line; returns its size in bytes."""
+        line = message + b"\n"
+        self.inject(line)
+        return len(line)
+
     def inject(self, line: bytes) -> None:
         """Sends a line of our own, as soon as the server is between two of its lines."""
         if self._at_line_start or self.broken:

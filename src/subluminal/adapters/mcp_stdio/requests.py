@@ -1,14 +1,12 @@
-"""What the client sends: each line decided, held for a policy, or passed on as it is
-(byte-transparent, fast-start).
+"""What the client sends: each line is decided, held for a policy, or passed on as it is.
 
-The loop hands in bytes; what may pass goes to the server's outlet, what is refused is answered.
+The loop hands in bytes. What may pass goes to the server's outlet; what is refused is answered.
 """
 
 from typing import Any
 
 from msgspec import UNSET
 
-from subluminal.adapters.mcp import halted
 from subluminal.adapters.mcp.calls import Calls
 from subluminal.adapters.mcp.messages import (
     Ambiguous,
@@ -20,13 +18,49 @@ from subluminal.adapters.mcp.messages import (
     Other,
     classify,
 )
-from subluminal.adapters.mcp.render import error_line
+from subluminal.adapters.mcp.render import error_message, halted_answers
 from subluminal.adapters.mcp.tool_lists import ToolLists
-from subluminal.adapters.mcp_stdio.held import Held
-from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
+from subluminal.adapters.mcp_stdio.client_lines import LargeLine, LineSplitter
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
 from subluminal.contracts.vocabulary import ErrorCode
-from subluminal.core.host import Runs
+from subluminal.core.host import Host
+
+HOLD_MS = 5_000
+"""How long calls wait for their first policy; then they are refused until it is there."""
+
+
+class Held:
+    """Lines waiting for the first policy to compile, in arrival order, with their deadline."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes | LargeLine] = []
+        self._until_ms = 0
+        self.size = 0
+        """bytes that wait in memory"""
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, line: bytes | LargeLine) -> None:
+        """Holds one more line."""
+        self._lines.append(line)
+        self.size += len(line) if isinstance(line, bytes) else 0
+
+    def may_wait(self, now_ms: int) -> bool:
+        """Tells whether there is time left; the clock starts when this is first asked."""
+        self._until_ms = self._until_ms or now_ms + HOLD_MS
+        return now_ms < self._until_ms
+
+    def let_go(self) -> list[bytes | LargeLine]:
+        """Returns all lines, to be decided now."""
+        lines, self._lines, self.size, self._until_ms = self._lines, [], 0, 0
+        return lines
+
+    def drop(self) -> None:
+        """Forgets all lines: calls that were never decided go nowhere."""
+        for line in self.let_go():
+            if isinstance(line, LargeLine):
+                line.spool.close()
 
 
 class Requests:
@@ -34,29 +68,29 @@ class Requests:
 
     def __init__(
         self,
-        runs: Runs,
+        host: Host,
         calls: Calls,
         tool_lists: ToolLists,
-        intake: Intake,
+        splitter: LineSplitter,
         client: ClientOutlet,
         server: Outlet,
     ) -> None:
-        self._runs = runs
+        self._host = host
         self._calls = calls
         self._tool_lists = tool_lists
-        self._intake = intake
+        self._splitter = splitter
         self._client = client
         self._server = server
         self.held = Held()
         self.is_loading = True
-        """whether calls are held, as a policy is awaited; changes when the policies are polled"""
+        """whether calls are held because a first policy is still being compiled"""
         self.asked = False
         """whether anything was sent to the server"""
 
     def take(self, data: bytes) -> None:
-        """Takes what was read: lines that may pass go on together."""
+        """Takes what was read; lines that may pass are sent together."""
         forward: list[bytes] = []
-        for line in self._intake.feed(data):
+        for line in self._splitter.feed(data):
             if isinstance(line, LargeLine):
                 self._server.send(b"".join(forward))
                 forward.clear()
@@ -69,22 +103,23 @@ class Requests:
 
     def finish(self) -> None:
         """Takes a last line that no newline ended."""
-        for line in self._intake.finish():
+        for line in self._splitter.finish():
             self._take_one(line)
 
     def let_go(self) -> None:
-        """Decides what was held."""
+        """Decides the lines that were held."""
         for line in self.held.let_go():
             self._take_one(line)
 
     def _decide_line(self, line: bytes) -> bool:
-        """Whether a line goes on now; one that has to wait for a policy is held."""
+        """Tells whether a line goes on now; holds it if it must wait for a policy."""
         message = classify(line)
-        if type(message) is CallMessage and not self.is_loading:  # as nearly all are
+        if type(message) is CallMessage and not self.is_loading:  # nearly all lines
             return self._decide(message, len(line) - line.endswith(b"\n"))
         if isinstance(message, Other):
             if self._calls.halted:
-                self._client.inject(halted.answers(line, self._calls.halted))
+                for answer in halted_answers(line, self._calls.halted):
+                    self._client.answer(answer)
                 return False
             if isinstance(message, ListRequest):
                 self._tool_lists.ask(message)
@@ -95,16 +130,16 @@ class Requests:
         return self._decide(message, _size(line))
 
     def _decide(self, message: Message, size: int) -> bool:
-        """A bug on the way to a decision that is on record refuses the call; the stream lives."""
+        """Decides a message. A bug of ours refuses the call; the client's stream goes on."""
         try:
             if isinstance(message, Cancellation):
                 self._tool_lists.cancel(message.request_id)
             return self._calls.decide(message, size)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge
-            self._runs.report_bug(bug)
+            self._host.report_bug(bug)
             why = f"a bug in sub kept this call from being recorded: {type(bug).__name__}"
             for request_id in _ids(message):
-                self._client.inject(error_line(request_id, ErrorCode.POLICY_BLOCKED, why) + b"\n")
+                self._client.answer(error_message(request_id, ErrorCode.POLICY_BLOCKED, why))
             return False
 
     def _take_one(self, line: bytes | LargeLine) -> None:
@@ -131,7 +166,7 @@ def _size(line: bytes) -> int:
 
 
 def _ids(message: Message) -> list[Any]:
-    """Whom to answer if a message cannot be dealt with."""
+    """Returns the ids to answer if a message cannot be handled."""
     if isinstance(message, CallMessage):
         return [] if message.id is UNSET else [message.id]
     return message.ids if isinstance(message, Batch | Ambiguous) else []

@@ -1,44 +1,17 @@
-"""The server's chunks cut into lines, in constant memory.
+"""Cuts the server's chunks into messages, in constant memory.
 
-A line is kept whole up to a bound, past which only its head, tail, size and hash remain, and
-whether it says that it is an error. What a line means is known to `replies`.
+A line is kept whole up to a bound. Past it only its head, tail, size and hash remain, and whether
+it says that it is an error. What a message means is known to `mcp.replies`.
 """
 
-import re
-import sys
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from msgspec import Struct
+from subluminal.adapters.mcp.replies import EDGE_BYTES, ServerMessage, says_error
 
-EDGE_BYTES = 1_024
-"""Enough of a line's head and tail to find an id there."""
-
-_IS_ERROR_NAME = b'"isError"'
-_IS_ERROR = _IS_ERROR_NAME + rb"\s*:\s*true"
 _SEAM_BYTES = 64
 """A member that lies across two chunks is found if its spacing is no wider than this."""
-
-
-def says_error(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
-    """Whether there is an `isError` somewhere that is true."""
-    # From the right, where results have it; and CPython looks there with larger steps.
-    if text.rfind(_IS_ERROR_NAME, start, end) < 0:
-        return False
-    return re.compile(_IS_ERROR).search(text, start, end) is not None
-
-
-class Line(Struct, frozen=True):
-    """One line of the server's. `text` is None where it was too large to keep."""
-
-    size: int
-    text: bytes | None
-    head: bytes = b""
-    tail: bytes = b""
-    stream_hash: str | None = None
-    says_error: bool = False
-    """whether `isError` was seen in a line that was not kept"""
 
 
 class LineKeeper:
@@ -54,7 +27,7 @@ class LineKeeper:
         self._says_error = False
         self._skipping = False
 
-    def feed(self, chunk: bytes, *, wanted: bool) -> Iterable[Line]:
+    def feed(self, chunk: bytes, *, wanted: bool) -> Iterable[ServerMessage]:
         """Returns the lines that end in this chunk.
 
         `wanted`: whether an answer may come. A line that began when none could is not kept.
@@ -62,10 +35,10 @@ class LineKeeper:
         end = chunk.find(b"\n")
         if 0 <= end == len(chunk) - 1 <= self.max_bytes and not (self._size or self._skipping):
             # One line and whole, as nearly all are.
-            return (Line(end, chunk[:end]),) if wanted else ()
+            return (ServerMessage(end, chunk[:end]),) if wanted else ()
         return self._cut(chunk, wanted)
 
-    def _cut(self, chunk: bytes, wanted: bool) -> Iterator[Line]:
+    def _cut(self, chunk: bytes, wanted: bool) -> Iterator[ServerMessage]:
         start = 0
         while True:
             end = chunk.find(b"\n", start)
@@ -83,9 +56,9 @@ class LineKeeper:
             else:
                 yield self._whole(piece)
 
-    def _whole(self, piece: bytes) -> Line:
+    def _whole(self, piece: bytes) -> ServerMessage:
         if len(piece) <= self.max_bytes:
-            return Line(len(piece), piece)
+            return ServerMessage(len(piece), piece)
         self._keep(piece, True)
         return self._line()
 
@@ -120,11 +93,11 @@ class LineKeeper:
             piece = self._tail + piece
         self._tail = piece[-EDGE_BYTES:]
 
-    def _line(self) -> Line:
+    def _line(self) -> ServerMessage:
         if self._hash is None:
-            line = Line(self._size, b"".join(self._parts))
+            line = ServerMessage(self._size, b"".join(self._parts))
         else:
-            line = Line(
+            line = ServerMessage(
                 self._size,
                 None,
                 self._head,

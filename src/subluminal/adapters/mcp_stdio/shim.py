@@ -15,6 +15,7 @@ from subluminal.adapters.mcp.calls import Calls
 from subluminal.adapters.mcp.render import Renderer
 from subluminal.adapters.mcp.replies import replies_in
 from subluminal.adapters.mcp.tool_lists import ToolLists
+from subluminal.adapters.mcp_stdio.client_lines import LineSplitter
 from subluminal.adapters.mcp_stdio.descriptors import (
     STOP_SIGNALS,
     Borrowed,
@@ -23,17 +24,20 @@ from subluminal.adapters.mcp_stdio.descriptors import (
     readable,
     wake_on_signals,
 )
-from subluminal.adapters.mcp_stdio.ending import Ending
+from subluminal.adapters.mcp_stdio.ending import (
+    Ending,
+    has_crashed,
+    how_it_ended,
+    record_report,
+)
 from subluminal.adapters.mcp_stdio.greeting import Greeting
-from subluminal.adapters.mcp_stdio.intake import Intake
-from subluminal.adapters.mcp_stdio.live_settings import LiveSettings, of_server
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
-from subluminal.adapters.mcp_stdio.reports import has_crashed, how_it_ended, record_report
 from subluminal.adapters.mcp_stdio.requests import Requests
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 from subluminal.config.settings import Settings
-from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
-from subluminal.core.host import Runs
+from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status, Transport
+from subluminal.core.host import Host
+from subluminal.core.live_settings import of_server
 from subluminal.errors import ExitCode
 from subluminal.supervise import EXITED, FAILED, Report, Warden, sweep_descendants
 
@@ -68,34 +72,38 @@ class Shim:
     def __init__(
         self,
         warden: Warden,
-        runs: Runs,
-        calls: Callable[[Callable[[bytes], None]], Calls],
-        tool_lists: ToolLists,
-        intake: Intake,
+        host: Host,
+        splitter: LineSplitter,
         *,
         server_name: str,
-        open_run: Callable[[bool], None],
-        settings: LiveSettings,
+        run_is_known: bool,
     ) -> None:
+        """`run_is_known`: the run is named before any call; else by the first call (shared-runs)."""
+        settings, own = host.settings, of_server(host.settings, server_name)
         self._warden = warden
-        self._runs = runs
-        self._tool_lists = tool_lists
-        self._intake = intake
+        self._host = host
+        self._splitter = splitter
         self._server_name = server_name
-        self._open_run = open_run
-        """opens the run that is known without a call; True where there must be one"""
+        self._run_is_known = run_is_known
         self._run_is_open = False
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
         self._server = Outlet(warden.stdin_fd)
-        self._calls = calls(self._client.inject)
-        self._requests = Requests(runs, self._calls, tool_lists, intake, self._client, self._server)
-        runs.is_busy = self._calls.concern
-        self._settings = settings
-        self._keeper = LineKeeper(settings.settings.limits.max_inspect_bytes)
-        self._keep_bytes = runs.looked_at_bytes
-        """of a result that waits to be recorded"""
-        settings.before_change = lambda: self._calls.record(None)
+        self._tool_lists = ToolLists(server_name, host)
+        self._calls = Calls(
+            server_name,
+            host,
+            Renderer(settings.shim.codes),
+            self._client.answer,
+            transport=Transport.MCP_STDIO,
+            call_timeout_ms=own.call_timeout_ms,
+        )
+        self._requests = Requests(
+            host, self._calls, self._tool_lists, splitter, self._client, self._server
+        )
+        self._keeper = LineKeeper(settings.limits.max_inspect_bytes)
+        self._keep_bytes = host.looked_at_bytes
+        """bytes kept of a result that waits to be recorded"""
         self._reading_client = True
         self._spoke = False
         """whether the server has said anything"""
@@ -112,7 +120,7 @@ class Shim:
         self._settled = False
         """whether nothing but data is expected: loaded, the run open, the client there"""
         self._next_look_ms = 0
-        self.ending = Ending(warden, of_server(settings.settings, server_name).grace_ms)
+        self.ending = Ending(warden, own.grace_ms)
 
     def run(self, greeting: Greeting) -> int:
         """Runs until the server's tree is gone; returns the exit code."""
@@ -129,7 +137,7 @@ class Shim:
             code = self.ending.exit_code(self._signal)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the run gets its end
             code = self._give_up(bug)
-        self._runs.close()
+        self._host.close()
         self._drain_client()
         borrowed.give_back()
         return code
@@ -171,7 +179,7 @@ class Shim:
             self._record_tool_lists()
         if self._spoke and not self._is_warm:
             self._is_warm = True
-            self._runs.warm()
+            self._host.warm()
 
     def _wanted(self, wakeup: int) -> dict[int, int]:
         """Which descriptors matter now, and for what."""
@@ -234,9 +242,8 @@ class Shim:
     def _housekeep(self, now_ms: int) -> None:
         """What is due now and then, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
-        self._runs.poll_policies(now_ms)
-        self._requests.is_loading = self._runs.is_loading
-        settings = self._settings.poll(now_ms)
+        settings = self._host.tick(now_ms, self._record_ends)
+        self._requests.is_loading = self._host.is_loading
         if settings is not None:
             self._adopt(settings)
         if not self._calls.halted and not self.ending.stopping:
@@ -251,22 +258,25 @@ class Shim:
         self._settled = is_open and self._is_warm
         self._changed = True
 
+    def _record_ends(self) -> None:
+        self._calls.record(None)
+
     def _adopt(self, settings: Settings) -> None:
         own = of_server(settings, self._server_name)
-        self._keep_bytes = self._runs.looked_at_bytes
-        self._keeper.max_bytes = self._intake.max_bytes = settings.limits.max_inspect_bytes
+        self._keep_bytes = self._host.looked_at_bytes
+        self._keeper.max_bytes = self._splitter.max_bytes = settings.limits.max_inspect_bytes
         self.ending.grace_ms = own.grace_ms
         self._calls.adopt(Renderer(settings.shim.codes), own.call_timeout_ms)
 
     def _halt_if_told(self) -> None:
         """`sub kill --hard`: ends the server's tree. We stay, and refuse."""
-        stop = self._runs.hard_stop(self._server_name)
+        stop = self._host.hard_stop(self._server_name)
         if stop is None:
             return
         self._calls.halted = (
             f"the server was stopped: {stop.sentence}; the client can start it anew"
         )
-        self._runs.health("stopping", server_name=self._server_name, detail=stop.sentence)
+        self._host.health("stopping", server_name=self._server_name, detail=stop.sentence)
         self.ending.close_input()
         self._server.broken = True
         self._warden.stop(grace_ms=0)
@@ -278,8 +288,8 @@ class Shim:
         if self._requests.is_loading:
             if self._requests.held.may_wait(now_ms):
                 return
-            self._runs.give_up_waiting()
-            self._requests.is_loading = self._runs.is_loading
+            self._host.give_up_waiting()
+            self._requests.is_loading = self._host.is_loading
         self._begin()
 
     def _begin(self) -> None:
@@ -289,9 +299,11 @@ class Shim:
             self._client_left()
 
     def _open(self, *, required: bool = False) -> None:
-        if not self._run_is_open or (required and not self._runs.all()):
+        """Opens the run that is known without a call; if it is `required`, in any case."""
+        if not self._run_is_open or (required and not self._host.has_runs):
             self._run_is_open = True
-            self._open_run(required)
+            if required or self._run_is_known:
+                self._host.open_run()
 
     # The client's side
 
@@ -362,7 +374,7 @@ class Shim:
                         if lists.asked:
                             lists.replied(reply)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
-            self._runs.report_bug(bug)
+            self._host.report_bug(bug)
         if self.ending.waits_for_answers:
             self.ending.wait_for_answers(_now_ms(), server_spoke=True)
 
@@ -370,7 +382,7 @@ class Shim:
         try:
             self._tool_lists.record()
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: nobody waits for this
-            self._runs.report_bug(bug)
+            self._host.report_bug(bug)
 
     def _read_stderr(self) -> None:
         data = read(self._warden.stderr_fd)
@@ -390,7 +402,7 @@ class Shim:
             if report.kind == FAILED:
                 self._say(f"error: {report.detail}")
                 self._open(required=True)
-            record_report(self._runs, report)
+            record_report(self._host, report)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
         if self._warden.lost and not self.ending.swept:
@@ -429,7 +441,7 @@ class Shim:
         self._leave(RunStatus.FAILED)
         self.ending.swept = True
         for report in sweep_descendants():
-            record_report(self._runs, report)
+            record_report(self._host, report)
 
     # The end
 
@@ -460,13 +472,13 @@ class Shim:
         self._settled, self._changed = False, True
         self._calls.record(None)
         self._record_tool_lists()
-        self._runs.leave_all(failure)
+        self._host.leave(failure)
 
     def _give_up(self, bug: Exception) -> int:
         """A bug in the loop itself ends the shim as a crash of it would, but with a report."""
-        self._runs.report_bug(bug)
+        self._host.report_bug(bug)
         self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
-        self._runs.leave_all(RunStatus.FAILED)
+        self._host.leave(RunStatus.FAILED)
         self.ending.stop(_now_ms(), 0)
         self._warden.wait_gone(_GIVE_UP_MS)
         return ExitCode.BUG

@@ -13,10 +13,13 @@ from subluminal.supervise import Warden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from subluminal.adapters.mcp_stdio.assembly import OpenHost
     from subluminal.adapters.mcp_stdio.greeting import Greeting
 
 
-def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
+def start(
+    warden: Warden, options: dict[str, str], command: list[str], open_host: "OpenHost"
+) -> int:
     """Starts the server and runs the shim in front of it; returns the exit code."""
     server = options["--server"]
     where = _usable_home(places(os.environ, options.get("--home")))
@@ -29,7 +32,7 @@ def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
 
         prepared = Prepared(server, where, stopped)
         if prepared.problem:
-            return not_started(warden, prepared, where, options)
+            return not_started(warden, prepared, where, options, open_host)
         warden.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
         greeting = _greet(warden)
     else:
@@ -40,7 +43,7 @@ def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
         from subluminal.adapters.mcp_stdio.assembly import Prepared, run
 
         prepared = Prepared(server, where)
-    return run(warden, greeting, prepared, where, options)
+    return run(warden, greeting, prepared, where, options, open_host)
 
 
 def _greet(warden: Warden) -> "Greeting":
@@ -64,7 +67,7 @@ def _load_msgspec() -> None:
 
 
 def _hard_stop(where: Places, server: str) -> str:
-    """Why a person lets this server not start (`sub kill --hard`); empty if nobody does."""
+    """Says why this server must not start (`sub kill --hard`); empty if it may."""
     try:
         files = os.listdir(os.path.join(where.state, "kill"))
     except FileNotFoundError:

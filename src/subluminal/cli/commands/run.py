@@ -7,6 +7,7 @@ import sys
 from typing import NamedTuple
 
 from subluminal.cli.frame import Args, Parser
+from subluminal.cli.main import open_host
 from subluminal.cli.output import Output
 from subluminal.config import env
 from subluminal.contracts.vocabulary import Client, Env, RunStatus, Severity
@@ -108,7 +109,7 @@ def _run(command: list[str], args: Args, held: _Held, out: Output) -> int:
     cwd = os.getcwd()
     stamped = stamp(wishes, command, {**os.environ, **held.home.environ}, cwd)
     policy = stamped.environ.get(env.SUB_POLICY.name)
-    record = RunRecord.open(held.home.places, stamped, policy, cwd, held.demands)
+    record = RunRecord.open(open_host, held.home.places, stamped, policy, cwd, held.demands)
     command, told = adjusted(command)
     if told:
         out.talk(f"sub: {told}")

@@ -6,6 +6,7 @@ loaded (fast-start).
 
 from subluminal.adapters.mcp_stdio import entry
 from subluminal.cli.frame import Args, Parser
+from subluminal.cli.main import open_host
 from subluminal.cli.output import Output
 
 EXAMPLE = "sub shim stdio --server git -- mcp-server-git --repository ."
@@ -23,4 +24,4 @@ def run(args: Args, _out: Output) -> int:
     for name in ("policy", "home"):
         if getattr(args, name):
             words += [f"--{name}", getattr(args, name)]
-    return entry.run([*words, "--", *args.command])
+    return entry.run([*words, "--", *args.command], open_host)

@@ -85,13 +85,14 @@ class Approvals:
             self._ask(evaluation, tried)
         return evaluation
 
-    def tell(self) -> None:
-        """Journals what has happened. After the decision: the events name its call."""
-        news, self.news = self.news, []
+    def tell(self, call_id: str) -> None:
+        """Journals what came of one call, after its decision: these events name the call."""
+        own = [each for each in self.news if each[1]["call"].call_id == call_id]
 
         def write() -> None:
-            for kind, fields in news:
-                self._run.emit(kind, **fields)
+            for each in own:
+                self.news.remove(each)
+                self._run.emit(each[0], **each[1])
 
         self._run.record(write)
 

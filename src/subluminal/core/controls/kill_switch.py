@@ -187,7 +187,9 @@ class KillSwitch:
         """Now and then: whether the file that is watched is still the one that others move."""
         generation = self._generation
         if generation is not None and not generation.is_current():
-            self.close()
+            # The old file stays mapped until no thread looks at its number any more.
+            self._generation = self.seen = None
+            self.words = [0]
             self.look()
             for view in self._views:
                 view.words, view.calm = self.words, None

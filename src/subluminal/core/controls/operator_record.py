@@ -1,6 +1,6 @@
-"""What a person does to a run, on record: in a journal of its own beside those of the run's shims.
+"""Records what a person does to a run, in a journal of its own beside those of the run's shims.
 
-The commands write it themselves, so no daemon is needed; ledgerd takes it like any other journal.
+The commands write it themselves, so no daemon is needed; ledgerd reads it like any other journal.
 """
 
 import os
@@ -12,22 +12,17 @@ from msgspec import UNSET, Struct, UnsetType
 from subluminal.clock import now, rfc3339
 from subluminal.config.places import Places
 from subluminal.contracts.events import Event, RunEnd, RunEnded, RunSummary
-from subluminal.contracts.identity import Identity, Source, Workload
+from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env, RunStatus
-from subluminal.core.runs.absent import AbsentState
-from subluminal.core.runs.ids import uuid7
-from subluminal.core.runs.names import host_id, journal_dir
-from subluminal.core.runs.run import Run
-from subluminal.journal import Journal, JournalUnavailable
+from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.opening import open_record
+from subluminal.journal import JournalUnavailable
 from subluminal.journal.files import SUFFIX
-from subluminal.state.errors import StateUnusable
 from subluminal.trust.identity.users import local_user
 
 OPERATOR_RUN = "operator"
-"""The run of acts that concern no run that lives."""
+"""The run of acts that concern no living run."""
 
-_MAX_JOURNAL_BYTES = 1 << 40
-"""One line never rotates a journal."""
 _MAX_LINE_BYTES = 1 << 20
 
 
@@ -43,18 +38,12 @@ def record_act(
     places: Places, run_id: str, identity: Identity, kind: type[Event], **fields: Any
 ) -> bool:
     """Journals one event of a run; False if it cannot be written, which undoes nothing."""
-    shim_id = uuid7()
-    try:
-        journal = Journal(
-            journal_dir(places, run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES, reserve_bytes=0
-        )
-    except JournalUnavailable:
-        return False
-    source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
-    untouched = AbsentState(StateUnusable(places.state, "it is not opened"))
     if run_id == OPERATOR_RUN:
         identity = Identity(agent_id=OPERATOR_RUN, client=Client.CUSTOM, principal=local_user())
-    run = Run(run_id, identity, source, untouched, journal)
+    try:
+        run = open_record(places, run_id, identity)
+    except JournalUnavailable:
+        return False
 
     def write() -> None:
         run.emit(kind, **fields)
@@ -68,7 +57,7 @@ def record_act(
 
 
 def _nothing_called() -> RunEnded:
-    """The end of a run in which nothing runs: it must not seem to go on."""
+    """The end of a run without calls: it must not look as if it were going on."""
     return RunEnded(
         ended_at=rfc3339(now().wall_ms),
         status=RunStatus.SUCCEEDED,
@@ -84,7 +73,7 @@ def _nothing_called() -> RunEnded:
 
 
 def identity_in(places: Places, run_id: str) -> Identity:
-    """Who acts in a run, by what its shims recorded; nobody known if that is gone."""
+    """Returns who acts in a run, as its shims recorded it; an empty identity if that is gone."""
     directory = journal_dir(places, run_id)
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(SUFFIX))

@@ -219,6 +219,17 @@ class PolicyLayer:
         self._waiting = None
         self._end_turn()
 
+    def drop_inherited(self) -> None:
+        """In a forked child: a running compiler is the parent's, so this child starts its own."""
+        if not self._is_busy:
+            return
+        if self._compiling is not None:
+            os.close(self._compiling.fd)
+            self._compiling = None
+        self._waiting = self._stamp = None
+        self._content_hash = ""
+        self._end_turn()
+
     def _missing(self) -> list[Load]:
         """A deleted policy stays in force: removing a file must not loosen a run."""
         if self.snapshot or self.problem or not self.file.explicit:

@@ -103,6 +103,12 @@ class Policies:
         for layer in self._layers:
             layer.close()
 
+    def drop_inherited(self) -> None:
+        """In a forked child: leaves compilers that run to the parent."""
+        for layer in self._layers:
+            layer.drop_inherited()
+        self._next_look_ms = 0
+
     def _find_layers(self) -> None:
         """A file that appears comes into force; one that goes away stays (PolicyLayer)."""
         for file in policy_files(self._places, self._cwd, self._explicit):

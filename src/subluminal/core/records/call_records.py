@@ -1,6 +1,6 @@
-"""The events of a call, written as they happen: start and decision, refusals, the end.
+"""Writes the events of a call as they happen: start and decision, refusals, the end.
 
-Everything a call leaves in the journal is put together here. Decides nothing.
+Everything that a call leaves in the journal is put together here. Nothing is decided here.
 """
 
 import time
@@ -19,18 +19,19 @@ from subluminal.contracts.events import (
     HintedCall,
     HintIssued,
 )
+from subluminal.contracts.gate import Finding
 from subluminal.contracts.templates import ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Action, Transport
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.timestamps import Timestamps
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
-from subluminal.policy.evaluation import Evaluation
+from subluminal.journal import JournalUnavailable
 
 _MAX_TOOLS = 512
-"""An agent may ask for any number of names; after so many the templates are made anew."""
+"""Templates kept at once. An agent may invent any number of names; then all are made anew."""
 _MAX_KEPT_BYTES = 8_192
-"""Of one template. A name may be as long as a message."""
+"""Size of the largest template that is kept: a name may be as long as a message."""
 # Members of CallStarted that an adapter may put into a call's context, in the struct's order.
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
 
@@ -55,20 +56,20 @@ class _Tool:
         self.start, self.decided, self.end = templates
         self.transport = transport
         self.decision: Decision | None = None
-        """the last one that was all there is to say, and what else its JSON was made of"""
+        """the last decision that was encoded, and what else its JSON was made from"""
         self.policy: PolicyRef | None = None
         self.policies: list[LayeredPolicyRef] | None = None
         self.decision_json = b""
         self.classes: frozenset[str] | None = None
-        """the last risk classes, and the member that they are in a start"""
+        """the last risk classes, and their member in a start event"""
         self.tags_json = b""
 
 
-class Records:
+class CallRecords:
     """Writes the calls of one run into its journal.
 
-    `decided` and `ended` are in every call's way and flat on purpose: each function, object or
-    look-up more costs most when it counts, after a pause, with nothing left in the caches.
+    `decided` and `ended` are flat on purpose: every call passes them, and each function, object or
+    look-up costs most after a pause, when nothing is left in the CPU's caches.
     """
 
     def __init__(self, run: Run, previewer: Previewer) -> None:
@@ -86,25 +87,24 @@ class Records:
         args_text: bytes | None,
         policies: list[LayeredPolicyRef],
     ) -> None:
-        """Writes start and decision in one write(2), or raises JournalUnavailable (journal-first).
-        """
-        call, evaluation, journal = ruling.call, ruling.evaluation, self._journal
+        """Writes start and decision in one write(2), or raises JournalUnavailable."""
+        call, finding, journal = ruling.call, ruling.finding, self._journal
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
         if (
-            tool.decision is evaluation.decision
+            tool.decision is finding.decision
             # Layers share decisions, and a reload may change a layer beside the one that decided.
-            and tool.policy is evaluation.policy
+            and tool.policy is finding.policy
             and tool.policies is policies
-            and evaluation.would_be is None
-            and not evaluation.grants
+            and finding.would_be is None
+            and not finding.grants
         ):
             decision_json = tool.decision_json
         else:
-            decision_json = _decision_json(tool, evaluation, policies)
-        if tool.classes is not evaluation.risk_classes:
-            _classify(tool, evaluation.risk_classes)
+            decision_json = _decision_json(tool, finding, policies)
+        if tool.classes is not finding.risk_classes:
+            _classify(tool, finding.risk_classes)
         extra_json = tool.tags_json
         if call.context:
             extra_json += self._context_json(call.context)
@@ -124,7 +124,7 @@ class Records:
             extra_json,
             preview_json,
         )
-        # This is chain.link. The text, the line's last member, is no part of what is chained
+        # This is chain.link, inlined. The preview text, the line's last member, is not chained
         # (provable-ledger).
         link = new_hash()
         link.update(prev)
@@ -136,12 +136,12 @@ class Records:
         link.update(decision)
         lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
         journal.add_chained(lines, 2, link.hexdigest().encode())
-        if not evaluation.forwarded:
+        if not finding.forwarded:
             self._refused(ruling)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
-        """Buffers the end of a call; the next flush writes it. `learnt` is Enforcer's member."""
+        """Buffers the end of a call; the next flush writes it. `learnt`: see `Enforcer._learn`."""
         call, journal, prev = ruling.call, self._journal, self._journal.prev
         tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
         extra_json = learnt
@@ -181,7 +181,7 @@ class Records:
                 hint_id=f"hint-{ruling.call_id}",
                 rule_id=decision.rule_id,
             )
-        for trip in ruling.evaluation.trips:
+        for trip in ruling.finding.trips:
             self._run.emit(
                 BreakerTrip,
                 call=CallRef(
@@ -196,7 +196,7 @@ class Records:
     def _new_tool(self, call: ToolCall) -> _Tool:
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
-        # An agent may call anything a tool, a secret that it found too (unprintable-secrets).
+        # An agent can put a secret that it found into a tool's name (unprintable-secrets).
         shown = self._previews.safe(call.tool_name)
         made = self._run.templates.of_tool(call.server_name, shown, call.transport)
         tool = _Tool(made, call.transport)
@@ -226,26 +226,51 @@ class Records:
         return extra
 
 
-def _decision_json(tool: _Tool, evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> bytes:
-    """Encodes a decision. The same object again, as most ALLOWs are, will cost a look."""
-    encoded = encode_json(_decision_made(evaluation, policies))
-    is_all = evaluation.would_be is None and not evaluation.grants
-    if is_all and evaluation.decision.action is Action.ALLOW:
-        tool.decision, tool.decision_json = evaluation.decision, encoded
-        tool.policy, tool.policies = evaluation.policy, policies
+class ThreadedCallRecords(CallRecords):
+    """The same for a run that several threads use: one of them writes at a time."""
+
+    def decided(
+        self,
+        ruling: Ruling,
+        wall_ms: int,
+        seq: int,
+        args_text: bytes | None,
+        policies: list[LayeredPolicyRef],
+    ) -> None:
+        """Waits for its turn; raises JournalUnavailable if that takes longer than the bound."""
+        with self._run.turn:
+            super().decided(ruling, wall_ms, seq, args_text, policies)
+
+    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
+        """Waits for its turn, and writes at once: no loop comes by later to do it."""
+        try:
+            with self._run.turn:
+                super().ended(ruling, outcome, latency_ms, learnt)
+                self._journal.flush()
+        except JournalUnavailable:
+            return  # the journal counts what it lost
+
+
+def _decision_json(tool: _Tool, finding: Finding, policies: list[LayeredPolicyRef]) -> bytes:
+    """Encodes a decision, and keeps the JSON of an ALLOW: most calls get the same object again."""
+    encoded = encode_json(_decision_made(finding, policies))
+    is_all = finding.would_be is None and not finding.grants
+    if is_all and finding.decision.action is Action.ALLOW:
+        tool.decision, tool.decision_json = finding.decision, encoded
+        tool.policy, tool.policies = finding.policy, policies
     return encoded
 
 
-def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> DecisionMade:
-    decision = evaluation.decision
-    would_be = evaluation.would_be
-    grants = evaluation.grants
+def _decision_made(finding: Finding, policies: list[LayeredPolicyRef]) -> DecisionMade:
+    decision = finding.decision
+    would_be = finding.would_be
+    grants = finding.grants
     return DecisionMade(
         action=decision.action,
         rule_id=decision.rule_id,
         severity=decision.severity,
         explain=Explain(summary=decision.summary, reason_code=decision.reason_code),
-        policy=evaluation.policy,
+        policy=finding.policy,
         backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
         hint=UNSET if decision.hint is None else decision.hint,
         terminate=UNSET if decision.terminate is None else decision.terminate,
@@ -257,6 +282,6 @@ def _decision_made(evaluation: Evaluation, policies: list[LayeredPolicyRef]) -> 
 
 
 def _classify(tool: _Tool, risk_classes: frozenset[str]) -> None:
-    """Encodes risk classes. Most often they follow from the tool alone, and are the same object."""
+    """Encodes risk classes. They mostly follow from the tool alone, and are the same object."""
     tool.classes = risk_classes
     tool.tags_json = b',"tags":' + encode_json(sorted(risk_classes)) if risk_classes else b""

@@ -9,23 +9,18 @@ import time
 
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.core.controls.kill_switch import is_run_stopped
 from subluminal.core.runs.attendance import (
     Attendance,
     attendances,
     attending,
-    forget_attendance,
+    forget_process,
     noted_at,
 )
-from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.opening import take_over
 from subluminal.core.runs.run import Run, end_run
-from subluminal.journal import Journal, JournalUnavailable
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
-
-_MAX_JOURNAL_BYTES = 1 << 40
-"""A few last lines never rotate a journal."""
 
 _PATIENCE_S = 5.0
 """For a lock that a stopped process holds; the warden waits twice as long for us."""
@@ -41,14 +36,14 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
     """Leaves every run that the process was in; returns how many of them ended with it."""
     ended = 0
     for left in attendances(places, pid):
-        run = _reopened(places, left)
+        run = take_over(places, left)
         if run is None:
             continue
         if not _was_closed(run.journal.path):
             run.health("killed", pid=pid, detail=reason)
             ended += _leave(run, reason)
         run.close()
-    forget_attendance(places, pid)
+    forget_process(places, pid)
     return ended
 
 
@@ -94,27 +89,6 @@ def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
             )
     except StateUnusable:
         return True  # nobody can tell, so nobody is declared dead
-
-
-def _reopened(places: Places, left: Attendance) -> Run | None:
-    try:
-        state = RunState.open(places.state, left.run_id)
-    except StateUnusable:
-        return None
-    try:
-        journal = Journal(
-            journal_dir(places, left.run_id),
-            left.source.shim_id,
-            max_bytes=_MAX_JOURNAL_BYTES,
-            reserve_bytes=0,
-        )
-    except JournalUnavailable:
-        state.close()
-        return None
-    run = Run(left.run_id, left.identity, left.source, state, journal)
-    agent_id = left.identity.agent_id
-    run.is_stopped = lambda: is_run_stopped(places.state, left.run_id, agent_id)
-    return run
 
 
 def _was_closed(path: str) -> bool:

@@ -1,6 +1,7 @@
-"""Which runs a process is in, on disk: what it leaves behind for whoever closes them if it dies.
+"""Notes on disk which runs a process is in, so that others can close them if it dies.
 
-One small file per process under `$SUB_HOME/state/processes`, gone after an orderly end.
+One small file per host under `$SUB_HOME/state/processes`, gone after an orderly end: `PID`, or
+`PID-OWNER` for a process that may have several hosts.
 """
 
 import os
@@ -23,11 +24,15 @@ class Attendance(Struct, frozen=True):
 _decode = msgspec.json.Decoder(Attendance).decode
 
 
-def note_attendance(places: Places, pid: int, attendance: Attendance) -> None:
-    """Notes that a process is in a run, if the disk has room: else nobody can close it for us."""
+def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str = "") -> None:
+    """Notes that a process is in a run.
+
+    On a full disk nothing is noted, and nobody can close it.
+    """
+    path = _path(places, pid, owner)
     try:
-        make_private_dir(os.path.dirname(_path(places, pid)))
-        fd = os.open(_path(places, pid), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        make_private_dir(os.path.dirname(path))
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError:
         return
     try:
@@ -38,38 +43,46 @@ def note_attendance(places: Places, pid: int, attendance: Attendance) -> None:
         os.close(fd)
 
 
-def forget_attendance(places: Places, pid: int) -> None:
-    """Forgets a process that has left all its runs."""
-    try:
-        os.unlink(_path(places, pid))
-    except OSError:
-        return  # never noted, or a disk that became read-only
+def forget_attendance(places: Places, pid: int, owner: str = "") -> None:
+    """Forgets a host that has left all its runs."""
+    _remove(_path(places, pid, owner))
+
+
+def forget_process(places: Places, pid: int) -> None:
+    """Forgets every host of a process that is dead."""
+    for path in _paths(places, pid):
+        _remove(path)
 
 
 def attending(places: Places) -> list[int]:
     """Returns every process that noted a run and did not take it back, by pid."""
     try:
-        names = os.listdir(os.path.dirname(_path(places, 0)))
+        names = os.listdir(_directory(places))
     except OSError:
         return []
-    return sorted(int(name) for name in names if name.isdecimal())
+    return sorted({int(pid) for name in names if (pid := name.partition("-")[0]).isdecimal()})
 
 
 def noted_at(places: Places, pid: int) -> float:
     """When a process last noted a run, in seconds since 1970; 0 if it did not."""
-    try:
-        return os.stat(_path(places, pid)).st_mtime
-    except OSError:
-        return 0.0
+    times = [0.0]
+    for path in _paths(places, pid):
+        try:
+            times.append(os.stat(path).st_mtime)
+        except OSError:
+            continue  # taken back meanwhile
+    return max(times)
 
 
 def attendances(places: Places, pid: int) -> list[Attendance]:
     """Returns the runs that a process was in; a line that is torn was never entered."""
-    try:
-        with open(_path(places, pid), "rb") as file:
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        return []
+    lines: list[bytes] = []
+    for path in _paths(places, pid):
+        try:
+            with open(path, "rb") as file:
+                lines += file.read().splitlines()
+        except FileNotFoundError:
+            continue  # taken back meanwhile
     found: list[Attendance] = []
     for line in lines:
         try:
@@ -79,5 +92,26 @@ def attendances(places: Places, pid: int) -> list[Attendance]:
     return found
 
 
-def _path(places: Places, pid: int) -> str:
-    return os.path.join(places.state, "processes", str(pid))
+def _directory(places: Places) -> str:
+    return os.path.join(places.state, "processes")
+
+
+def _path(places: Places, pid: int, owner: str) -> str:
+    return os.path.join(_directory(places), f"{pid}-{owner}" if owner else str(pid))
+
+
+def _paths(places: Places, pid: int) -> list[str]:
+    """The files of all hosts of one process."""
+    try:
+        names = os.listdir(_directory(places))
+    except OSError:
+        return []
+    own = [name for name in names if name.partition("-")[0] == str(pid)]
+    return [os.path.join(_directory(places), name) for name in sorted(own)]
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # never noted, or the disk became read-only

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from subluminal.config import env
 from subluminal.config.places import Places, encode_name, make_private_dir, recordable
 from subluminal.core.runs.ids import uuid7
-from subluminal.trust.identity.agent import process_start
+from subluminal.state.processes import start_time
 
 _SESSION = "CLAUDE_CODE_SESSION_ID"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -35,7 +35,7 @@ def journal_dir(places: Places, run_id: str) -> str:
 
 def _run_of_process(places: Places, pid: int) -> str:
     # Pids come again, and so do start times after a boot.
-    name = f"{pid}-{process_start(pid)}-{_boot()}"
+    name = f"{pid}-{start_time(pid) or 0}-{_boot()}"
     directory = os.path.join(places.state, "clients")
     path = os.path.join(directory, name)
     if not os.path.exists(path):
@@ -77,7 +77,7 @@ def _forget_dead_clients(directory: str) -> None:
         return
     for name in names:
         pid, _, rest = name.partition("-")
-        if pid.isdecimal() and rest != f"{process_start(int(pid))}-{boot}":
+        if pid.isdecimal() and rest != f"{start_time(int(pid)) or 0}-{boot}":
             try:
                 os.unlink(os.path.join(directory, name))
             except OSError:

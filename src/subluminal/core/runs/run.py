@@ -1,11 +1,12 @@
-"""One run as this process takes part in it: its shared state, its journal, its events (shared-runs,
-journal-first).
+"""One run as this process takes part in it: its shared state, its journal, its events.
 
-Knows how a run begins and ends. Does not know policies or protocols. Whatever else fails, entering
-and leaving do not: a stopped process that holds the run's lock must not take this one with it.
+A run knows how it begins and ends (shared-runs). It knows neither policies nor protocols. Entering
+and leaving never fail: a stopped process that holds the run's lock must not stop this one too.
 """
 
 import os
+import time
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any
 
@@ -29,20 +30,72 @@ from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Mode, RunStatus
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
-from subluminal.trust.identity.agent import process_start
+
+_TURN_WAIT_MS = 10_000
+"""Bound of a wait for the journal: another thread may be writing to a slow disk."""
+
+
+def _not_stopped() -> bool:
+    return False
+
+
+class Turn:
+    """The right of one thread to write to a run's journal. A context manager, not re-entrant."""
+
+    def __init__(self, journal: Journal, wait_ms: int | None) -> None:
+        self._journal = journal
+        self._wait_s = (_TURN_WAIT_MS if wait_ms is None else wait_ms) / 1000
+        self._mutex = allocate_lock()
+
+    def __enter__(self) -> None:
+        if not self._mutex.acquire(timeout=self._wait_s):
+            self._journal.lost += 1
+            raise JournalUnavailable(self._journal.path, "another thread is writing to it")
+
+    def __exit__(self, *_: object) -> None:
+        self._mutex.release()
+
+
+class _AlwaysMine:
+    """The turn of a run that only one thread uses."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+_ALWAYS_MINE = _AlwaysMine()
 
 
 class Run:
-    """A run that this process is attached to, from `open` to `leave`."""
+    """A run that this process is attached to, from `enter` to `leave`."""
 
     def __init__(
-        self, run_id: str, identity: Identity, source: Source, state: RunState, journal: Journal
+        self,
+        run_id: str,
+        identity: Identity,
+        source: Source,
+        state: RunState,
+        journal: Journal,
+        *,
+        is_stopped: Callable[[], bool] = _not_stopped,
+        turn: Turn | None = None,
     ) -> None:
+        """`is_stopped` tells whether a person has stopped the run.
+
+        With a `turn`, threads share it.
+        """
         self.run_id = run_id
         self.identity = identity
         self.state = state
         self.journal = journal
+        self.is_stopped = is_stopped
+        self.turn: Turn | _AlwaysMine = turn or _ALWAYS_MINE
+        self.is_threaded = turn is not None
         self._source = source
         self._workload = None if identity.workload == Workload() else identity.workload
         self.templates = EventTemplates(
@@ -58,26 +111,26 @@ class Run:
         self.is_entered = False
         """whether the run's other shims know of this one"""
         self.has_left = False
-        self.is_stopped: Callable[[], bool] = _not_stopped
-        """whether a person has stopped the run"""
+        self.is_dropped = False
+        """whether this is a forked child, and the run is its parent's"""
 
     @property
     def source(self) -> Source:
-        """Who writes this run's events here."""
+        """The source that this process' events of the run carry."""
         return self._source
 
     @property
     def shim_id(self) -> str:
-        """This process' name within the run."""
+        """The name of this process within the run."""
         return self._source.shim_id
 
     def enter(self, mode: Mode, policy: PolicyRef, meta: dict[str, Any] | None = None) -> bool:
-        """Attaches to the run, and opens it if nobody has; False if its state is out of reach."""
+        """Attaches to the run, and starts it if nobody has; False if its state cannot be reached."""
         at = now()
         try:
             with self.state.locked():
                 first = self.state.claim_start(at.wall_ms, at.mono_ms)
-                self.state.attach(self.shim_id, os.getpid(), process_start(os.getpid()))
+                self.state.attach(self.shim_id, os.getpid(), start_time(os.getpid()) or 0)
         except (StateBusy, StateUnusable):
             return False
         self.is_entered = True
@@ -89,7 +142,7 @@ class Run:
         return True
 
     def emit(self, kind: type[Event], **fields: Any) -> None:
-        """Adds an event that is not one of the three of every call. The caller flushes."""
+        """Adds an event other than the three of every call. Call it through `record`."""
         event = kind(
             v=PACK_VERSION,
             ts=rfc3339(now().wall_ms),
@@ -109,11 +162,16 @@ class Run:
     def record(self, write: Callable[[], None]) -> bool:
         """Emits and flushes what need not succeed; False if the journal could not take it."""
         try:
-            write()
-            self.journal.flush()
+            with self.turn:
+                write()
+                self.journal.flush()
         except JournalUnavailable:
             return False
         return True
+
+    def flush(self) -> bool:
+        """Writes what is buffered; False if the journal could not take it."""
+        return self.record(_nothing)
 
     def health(self, state: str, **fields: Any) -> bool:
         """Records a step in the life of the upstream process, or of this one (no-orphans)."""
@@ -128,9 +186,9 @@ class Run:
             self._lost_told = lost
 
     def leave(self, failure: RunStatus | None = None) -> None:
-        """Detaches. The last one out writes run_end, unless `sub run` does. Once only.
+        """Detaches, once. The last process to leave writes run_end, unless `sub run` does.
 
-        Where the lock cannot be had another process lives that holds it, so this is not the last.
+        If the lock cannot be had, another living process holds it, so this one is not the last.
         """
         if self.has_left:
             return
@@ -145,14 +203,38 @@ class Run:
         if is_last:
             self.record(lambda: end_run(self))
 
+    def end(self, status: RunStatus, reason: str | None, *, patience_s: float) -> RunStatus:
+        """Ends the run, whoever else is in it; returns the status that was recorded."""
+        self.has_left = True
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                with self.state.locked():
+                    self.state.detach(self.shim_id)
+                    self.state.mark_ended()
+                break
+            except (StateBusy, StateUnusable):
+                # The run is over all the same, and its journal says so.
+                if time.monotonic() > deadline:
+                    break
+        terminated = self.state.terminated() is not None or self.is_stopped()
+        self.record(lambda: end_run(self, status, reason))
+        return RunStatus.TERMINATED if terminated else status
+
+    def drop(self) -> None:
+        """Closes what a forked child inherited, without a word in the parent's name."""
+        self.is_dropped = self.has_left = True
+        self.journal.drop()
+        self.state.close()
+
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes journal and state."""
         self.journal.close()
         self.state.close()
 
 
-def _not_stopped() -> bool:
-    return False
+def _nothing() -> None:
+    """What `flush` adds to the journal."""
 
 
 def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None) -> None:

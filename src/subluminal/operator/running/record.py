@@ -1,53 +1,42 @@
-"""The run of `sub run` on record: opened before the agent starts, closed after it is gone (shared-runs).
+"""The run of `sub run` on record: opened before the agent starts, closed after it is gone.
 
-`sub run` takes part in the run like a shim, so no shim is ever the last one out.
+`sub run` takes part in the run like a shim, so no shim is ever the last one to leave (shared-runs).
 """
 
 import os
-import time
+from collections.abc import Callable
 
 from msgspec import UNSET
 
-from subluminal.clock import now
 from subluminal.config.places import Places
-from subluminal.contracts.identity import Identity, Source
+from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer, RunStatus
-from subluminal.core.controls.kill_switch import is_run_stopped
-from subluminal.core.host import record_loads
-from subluminal.core.policies.layer import Load
-from subluminal.core.policies.watching import Policies
-from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
-from subluminal.core.runs.ids import uuid7
-from subluminal.core.runs.names import host_id, journal_dir
-from subluminal.core.runs.run import Run, end_run
+from subluminal.core.host import Host
+from subluminal.core.runs.opening import problem_of
+from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
 from subluminal.export.violations import NO_DEMANDS, Demands
-from subluminal.journal import Journal
 from subluminal.operator.running.stamping import Stamp
 from subluminal.policy.evaluation import Engine
-from subluminal.state.errors import StateBusy, StateUnusable
-from subluminal.state.run_state import RunState
 
-_MAX_JOURNAL_BYTES = 1 << 40
-"""A run's first and last lines never rotate a journal."""
 _COMPILE_S = 60.0
 """An agent can wait to be started, a hundred at once on two CPUs. A call cannot (fast-start)."""
 _SELECTED = ("namespace", "service_account", "repo", "branch")
-_LOOK_S, _MAX_LOOK_S = 0.005, 0.25
 _PATIENCE_S = 5.0
-"""For a lock that a stopped process holds."""
+"""How long to wait for a lock that a stopped process holds."""
 
 
 class RunRecord:
     """One run, open until `close`."""
 
-    def __init__(self, run: Run, places: Places) -> None:
+    def __init__(self, host: Host, run: Run) -> None:
+        self._host = host
         self._run = run
-        self._places = places
 
     @classmethod
     def open(
         cls,
+        open_host: Callable[..., Host],
         places: Places,
         stamp: Stamp,
         policy: str | None,
@@ -56,25 +45,31 @@ class RunRecord:
     ) -> "RunRecord":
         """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started.
 
-        Nor is a strict one that no policy would hold.
+        Nor is a strict run without a policy that applies to it.
         """
-        engine, loads = _engine(places, stamp, policy, cwd, strict=demands.strict is not None)
-        if demands.strict is not None:
-            _need_policy(engine, stamp, policy, cwd)
-        shim_id = uuid7()
-        source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
-        state = RunState.open(places.state, stamp.run_id)
-        journal = Journal(journal_dir(places, stamp.run_id), shim_id, max_bytes=_MAX_JOURNAL_BYTES)
-        run = Run(stamp.run_id, stamp.identity, source, state, journal)
-        agent_id = stamp.identity.agent_id
-        run.is_stopped = lambda: is_run_stopped(places.state, stamp.run_id, agent_id)
-        run.enter(engine.mode, engine.policy, demands.meta())
-        record_loads(run, loads)
-        note_attendance(places, os.getpid(), Attendance(stamp.run_id, stamp.identity, source))
-        return cls(run, places)
+        host = open_host(
+            places,
+            environ=stamp.environ,
+            cwd=cwd,
+            identity=stamp.identity,
+            run_id=stamp.run_id,
+            policy=policy,
+        )
+        try:
+            _load_policies(host, strict=demands.strict is not None)
+            if demands.strict is not None:
+                _need_policy(host.engine, stamp, policy, cwd)
+            run = host.open_run(demands.meta())
+            problem = problem_of(run)
+            if problem is not None:
+                raise problem
+        except BaseException:
+            host.close()
+            raise
+        return cls(host, run)
 
     def shim_pids(self) -> frozenset[int]:
-        """The living processes that take part in the run, without this one."""
+        """Returns the living processes that take part in the run, without this one."""
         return frozenset(shim.pid for shim in self._run.state.live_shims()) - {os.getpid()}
 
     def note(self, state: str, pid: int, detail: str) -> None:
@@ -82,50 +77,23 @@ class RunRecord:
         self._run.health(state, pid=pid, detail=detail)
 
     def close(self, status: RunStatus, reason: str | None) -> RunStatus:
-        """Writes run_end, whoever else is still there. TERMINATED goes before any exit code."""
-        run = self._run
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                with run.state.locked():
-                    run.state.detach(run.shim_id)
-                    run.state.mark_ended()
-                break
-            except (StateBusy, StateUnusable):
-                # The run is over all the same, and its journal says so.
-                if time.monotonic() > deadline:
-                    break
-        terminated = run.state.terminated() is not None or run.is_stopped()
-        run.record(lambda: end_run(run, status, reason))
-        run.close()
-        forget_attendance(self._places, os.getpid())
-        return RunStatus.TERMINATED if terminated else status
+        """Writes run_end, whoever else is still there; TERMINATED goes before any exit code."""
+        ended = self._run.end(status, reason, patience_s=_PATIENCE_S)
+        self._host.close()
+        return ended
 
 
-def _engine(
-    places: Places, stamp: Stamp, policy: str | None, cwd: str, *, strict: bool
-) -> tuple[Engine, list[Load]]:
-    """The policies that hold as the run begins, and what was loaded for it."""
-    policies = Policies(places, stamp.identity, cwd, policy)
-    deadline = time.monotonic() + _COMPILE_S
-    look_s = _LOOK_S
-    try:
-        loads = policies.poll(now().mono_ms, force=True)
-        while policies.loading and time.monotonic() < deadline:
-            time.sleep(look_s)
-            # Those who wait must not take the CPU from the compiler.
-            look_s = min(2 * look_s, _MAX_LOOK_S)
-            loads += policies.poll(now().mono_ms)
-        if strict:
-            policies.give_up_waiting()
-        refusal = policies.refusal
-        if refusal is not None:
-            raise SubluminalError(
-                refusal.summary, hint="every call would be refused; mend the policy first"
-            )
-        return policies.engine_for(stamp.run_id), loads
-    finally:
-        policies.close()
+def _load_policies(host: Host, *, strict: bool) -> None:
+    """Waits for the policies. Raises SubluminalError if one should be in force and is not."""
+    host.tick(0, force=True)
+    host.await_policies(_COMPILE_S)
+    if strict:
+        host.give_up_waiting()
+    refusal = host.refusal
+    if refusal is not None:
+        raise SubluminalError(
+            refusal.summary, hint="every call would be refused; mend the policy first"
+        )
 
 
 def _need_policy(engine: Engine, stamp: Stamp, policy: str | None, cwd: str) -> None:

@@ -4,9 +4,10 @@ The candidate takes the layer that it is told to take; else that of the policy o
 policy_id in that run; else it stands for all of them. The other layers are as recorded.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer
 from subluminal.policy.evaluation import Engine
@@ -46,8 +47,14 @@ class Layering:
     """Puts the candidate into each run's layers. Engines are kept: most runs share a few."""
 
     def __init__(
-        self, candidate: Snapshot, find_snapshot: FindSnapshot, layer: Layer | None = None
+        self,
+        candidate: Snapshot,
+        find_snapshot: FindSnapshot,
+        layer: Layer | None = None,
+        gates: Sequence[Gate] = (),
     ) -> None:
+        """`gates` are those that the runs of this installation have before their layers."""
+        self._gates = gates
         self.candidate = candidate
         self._find = find_snapshot
         self._layer = layer
@@ -80,7 +87,7 @@ class Layering:
         setting = self._settings.get(key)
         if setting is None:
             made = Setting(
-                Engine(placed.layers, identity),
+                Engine(placed.layers, identity, self._gates),
                 Possibilities(snapshot for _, snapshot in placed.layers),
                 placed.missing,
                 placed.is_as_recorded,

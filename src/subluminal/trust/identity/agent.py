@@ -56,16 +56,6 @@ def _recordable(value: Any) -> Any:
     return recordable(value) if isinstance(value, str) else value
 
 
-def process_start(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 if it is gone or there is no /proc."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The command, in parentheses, may itself hold spaces and parentheses.
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
 def parent_is(name: str) -> bool:
     """Whether the client's process has this word in its name."""
     try:

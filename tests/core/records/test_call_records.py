@@ -4,9 +4,9 @@ that every line is valid and in its chain."""
 from hashlib import sha256
 
 import pytest
-from tests.adapters.desk import enforcer_in
 from tests.adapters.policies import rule, snapshot
 from tests.adapters.records import calls_of, events_of
+from tests.hosts import enforcer_in
 
 from subluminal import canonical
 from subluminal.contracts.call import ToolCall

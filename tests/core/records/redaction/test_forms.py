@@ -2,7 +2,7 @@
 
 import pytest
 import re2
-from tests.core.redaction.canaries import ENCODERS, make_canaries
+from tests.core.records.redaction.canaries import ENCODERS, make_canaries
 
 from subluminal.core.records.redaction.forms import FRAGMENT_BYTES, forms_of
 

@@ -11,9 +11,9 @@ from tests.shim.household import deny, policy
 from subluminal.config.places import Places, places
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core.policies import compile_helper
 from subluminal.core.policies import layer as policy_layer
 from subluminal.core.policies.layer import Load
-from subluminal.core.policies import compile_helper
 from subluminal.core.policies.watching import LOOK_EVERY_MS, Policies
 
 WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)

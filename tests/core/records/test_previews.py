@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.redaction.shape_examples import EXAMPLES
+from tests.core.records.redaction.shape_examples import EXAMPLES
 
 from subluminal.config.settings import RedactPattern
 from subluminal.core.records.previews import Previewer

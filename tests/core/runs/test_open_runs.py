@@ -7,16 +7,19 @@ import pytest
 from tests.policy.bundles import bundle, rule
 
 from subluminal.config.places import Places, encode_name, places
-from subluminal.config.settings import RedactSettings
+from subluminal.config.settings import RedactSettings, Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env, Layer, ReasonCode, RunStatus, Transport
-from subluminal.core import host as module
-from subluminal.core.host import MAX_RUNS, Runs
+from subluminal.core.enforcer import Enforcer
+from subluminal.core.host import Host
+from subluminal.core.live_settings import LiveSettings
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs import open_runs as module
+from subluminal.core.runs.open_runs import MAX_RUNS
 from subluminal.policy.compiling import compile_bundle
 from subluminal.state.errors import StateUnusable
 
@@ -29,12 +32,19 @@ def where(tmp_path: Path) -> Places:
 
 
 @pytest.fixture
-def runs(where: Places, tmp_path: Path) -> Runs:
+def host(where: Places, tmp_path: Path) -> Host:
     previewer = Previewer(
         redactor_for(RedactSettings(), []), record_mode="off", max_bytes=1, full_bytes=1
     )
     policies = Policies(where, WHO, str(tmp_path), None)
-    return Runs(where, WHO, policies, previewer, max_journal_bytes=1 << 20)
+    return Host(
+        where, WHO, policies, previewer, LiveSettings(where.settings, Settings()), run_id="run"
+    )
+
+
+def enter(host: Host, run_id: str) -> Enforcer:
+    """Enters a run as its first call does."""
+    return host._runs.enforcer(run_id)
 
 
 def kinds(where: Places, run_id: str) -> list[str]:
@@ -43,14 +53,14 @@ def kinds(where: Places, run_id: str) -> list[str]:
     return [json.loads(line)["type"] for line in lines]
 
 
-def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, runs: Runs) -> None:
-    runs.tell(lambda run: run.health("spawned"))
-    assert runs.enforcer("a/b") is runs.enforcer("a/b")
-    runs.tell(lambda run: run.health("alive"))
-    runs.enforcer("other")
-    runs.leave_all(None)
-    runs.health("exited")
-    runs.close()
+def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, host: Host) -> None:
+    host.tell(lambda run: run.health("spawned"))
+    assert enter(host, "a/b") is enter(host, "a/b")
+    host.tell(lambda run: run.health("alive"))
+    enter(host, "other")
+    host.leave(None)
+    host.health("exited")
+    host.close()
     expected = ["run_start", "shim_health", "shim_health", "run_end", "shim_health"]
     assert kinds(where, "a/b") == kinds(where, "other") == expected
     assert not (Path(where.state) / "processes").exists() or not list(
@@ -60,94 +70,94 @@ def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, run
 
 @pytest.mark.parametrize(("limit", "is_told"), [(1 << 20, True), (64, False)])
 def test_a_policy_that_is_too_large_is_named_only(
-    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch, limit: int, is_told: bool
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch, limit: int, is_told: bool
 ) -> None:
     monkeypatch.setattr(module, "MAX_POLICY_EVENT_BYTES", limit)
     snapshot = compile_bundle(bundle(rule("deny")))
     monkeypatch.setattr(
         Policies, "poll", lambda *_, **__: [Load(Layer.USER, "policy.yaml", snapshot)]
     )
-    runs.enforcer("run")
-    runs.poll_policies(0)
+    enter(host, "run")
+    host.tick(0)
     directory = Path(where.journal) / "run"
     lines = [line for path in directory.iterdir() for line in path.read_text().splitlines()]
     (event,) = [json.loads(line) for line in lines if '"policy_loaded"' in line]
     assert event["policy"]["policy_hash"] == snapshot.policy_hash
     assert ("snapshot" in event) is is_told
-    runs.leave_all(None)
-    runs.close()
+    host.leave(None)
+    host.close()
 
 
-def test_the_oldest_idle_run_makes_room(where: Places, runs: Runs) -> None:
-    busy = runs.enforcer("run-0")
-    runs.is_busy = lambda enforcer: enforcer is busy
+def test_the_oldest_idle_run_makes_room(where: Places, host: Host) -> None:
+    busy = enter(host, "run-0")
+    busy.open_calls += 1
     for n in range(1, MAX_RUNS + 1):
-        runs.enforcer(f"run-{n}")
-    assert len(runs.all()) == MAX_RUNS
-    assert runs.enforcer("run-0") is busy
+        enter(host, f"run-{n}")
+    assert len(host._open) == MAX_RUNS
+    assert enter(host, "run-0") is busy
     assert kinds(where, "run-1")[-1] == "run_end"
     assert kinds(where, "run-2")[-1] != "run_end"
-    runs.leave_all(RunStatus.CANCELLED)
-    runs.close()
+    host.leave(RunStatus.CANCELLED)
+    host.close()
 
 
 def test_a_journal_that_cannot_be_opened_is_tried_again(
-    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
     blocker = Path(where.journal) / "run"
     blocker.parent.mkdir(parents=True)
     blocker.write_text("in the way")
-    before = runs.enforcer("run")
+    before = enter(host, "run")
     assert not before.run.health("alive")
-    assert runs.enforcer("run") is before
+    assert enter(host, "run") is before
     blocker.unlink()
-    after = runs.enforcer("run")
+    after = enter(host, "run")
     assert after is not before
-    assert runs.enforcer("run") is after
+    assert enter(host, "run") is after
     assert after.run.health("alive")
-    runs.leave_all(None)
-    runs.close()
+    host.leave(None)
+    host.close()
     assert kinds(where, "run")[-1] == "run_end"
 
 
 def test_a_state_that_is_damaged_is_tried_again(
-    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
-    sound = runs.enforcer("other").run.state.path
+    sound = enter(host, "other").run.state.path
     damaged = Path(sound).with_name(Path(sound).name.replace("other", "run"))
     damaged.write_text("damaged")
-    before = runs.enforcer("run")
+    before = enter(host, "run")
     assert not before.run.is_entered
     damaged.unlink()
-    assert runs.enforcer("run").run.is_entered
-    runs.leave_all(None)
-    runs.close()
+    assert enter(host, "run").run.is_entered
+    host.leave(None)
+    host.close()
 
 
-def test_one_report_per_bug(where: Places, runs: Runs) -> None:
-    runs.enforcer("run")
+def test_one_report_per_bug(where: Places, host: Host) -> None:
+    enter(host, "run")
     for _ in range(3):
         try:
             raise KeyError("x")
         except KeyError as bug:
-            runs.report_bug(bug)
-    runs.leave_all(None)
-    runs.close()
+            host.report_bug(bug)
+    host.leave(None)
+    host.close()
     assert len(list(Path(where.reports).iterdir())) == 1
     assert kinds(where, "run").count("shim_health") == 1
 
 
 def test_a_state_that_breaks_while_deciding_is_no_bug(
-    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that a full disk does not let grow: decision_on_error, and no report."""
 
     def break_down() -> int:
         raise StateUnusable("state", "no space left on device")
 
-    enforcer = runs.enforcer("run")
+    enforcer = enter(host, "run")
     monkeypatch.setattr(enforcer.run.state, "take_seq", break_down)
     call = ToolCall(
         server_name="s",
@@ -161,6 +171,6 @@ def test_a_state_that_breaks_while_deciding_is_no_bug(
     assert ruling.decision.reason_code == ReasonCode.EVALUATION_ERROR
     assert ruling.is_allowed, "no policy: observed"
     enforcer.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, "two ways")
-    runs.leave_all(None)
-    runs.close()
+    host.leave(None)
+    host.close()
     assert not Path(where.reports).exists()

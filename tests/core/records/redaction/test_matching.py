@@ -1,7 +1,7 @@
 """Where patterns hit, what is refused, and that no message holds a pattern."""
 
 import pytest
-from tests.core.redaction.shape_examples import EXAMPLES
+from tests.core.records.redaction.shape_examples import EXAMPLES
 
 from subluminal.core.records.redaction import matching
 from subluminal.core.records.redaction.matching import (

@@ -14,7 +14,7 @@ from subluminal.trust.identity.ci_systems import CI_SYSTEMS, ci_job, repo_name
 from subluminal.trust.identity.pods import PodFiles
 from subluminal.trust.identity.workload import find_workload
 
-CASES = Path(__file__).parents[1] / "cases" / "workload" / "ci.yaml"
+CASES = Path(__file__).parents[2] / "cases" / "workload" / "ci.yaml"
 NOWHERE = PodFiles("/nonexistent", "/nonexistent")
 
 

@@ -5,13 +5,12 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subluminal.adapters.mcp_stdio.intake import Intake, LargeLine
-from subluminal.adapters.mcp_stdio.spool import Spool
+from subluminal.adapters.mcp_stdio.client_lines import LargeLine, LineSplitter, Spool
 
 
-def taken(intake, chunks):
-    found = [line for chunk in chunks for line in intake.feed(chunk)]
-    return found + list(intake.finish())
+def taken(splitter, chunks):
+    found = [line for chunk in chunks for line in splitter.feed(chunk)]
+    return found + list(splitter.finish())
 
 
 def text_of(line):
@@ -27,8 +26,8 @@ def text_of(line):
 @given(st.binary(max_size=200), st.integers(1, 60), st.integers(1, 50))
 def test_lines_put_together_are_what_was_read(tmp_path_factory, data, size, max_bytes):
     place = str(tmp_path_factory.getbasetemp() / "spool")
-    intake = Intake(max_bytes, lambda: Spool(place, 1_000))
-    lines = taken(intake, [data[at : at + size] for at in range(0, len(data), size)])
+    splitter = LineSplitter(max_bytes, lambda: Spool(place, 1_000))
+    lines = taken(splitter, [data[at : at + size] for at in range(0, len(data), size)])
     texts = [text_of(line) for line in lines]
     assert b"".join(texts) == data
     assert all(text.count(b"\n") <= 1 for text in texts)
@@ -40,15 +39,15 @@ def test_lines_put_together_are_what_was_read(tmp_path_factory, data, size, max_
 
 
 def test_a_message_of_exactly_the_bound_is_inspected(tmp_path):
-    intake = Intake(10, lambda: Spool(str(tmp_path), 1_000))
-    lines = taken(intake, [b"0123456789\n0123456789a\n"])
+    splitter = LineSplitter(10, lambda: Spool(str(tmp_path), 1_000))
+    lines = taken(splitter, [b"0123456789\n0123456789a\n"])
     assert lines[0] == b"0123456789\n"
     assert isinstance(lines[1], LargeLine)
 
 
 def test_a_line_too_large_for_the_disk_is_known_to_be_lost(tmp_path):
-    intake = Intake(10, lambda: Spool(str(tmp_path), 50))
-    (line,) = taken(intake, [b'{"id":4,"x":"', b"y" * 100, b'"}\n'])
+    splitter = LineSplitter(10, lambda: Spool(str(tmp_path), 50))
+    (line,) = taken(splitter, [b'{"id":4,"x":"', b"y" * 100, b'"}\n'])
     message = line.message()
     assert line.overflowed
     assert (message.is_lost, message.id, line.size) == (True, 4, 115)
@@ -60,8 +59,8 @@ def test_a_disk_that_takes_nothing_loses_the_line_and_nothing_else(tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    intake = Intake(10, lambda: Spool(str(tmp_path), 1_000))
-    lines = taken(intake, [b"x" * 20 + b"\nnext\n"])
+    splitter = LineSplitter(10, lambda: Spool(str(tmp_path), 1_000))
+    lines = taken(splitter, [b"x" * 20 + b"\nnext\n"])
     assert lines[0].overflowed
     assert lines[1] == b"next\n"
 

@@ -9,8 +9,8 @@ from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
 from subluminal.core.runs.abandoned import close_dead
 from subluminal.core.runs.attendance import Attendance, attending, note_attendance
+from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
-from subluminal.trust.identity.agent import process_start
 
 
 @pytest.fixture
@@ -46,20 +46,20 @@ def test_the_dead_are_closed_once(places):
 
 
 def test_the_living_are_not(places):
-    attend(places, "a", os.getpid(), process_start(os.getpid()))
+    attend(places, "a", os.getpid(), start_time(os.getpid()))
     assert close_dead(places) == 0
     assert not ended(places, "a")
     assert attending(places) == [os.getpid()]
 
 
 def test_one_that_lives_but_could_not_enter_is_not_declared_dead(places):
-    attend(places, "a", os.getpid(), process_start(os.getpid()) - 1)
+    attend(places, "a", os.getpid(), start_time(os.getpid()) - 1)
     assert close_dead(places) == 0
     assert attending(places) == [os.getpid()]
 
 
 def test_a_later_process_with_the_same_pid_is_not_the_dead_one(places):
-    attend(places, "a", os.getpid(), process_start(os.getpid()) - 1)
+    attend(places, "a", os.getpid(), start_time(os.getpid()) - 1)
     os.utime(os.path.join(places.state, "processes", str(os.getpid())), (1, 1))
     assert close_dead(places) == 1
     assert ended(places, "a")
@@ -67,6 +67,6 @@ def test_a_later_process_with_the_same_pid_is_not_the_dead_one(places):
 
 def test_the_living_end_what_they_share_with_the_dead(places):
     attend(places, "a", dead_pid(), 1)
-    attend(places, "a", os.getpid(), process_start(os.getpid()))
+    attend(places, "a", os.getpid(), start_time(os.getpid()))
     assert close_dead(places) == 0
     assert not ended(places, "a")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subluminal.adapters.mcp.replies import Reply, replies_in
-from subluminal.adapters.mcp_stdio.server_lines import Line, LineKeeper
+from subluminal.adapters.mcp.replies import Reply, ServerMessage, replies_in
+from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
 
 
 def reply(text):
-    found = replies_in(Line(len(text), text))
+    found = replies_in(ServerMessage(len(text), text))
     assert len(found) == 1
     return found[0]
 
@@ -105,12 +105,12 @@ def test_a_result_that_asks_for_input_is_no_end(result, state):
     ],
 )
 def test_what_is_no_answer_is_none_and_harms_nobody(text):
-    assert replies_in(Line(len(text), text)) == []
+    assert replies_in(ServerMessage(len(text), text)) == []
 
 
 def test_every_answer_of_a_batch_is_found():
     text = b'[{"id":1,"result":1},{"id":2,"error":{"code":5,"message":"m"}},{"method":"x"}]'
-    assert [(each.id, each.is_error) for each in replies_in(Line(len(text), text))] == [
+    assert [(each.id, each.is_error) for each in replies_in(ServerMessage(len(text), text))] == [
         (1, False),
         (2, True),
     ]
@@ -216,7 +216,7 @@ def test_a_results_own_last_word_on_its_error_counts(line, result, is_error):
     ],
 )
 def test_an_id_that_only_seems_to_be_the_answers_is_none(text):
-    assert replies_in(Line(len(text), text)) == []
+    assert replies_in(ServerMessage(len(text), text)) == []
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
@@ -224,7 +224,7 @@ def test_an_id_that_only_seems_to_be_the_answers_is_none(text):
 def test_of_a_result_no_more_is_kept_than_asked_for(order, is_error):
     text = order % (b"y" * 5_000, b"true" if is_error else b"false")
     whole = reply(text)
-    (found,) = replies_in(Line(len(text), text), 100)
+    (found,) = replies_in(ServerMessage(len(text), text), 100)
     assert (len(found.result), found.result) == (100, whole.result[:100])
     assert (found.id, found.size, found.is_error) == (5, len(text), is_error)
-    assert replies_in(Line(len(text), text), len(whole.result)) == [whole]
+    assert replies_in(ServerMessage(len(text), text), len(whole.result)) == [whole]

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from tests.core.redaction.canaries import ENCODERS, leaks, make_canaries
+from tests.core.records.redaction.canaries import ENCODERS, leaks, make_canaries
 from tests.requirements import requirement
 
 from subluminal.core.records.redaction.redactor import Redactor

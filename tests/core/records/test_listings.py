@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.adapters.desk import previewer
-from tests.core.test_runs import WHO
+from tests.core.runs.test_open_runs import WHO, enter
+from tests.hosts import previewer
 
 from subluminal.config.places import Places, encode_name, places
-from subluminal.config.settings import RedactSettings
+from subluminal.config.settings import RedactSettings, Settings
 from subluminal.contracts.templates import encode_json
-from subluminal.core.host import Runs
+from subluminal.core.host import Host
+from subluminal.core.live_settings import LiveSettings
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import MAX_LISTING_BYTES, MAX_PAGES, Definition, Listings
 from subluminal.core.records.previews import Previewer
@@ -26,9 +27,10 @@ def where(tmp_path: Path) -> Places:
 
 
 @pytest.fixture
-def runs(where: Places, tmp_path: Path) -> Runs:
+def host(where: Places, tmp_path: Path) -> Host:
     policies = Policies(where, WHO, str(tmp_path), None)
-    return Runs(where, WHO, policies, previewer(), max_journal_bytes=1 << 20)
+    settings = LiveSettings(where.settings, Settings())
+    return Host(where, WHO, policies, previewer(), settings, run_id="run")
 
 
 def listed(where: Places, run_id: str) -> list[list[str]]:
@@ -38,31 +40,31 @@ def listed(where: Places, run_id: str) -> list[list[str]]:
     return [[tool["name"] for tool in listing["tools"]] for listing in found]
 
 
-def test_every_run_hears_of_the_tools_once(where: Places, runs: Runs) -> None:
-    runs.list_tools("s", "", [A])
-    runs.enforcer("one")
-    runs.list_tools("s", "", [A])
-    runs.list_tools("s", "2", [B])
-    runs.enforcer("two")
-    runs.list_tools("s", "", [A, B])
-    runs.leave_all(None)
-    runs.close()
+def test_every_run_hears_of_the_tools_once(where: Places, host: Host) -> None:
+    host.list_tools("s", "", [A])
+    enter(host, "one")
+    host.list_tools("s", "", [A])
+    host.list_tools("s", "2", [B])
+    enter(host, "two")
+    host.list_tools("s", "", [A, B])
+    host.leave(None)
+    host.close()
     assert listed(where, "one") == listed(where, "two") == [["a"], ["b"], ["a", "b"]]
 
 
 def test_a_journal_that_cannot_be_written_is_ignored(
-    where: Places, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs.enforcer("one")
+    enter(host, "one")
 
     def fail(*_: object) -> None:
         raise JournalUnavailable("journal", OSError(28, "full"))
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "add", fail)
-        runs.list_tools("s", "", [A])
-    runs.leave_all(None)
-    runs.close()
+        host.list_tools("s", "", [A])
+    host.leave(None)
+    host.close()
     assert listed(where, "one") == []
 
 

@@ -1,7 +1,7 @@
 """Every shape hits what it should, misses what only looks like it, and is complete as data."""
 
 import pytest
-from tests.core.redaction.shape_examples import EXAMPLES
+from tests.core.records.redaction.shape_examples import EXAMPLES
 
 from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.core.records.redaction.shapes import SHAPES

@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from tests.adapters.desk import previewer
 from tests.adapters.policies import deny, rule, snapshot
 from tests.adapters.records import events_of
+from tests.hosts import previewer
 
 from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
@@ -17,7 +17,7 @@ from subluminal.core.controls.approvals import Approvals
 from subluminal.core.controls.grants import all_waiting, find_waiting, full_runs, issue_grant
 from subluminal.core.controls.grants import deny as say_no
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.gates import NO_CONTROLS
+from subluminal.core.gates import NO_GATES
 from subluminal.core.runs.ids import uuid7
 from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
@@ -52,8 +52,8 @@ def begin(where):
         )
         engine = Engine(layers, Identity())
         shown = previewer()
-        controls = NO_CONTROLS._replace(open_approvals=lambda: Approvals(where.state, run, shown))
-        enforcer = Enforcer(run, engine, shown, controls)
+        gates = NO_GATES._replace(open_approvals=lambda: Approvals(where.state, run, shown))
+        enforcer = Enforcer(run, engine, shown, gates)
         run.enter(engine.mode, engine.policy)
         opened.append(run)
 

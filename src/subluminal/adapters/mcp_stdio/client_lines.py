@@ -1,18 +1,77 @@
-"""The client's bytes cut into lines, held whole up to a bound and on disk above it
-(byte-transparent).
+"""Cuts the client's bytes into lines, held in memory up to a bound and on disk above it.
 
-Gives what was read as it stands; forwarding is left to the shim.
+Lines are returned as they came; forwarding is left to the shim (byte-transparent).
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from subluminal.adapters.mcp_stdio.spool import Spool, SpoolFull
+from subluminal.config.places import make_private_dir
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp.large import LargeMessage
+
+
+class SpoolFull(Exception):
+    """The line is larger than the bound, or the disk is full."""
+
+
+class Spool:
+    """Bytes in a file without a name: appended, then read once from the start.
+
+    Nobody can find the file, and it is gone when the shim is.
+    """
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._fd: int | None = None
+        self.size = 0
+        self._read_at = 0
+
+    def append(self, data: bytes) -> None:
+        """Adds bytes, or raises SpoolFull."""
+        if self.size + len(data) > self._max_bytes:
+            raise SpoolFull
+        if self._fd is None:
+            self._fd = _unnamed_file(self._directory)
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            raise SpoolFull from error
+        self.size += len(data)
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes; empty at the end."""
+        if self._fd is None:
+            return b""
+        piece = os.pread(self._fd, min(size, self.size - self._read_at), self._read_at)
+        self._read_at += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """Frees the disk space."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _unnamed_file(directory: str) -> int:
+    import tempfile  # few shims ever need it
+
+    for place in (directory, tempfile.gettempdir()):
+        try:
+            fd, path = tempfile.mkstemp(prefix="spool-", dir=make_private_dir(place))
+        except OSError:
+            continue
+        os.unlink(path)
+        return fd
+    raise SpoolFull
 
 
 class LargeLine:
@@ -23,13 +82,13 @@ class LargeLine:
 
         self.spool = spool
         self.overflowed = False
-        """whether it is too large for the disk, so that it cannot be forwarded"""
+        """whether the line is too large for the disk, so that it cannot be forwarded"""
         self.size = 0
-        """of all that came, without the newline"""
+        """size of the line in bytes, without its newline"""
         self._scanner = LargeScanner()
 
     def append(self, data: bytes) -> None:
-        """Takes more of the line; what exceeds the bound is read past and dropped."""
+        """Takes more of the line; bytes past the bound are dropped."""
         self._scanner.feed(data)
         self.size += len(data) - data.endswith(b"\n")
         if self.overflowed:
@@ -41,7 +100,7 @@ class LargeLine:
             self.spool.close()
 
     def message(self) -> "LargeMessage":
-        """What could be told of it."""
+        """Returns what could be read of the line."""
         message = self._scanner.result()
         if not self.overflowed:
             return message
@@ -49,7 +108,7 @@ class LargeLine:
         return structs.replace(message, problem=why, is_lost=True)
 
 
-class Intake:
+class LineSplitter:
     """Cuts chunks into lines. A line that outgrows `max_bytes` goes to a spool."""
 
     def __init__(self, max_bytes: int, open_spool: Callable[[], Spool]) -> None:
@@ -63,7 +122,7 @@ class Intake:
         """Returns the lines that end in this chunk, each with its newline."""
         end = chunk.find(b"\n") + 1
         if end == len(chunk) <= self.max_bytes and not self._size:
-            return (chunk,) if chunk else ()  # a whole message and no more, as most reads are
+            return (chunk,) if chunk else ()  # most reads are one whole message
         lines, start = [], 0
         while end:
             lines.append(self._ended(chunk[start:end]))

@@ -1,0 +1,102 @@
+"""What a gate is: something that a call passes before it is forwarded. No behaviour.
+
+`core` asks the gates of a run in the order of `GateName`. A gate may live in any package below
+`core` (policy, kernel, trust), so what it takes and what it returns are described here, in the words
+of no package: a call, a decision with its reasons, and the policy that made it.
+"""
+
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from subluminal.contracts.counters import Counters, Update
+from subluminal.contracts.decision import Decision, GrantRef, PolicyRef
+from subluminal.contracts.events import Trip, WouldBe
+from subluminal.contracts.vocabulary import Status
+
+
+class GateName(StrEnum):
+    """The gates of a run, in the order in which a call passes them."""
+
+    STOPS = "stops"
+    """the kill switch, a terminated run, a policy that should be in force and is not"""
+    PLUGINS = "plugins"
+    """gates that an installation adds; none by default"""
+    POLICY = "policy"
+    """every policy layer, with the run's counters"""
+    GRANTS = "grants"
+    """a person's answers; asked only about a call that an access rule refuses"""
+
+
+class Finding(Protocol):
+    """What all gates together say of one call: the decision, its reasons, and who made it.
+
+    Nothing has been written yet: whoever acts on the finding writes `updates` to the counters.
+    """
+
+    decision: Decision
+    policy: PolicyRef
+    forwarded: bool
+    """whether the call goes on to its server"""
+    would_be: WouldBe | None
+    """the decision that observe mode did not enforce"""
+    risk_classes: frozenset[str]
+    grants: tuple[GrantRef, ...]
+    """the grants that let the call pass"""
+
+    @property
+    def updates(self) -> list[Update]:
+        """The counters as this call leaves them."""
+
+    @property
+    def trips(self) -> list[Trip]:
+        """The breakers that refused the call."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether `learn` must be told the end of the call even if it ends well."""
+
+    def learn(
+        self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
+    ) -> list[Update]:
+        """Returns what the end of the call changes in the counters."""
+
+
+class AskedCall(Protocol):
+    """One tool call, as far as a gate may look at it."""
+
+    @property
+    def server_name(self) -> str:
+        """The server's name in the client's configuration."""
+
+    @property
+    def tool_name(self) -> str:
+        """The tool's name as the agent wrote it."""
+
+    @property
+    def args(self) -> dict[str, Any] | None:
+        """The arguments; None where they were too large to inspect."""
+
+    @property
+    def args_hash(self) -> str:
+        """The Pack's hash of the arguments."""
+
+
+class Settled(NamedTuple):
+    """A gate's answer that settles a call: what becomes of it, and by whose policy."""
+
+    decision: Decision
+    policy: PolicyRef
+
+
+class Gate(Protocol):
+    """A gate that an installation adds: pure, because replay and explain ask it too.
+
+    It is asked under the run's lock, so it must not wait.
+    """
+
+    name: str
+
+    def ask(
+        self, call: AskedCall, counters: Counters, *, wall_ms: int, mono_ms: int
+    ) -> Settled | None:
+        """Settles the call, or returns None to leave it to the next gate."""

@@ -1,0 +1,352 @@
+"""The runs that one host takes part in, by id: usually one, several where calls name their own run.
+
+A process is not a conversation: one server may serve several sessions of a client (shared-runs).
+Runs are entered when a call first names them, mended when their files could not be opened at first,
+and left when the host closes or when there are too many.
+
+With threads, `entry` is held while a run is entered or mended, and `mutex` for a few dictionary
+operations; without threads both are free.
+"""
+
+import os
+from _thread import LockType, allocate_lock
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from subluminal.clock import now
+from subluminal.config.places import Places, recordable
+from subluminal.contracts.events import PolicyLoad, PolicyLoaded
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
+from subluminal.contracts.vocabulary import RunStatus
+from subluminal.core.controls.kill_switch import KillSwitch
+from subluminal.core.enforcer import Enforcer
+from subluminal.core.gates import Gates
+from subluminal.core.policies.layer import Load
+from subluminal.core.policies.watching import Policies
+from subluminal.core.records.listings import Listings
+from subluminal.core.records.previews import Previewer
+from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.names import host_id
+from subluminal.core.runs.opening import Sharing, open_run, problem_of, stand_in
+from subluminal.core.runs.run import Run
+from subluminal.policy.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from subluminal.core.controls.approvals import Approvals
+
+MAX_RUNS = 64
+"""Runs that are open at once; past it, the oldest idle one is left."""
+
+_MEND_EVERY_MS = 1_000
+_MAX_LOADS = 16
+"""Policy loads that a run is told of when it is entered later."""
+
+
+class _Free:
+    """Stands in for a lock where only one thread uses the host."""
+
+    def acquire(self, timeout: float = -1) -> bool:
+        return True
+
+    def release(self) -> None:
+        return
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+_FREE = _Free()
+
+
+class OpenRuns:
+    """Enters runs as calls name them, and holds their enforcers."""
+
+    def __init__(
+        self,
+        places: Places,
+        identity: Identity,
+        policies: Policies,
+        previewer: Previewer,
+        *,
+        max_journal_bytes: int,
+        sharing: Sharing,
+        on_bug: Callable[[Exception], None],
+    ) -> None:
+        self.open: dict[str, Enforcer] = {}
+        """by run_id; a run is in it once it is entered"""
+        self.partial: set[str] = set()
+        """the runs whose state or journal could not be opened, or not be entered"""
+        self.listings = Listings(previewer)
+        self.kill_switch = KillSwitch(places.state)
+        self.no_run = self.kill_switch.view("", identity.agent_id)
+        """the stops that hold before any run is known"""
+        self._places = places
+        self._identity = identity
+        self._policies = policies
+        self._previewer = previewer
+        self._max_journal_bytes = max_journal_bytes
+        self._sharing = sharing
+        self._on_bug = on_bug
+        self._machine_id = host_id(places)
+        self._proc_id = uuid7()
+        self._left: list[Enforcer] = []
+        self._mend_at_ms = 0
+        self._loads: list[Load] = []
+        self._news: list[Callable[[Run], object]] = []
+        self._mutex: LockType | _Free = _FREE
+        self._entry: LockType | _Free = _FREE
+        self._make_locks()
+
+    # Entering
+
+    def enforcer(self, run_id: str, meta: dict[str, Any] | None = None) -> Enforcer:
+        """Returns the enforcer of a run; enters the run first if this host has not.
+
+        A thread that cannot wait until another one has entered the run gets a stand-in, which
+        applies `decision_on_error`.
+        """
+        found = self.open.get(run_id)
+        if found is not None and run_id not in self.partial:
+            return found
+        bound_ms = self._sharing.wait_ms
+        if not self._entry.acquire(timeout=-1 if bound_ms is None else bound_ms / 1000):
+            return self._enforcer_of(stand_in(run_id, self._identity, "another thread opens it"))
+        try:
+            found = self.open.get(run_id)
+            if found is None:
+                self._make_room()
+                return self._enter(run_id, self._opened(run_id), meta)
+            return self._mended(run_id, found) if run_id in self.partial else found
+        finally:
+            self._entry.release()
+
+    def claim(self, run_id: str) -> Enforcer:
+        """Returns the enforcer of a run and counts a call as open, so that nobody leaves the run."""
+        while True:
+            found = self.enforcer(run_id)
+            with self._mutex:
+                if self.open.get(run_id) is found or problem_of(found.run):
+                    found.open_calls += 1
+                    return found
+            # Another thread made room between the two steps.
+
+    def release(self, enforcer: Enforcer) -> None:
+        """Counts the end of a call that was claimed."""
+        with self._mutex:
+            enforcer.open_calls -= 1
+
+    def _opened(self, run_id: str) -> Enforcer:
+        run = open_run(
+            self._places,
+            run_id,
+            self._identity,
+            machine_id=self._machine_id,
+            proc_id=self._proc_id,
+            max_journal_bytes=self._max_journal_bytes,
+            sharing=self._sharing,
+        )
+        return self._enforcer_of(run)
+
+    def _enforcer_of(self, run: Run) -> Enforcer:
+        gates = Gates(
+            self.kill_switch.view(run.run_id, self._identity.agent_id),
+            lambda: self._approvals_of(run),
+        )
+        return Enforcer(
+            run,
+            self._policies.engine_for(run.run_id),
+            self._previewer,
+            gates,
+            refusal=self._policies.refusal,
+            on_bug=self._on_bug,
+        )
+
+    def _approvals_of(self, run: Run) -> "Approvals":
+        from subluminal.core.controls.approvals import Approvals
+
+        return Approvals(self._places.state, run, self._previewer)
+
+    def _enter(self, run_id: str, enforcer: Enforcer, meta: dict[str, Any] | None) -> Enforcer:
+        run = enforcer.run
+        run.enter(enforcer.engine.mode, enforcer.engine.policy, meta)
+        note_attendance(
+            self._places,
+            os.getpid(),
+            Attendance(run_id, self._identity, run.source),
+            self._owner,
+        )
+        with self._mutex:
+            self.open[run_id] = enforcer
+            if not _is_whole(run):
+                self.partial.add(run_id)
+            news, loads = list(self._news), self._loads
+        for each in news:
+            each(run)
+        record_loads(run, loads)
+        self.listings.record_all(run)
+        return enforcer
+
+    def _mended(self, run_id: str, found: Enforcer) -> Enforcer:
+        """Tries again what failed when the run was entered."""
+        mono_ms = now().mono_ms
+        if mono_ms < self._mend_at_ms:
+            return found
+        self._mend_at_ms = mono_ms + _MEND_EVERY_MS
+        run = found.run
+        if problem_of(run):
+            return self._reopened(run_id) or found
+        if run.enter(found.engine.mode, found.engine.policy):
+            self.partial.discard(run_id)
+        return found
+
+    def _reopened(self, run_id: str) -> Enforcer | None:
+        fresh = self._opened(run_id)
+        if problem_of(fresh.run):
+            fresh.run.close()
+            return None
+        # Pending calls end in the enforcer that began them.
+        self.leave(run_id, None)
+        return self._enter(run_id, fresh, None)
+
+    def _make_room(self) -> None:
+        with self._mutex:
+            if len(self.open) < MAX_RUNS:
+                return
+            idle = next((name for name, each in self.open.items() if not each.open_calls), None)
+            if idle is None:
+                return
+            enforcer = self.open.pop(idle)
+        self._leave(enforcer, None)
+        enforcer.run.close()
+        self.kill_switch.forget(enforcer.gates.stops)
+        self._policies.forget(idle)
+
+    # Telling every run
+
+    def tell(self, news: Callable[[Run], object]) -> None:
+        """Records something in every open run, and in each that is entered later."""
+        with self._mutex:
+            self._news.append(news)
+            runs = [enforcer.run for enforcer in self.open.values()]
+        for run in runs:
+            news(run)
+
+    def record_loads(self, loads: list[Load]) -> None:
+        """Records in every run, also later ones, which policies came into force or were refused."""
+        with self._mutex:
+            self._loads = [*self._loads, *loads][-_MAX_LOADS:]
+            runs = [enforcer.run for enforcer in self.open.values()]
+        for run in runs:
+            record_loads(run, loads)
+
+    def flush(self) -> None:
+        """Writes what is buffered in every journal, and how many events a full disk has cost."""
+        for enforcer in [*self.open.values(), *self._left]:
+            if enforcer.flush():
+                enforcer.run.record_gap()
+
+    def health(self, state: str, **fields: Any) -> None:
+        """Records a step of the server's life in every run, also in those just left (no-orphans)."""
+        for enforcer in [*self.open.values(), *self._left]:
+            enforcer.run.health(state, **fields)
+
+    def adopt_policies(self) -> None:
+        """Gives every run the engine and the refusal that are in force now."""
+        refusal = self._policies.refusal
+        for run_id, enforcer in list(self.open.items()):
+            enforcer.engine = self._policies.engine_for(run_id)
+            enforcer.refusal = refusal
+
+    def adopt_settings(self, previewer: Previewer, max_journal_bytes: int) -> None:
+        """Gives every run other settings."""
+        self._previewer.adopt(previewer)
+        self._max_journal_bytes = max_journal_bytes
+        for enforcer in list(self.open.values()):
+            enforcer.run.journal.rotate_at(max_journal_bytes)
+
+    # Leaving
+
+    def leave(self, run_id: str, failure: RunStatus | None) -> None:
+        """Leaves one run. Its journal stays open until `close`: calls may still end in it."""
+        with self._mutex:
+            enforcer = self.open.pop(run_id)
+            self.partial.discard(run_id)
+        self._leave(enforcer, failure)
+        self._left.append(enforcer)
+
+    def leave_all(self, failure: RunStatus | None) -> None:
+        """Leaves every run; the last process to leave a run ends it."""
+        for run_id in list(self.open):
+            self.leave(run_id, failure)
+        forget_attendance(self._places, os.getpid(), self._owner)
+
+    def close(self) -> None:
+        """Closes every file. Call `leave_all` first."""
+        for enforcer in self._left:
+            enforcer.run.close()
+        self._left.clear()
+        self.kill_switch.close()
+
+    def drop_inherited(self) -> None:
+        """In a forked child: closes what belongs to the parent, and says nothing in its name."""
+        self._make_locks()
+        inherited = [*self.open.values(), *self._left]
+        self.open.clear()
+        self.partial.clear()
+        self._left.clear()
+        self._proc_id = uuid7()
+        for enforcer in inherited:
+            enforcer.run.drop()
+
+    def _leave(self, enforcer: Enforcer, failure: RunStatus | None) -> None:
+        if enforcer.flush():
+            enforcer.run.record_gap()
+        enforcer.run.leave(failure)
+
+    @property
+    def _owner(self) -> str:
+        """Tells the attendance of several hosts of one process apart; empty for a process of one."""
+        return self._proc_id if self._sharing.threads else ""
+
+    def _make_locks(self) -> None:
+        if self._sharing.threads:
+            self._mutex, self._entry = allocate_lock(), allocate_lock()
+
+
+def _is_whole(run: Run) -> bool:
+    return run.is_entered and problem_of(run) is None
+
+
+def record_loads(run: Run, loads: list[Load]) -> None:
+    """Records in a run which policies came into force, and which were refused."""
+
+    def write() -> None:
+        for load in loads:
+            found = load.snapshot
+            details = PolicyLoad(
+                layer=load.layer,
+                ok=found is not None,
+                mode=UNSET if found is None else found.mode,
+                file=recordable(load.path),
+                problem=recordable(load.problem) or UNSET,
+            )
+            run.emit(
+                PolicyLoaded,
+                policy=UNSET if found is None else found.ref,
+                load=details,
+                snapshot=UNSET if found is None else _embedded(found),
+            )
+
+    run.record(write)
+
+
+def _embedded(snapshot: Snapshot) -> Raw | UnsetType:
+    text = snapshot.to_json()
+    return Raw(text) if len(text) <= MAX_POLICY_EVENT_BYTES else UNSET

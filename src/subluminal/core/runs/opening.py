@@ -1,0 +1,189 @@
+"""Opens runs: the one place where a `Run` is put together from its state, journal and source.
+
+    open_run       a run that this process takes part in
+    stand_in       the same run for a call that cannot wait until it is open
+    take_over      the part of a process that died, to be closed for it
+    open_record    a journal beside a run, for what a person did to it
+
+A state or journal that cannot be opened is replaced by a stand-in that fails at every use. The
+enforcer then applies `decision_on_error` to each call, as it does when a disk fills up.
+"""
+
+from typing import NamedTuple
+
+from subluminal.config.places import Places
+from subluminal.contracts.identity import Identity, Source
+from subluminal.core.controls.kill_switch import is_run_stopped
+from subluminal.core.runs.attendance import Attendance
+from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.names import host_id, journal_dir
+from subluminal.core.runs.run import Run, Turn
+from subluminal.errors import SubluminalError
+from subluminal.journal import Journal, JournalUnavailable
+from subluminal.journal.chain import seed
+from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.lock import RunLock
+from subluminal.state.run_state import RunState, Total
+from subluminal.state.termination import Termination
+
+_NEVER_ROTATES_BYTES = 1 << 40
+"""For a journal that gets a few lines."""
+
+
+class Sharing(NamedTuple):
+    """How the threads of this process share a run."""
+
+    threads: bool = False
+    """whether several threads, or several hosts of one process, use the run"""
+    wait_ms: int | None = None
+    """the longest wait for a lock; None for the defaults, an event loop chooses its own"""
+
+
+ALONE = Sharing()
+"""One host, one thread: a stdio shim, a command."""
+
+
+class AbsentJournal(Journal):
+    """A journal that could not be opened: takes lines, and loses them at every flush."""
+
+    def __init__(self, shim_id: str, problem: JournalUnavailable) -> None:
+        self.problem = problem
+        self._unwritten = []
+        self.path = ""
+        self.n = 1
+        self.prev = seed(shim_id)
+        self.lost = 0
+
+    def flush(self) -> None:
+        """Raises JournalUnavailable if there was anything to write."""
+        if self._unwritten:
+            self.lost += self._forget()
+            raise self.problem
+
+    def rotate_at(self, max_bytes: int) -> None:
+        """Does nothing: there is no file."""
+
+    def drop(self) -> None:
+        """Does nothing: there is no file."""
+
+    def close(self) -> None:
+        """Does nothing: there is no file."""
+
+
+class StateAbsent(StateBusy):
+    """The lock cannot be had because there is no file to lock."""
+
+    def __init__(self, problem: StateUnusable) -> None:
+        SubluminalError.__init__(self, str(problem), hint=problem.hint)
+
+
+class AbsentState(RunState):
+    """A state that could not be opened: nothing is counted, and no other shim is told."""
+
+    def __init__(self, problem: StateUnusable) -> None:
+        self.problem = problem
+        self.path = problem.path
+
+    def locked(self) -> RunLock:
+        """Raises StateAbsent."""
+        raise StateAbsent(self.problem)
+
+    def owe(self, total: Total) -> None:
+        """Does nothing: there are no totals."""
+
+    def terminated(self) -> Termination | None:
+        """Returns None: nobody knows."""
+        return None
+
+    def close(self) -> None:
+        """Does nothing: there is no file."""
+
+
+def open_run(
+    places: Places,
+    run_id: str,
+    identity: Identity,
+    *,
+    machine_id: str,
+    proc_id: str,
+    max_journal_bytes: int,
+    sharing: Sharing = ALONE,
+) -> Run:
+    """Opens a run for this process, under a shim id of its own. Never fails (see stand-ins)."""
+    shim_id = uuid7()
+    journal = _journal(places, run_id, shim_id, max_journal_bytes)
+    return Run(
+        run_id,
+        identity,
+        Source(host_id=machine_id, proc_id=proc_id, shim_id=shim_id),
+        _state(places, run_id, sharing),
+        journal,
+        is_stopped=lambda: is_run_stopped(places.state, run_id, identity.agent_id),
+        turn=Turn(journal, sharing.wait_ms) if sharing.threads else None,
+    )
+
+
+def stand_in(run_id: str, identity: Identity, why: str) -> Run:
+    """Returns a run without state or journal, for a call that cannot wait until it is opened."""
+    source = Source(host_id="", proc_id="", shim_id=uuid7())
+    journal = AbsentJournal(source.shim_id, JournalUnavailable(run_id, why))
+    return Run(run_id, identity, source, AbsentState(StateUnusable(run_id, why)), journal)
+
+
+def problem_of(run: Run) -> SubluminalError | None:
+    """Returns why the state or the journal of a run could not be opened; None if both were."""
+    if isinstance(run.state, AbsentState):
+        return run.state.problem
+    return run.journal.problem if isinstance(run.journal, AbsentJournal) else None
+
+
+def take_over(places: Places, left: Attendance) -> Run | None:
+    """Opens the part in a run that a dead process left open; None if another one is closing it."""
+    try:
+        state = RunState.open(places.state, left.run_id)
+    except StateUnusable:
+        return None
+    try:
+        journal = Journal(
+            journal_dir(places, left.run_id),
+            left.source.shim_id,
+            max_bytes=_NEVER_ROTATES_BYTES,
+            reserve_bytes=0,
+        )
+    except JournalUnavailable:
+        state.close()
+        return None
+    agent_id = left.identity.agent_id
+    return Run(
+        left.run_id,
+        left.identity,
+        left.source,
+        state,
+        journal,
+        is_stopped=lambda: is_run_stopped(places.state, left.run_id, agent_id),
+    )
+
+
+def open_record(places: Places, run_id: str, identity: Identity) -> Run:
+    """Opens a journal beside a run without taking part in it. Raises JournalUnavailable."""
+    shim_id = uuid7()
+    journal = Journal(
+        journal_dir(places, run_id), shim_id, max_bytes=_NEVER_ROTATES_BYTES, reserve_bytes=0
+    )
+    source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
+    not_opened = AbsentState(StateUnusable(places.state, "it is not opened"))
+    return Run(run_id, identity, source, not_opened, journal)
+
+
+def _state(places: Places, run_id: str, sharing: Sharing) -> RunState:
+    try:
+        return RunState.open(places.state, run_id, threads=sharing.threads, wait_ms=sharing.wait_ms)
+    except StateUnusable as problem:
+        return AbsentState(problem)
+
+
+def _journal(places: Places, run_id: str, shim_id: str, max_bytes: int) -> Journal:
+    try:
+        return Journal(journal_dir(places, run_id), shim_id, max_bytes=max_bytes)
+    except JournalUnavailable as problem:
+        return AbsentJournal(shim_id, problem)

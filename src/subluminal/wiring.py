@@ -1,0 +1,79 @@
+"""The composition root: puts together what doors and services hold.
+
+Every other package takes what it needs as arguments; only this module knows which implementation
+goes where. Doors and `operator` may not import it: they are handed `open_host` by their caller.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from subluminal.config import env
+from subluminal.config.places import Places
+from subluminal.config.settings import Settings
+from subluminal.contracts.identity import Identity
+from subluminal.core.host import Host
+from subluminal.core.live_settings import LiveSettings, previewer_for
+from subluminal.core.policies.watching import Policies
+from subluminal.core.records.redaction.redactor import Redactor, redactor_for
+from subluminal.core.runs.names import run_id_of
+from subluminal.core.runs.opening import ALONE, Sharing
+from subluminal.trust.identity.agent import identity_of
+
+if TYPE_CHECKING:
+    from subluminal.core.policies.files import Stamp
+    from subluminal.secrets.value import SecretValue
+
+
+def open_host(
+    places: Places,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    identity: Identity | None = None,
+    run_id: str | None = None,
+    policy: str | None = None,
+    settings: Settings | None = None,
+    settings_seen: "Stamp | None" = None,
+    redactor: Redactor | None = None,
+    secrets: "Sequence[SecretValue]" = (),
+    server: str | None = None,
+    sharing: Sharing = ALONE,
+) -> Host:
+    """Opens a host. What is not given comes from the environment, as the Pack says (section 5).
+
+    `run_id` fixes the run of all calls; else SUB_RUN_ID does; else each call may name its own.
+    `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers). With threads or
+    forks in the process, `sharing` says so, and the host is a `ThreadedHost`.
+    """
+    environ = os.environ if environ is None else environ
+    cwd = _working_directory() if cwd is None else cwd
+    identity = identity_of(environ, cwd) if identity is None else identity
+    settings = Settings() if settings is None else settings
+    if redactor is None:
+        redactor = redactor_for(settings.redact, list(secrets))
+    return _host_type(sharing)(
+        places,
+        identity,
+        Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
+        previewer_for(settings, redactor),
+        LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
+        run_id=run_id or run_id_of(environ, places),
+        run_is_fixed=bool(run_id or environ.get(env.SUB_RUN_ID.name)),
+        sharing=sharing,
+    )
+
+
+def _host_type(sharing: Sharing) -> type[Host]:
+    if not sharing.threads:
+        return Host
+    from subluminal.core.threaded_host import ThreadedHost
+
+    return ThreadedHost
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "/"  # the directory was removed while the client was in it; the server may not mind
