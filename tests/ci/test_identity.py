@@ -7,7 +7,6 @@ import pytest
 import yaml
 from tests.shim.household import Household, deny, policy
 
-from subluminal.supervise import prctl
 from subluminal.trust.identity.ci_systems import CI_SYSTEMS
 
 CASES = list(
@@ -18,13 +17,11 @@ FORKS = [case for case in CASES if ":" in case["want"].get("branch", "")]
 
 
 @pytest.fixture
-def household(tmp_path, own_home):
-    prctl.become_subreaper()
+def household(tmp_path, own_home, subreaper):
     home = Household(tmp_path, own_home)
     home.hurry()
     yield home
     home.clean()
-    prctl.resign_as_subreaper()
 
 
 def only_for(repo, branch):

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.journal.lines import Writer
+from tests.journal.lines import Writer, verify_lines
 
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.chain import preview_text_json, seed
 from subluminal.journal.reading import journal_files
-from subluminal.journal.verifying import verify_lines
 
 
 def lines_of(directory: str | Path) -> list[bytes]:
@@ -94,7 +93,7 @@ def test_a_successor_continues_the_chain(tmp_path: Path, max_bytes: int) -> None
 
 def test_a_successor_refuses_what_it_cannot_continue(tmp_path: Path) -> None:
     (tmp_path / "shim.jsonl").write_bytes(b"not an event\n")
-    with pytest.raises(JournalUnavailable, match="last line is no event"):
+    with pytest.raises(JournalUnavailable, match="last line is not an event"):
         Journal(str(tmp_path), "shim", max_bytes=1000)
 
 

@@ -16,7 +16,6 @@ from tests.load.crowd import Crowd, table
 from tests.load.records import Record
 
 from subluminal.state.pruning import prune
-from subluminal.supervise import prctl
 from tools import realservers
 
 JOBS = 100 if os.environ.get("TORTURE") else 10
@@ -25,13 +24,11 @@ FAR_MS = 3_600_000
 
 
 @pytest.fixture
-def crowd(tmp_path, own_home):
-    prctl.become_subreaper()
+def crowd(tmp_path, own_home, subreaper):
     house = Crowd(tmp_path, own_home)
     house.running = []
     yield house
     house.clean()
-    prctl.resign_as_subreaper()
 
 
 def wanted_status(job, record):

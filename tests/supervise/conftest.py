@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from subluminal.supervise import prctl, processes
+from subluminal.supervise import processes
 
 HERE = pathlib.Path(__file__).parent
 SRC = str(HERE.parents[1] / "src")
@@ -135,10 +135,8 @@ class Household:
 
 
 @pytest.fixture
-def household(tmp_path):
+def household(tmp_path, subreaper):
     """Adopts what shims leave, so that no other init decides how long a zombie stays."""
-    prctl.become_subreaper()
     home = Household(tmp_path)
     yield home
     home.clean()
-    prctl.resign_as_subreaper()

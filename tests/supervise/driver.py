@@ -6,16 +6,16 @@ Run as `python driver.py SRC OPTIONS`; imports nothing else before the warden is
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Warden, become_subreaper, sweep_descendants
+from subluminal.supervise import WardenHandle, become_subreaper, sweep_descendants
 
 if "--plain-posix" in sys.argv:
     # A system without prctl and /proc: only the process group and the pipes are left.
-    from subluminal.supervise import prctl, processes
+    from subluminal.supervise import processes, system
 
-    prctl._call = None
+    system._call = None
     processes.PROC = "/nonexistent"
 
-warden = Warden.fork()
+warden = WardenHandle.fork()
 loaded_before_fork = sorted(sys.modules)
 
 import json  # noqa: E402

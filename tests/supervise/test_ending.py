@@ -49,7 +49,10 @@ def test_what_an_exited_upstream_left_does_not_wait_for_the_grace():
     ending.begin(10.0, 2.0)
     tree.upstream_is_alive = False
     (report,) = ending.step(10.0)
-    assert report.detail == "`server`: left its process group and still ran at the end of input"
+    assert (
+        report.detail
+        == "`server`: left its process group and was still running after its input was closed"
+    )
 
 
 def test_a_second_order_shortens_and_never_lengthens():
@@ -79,4 +82,4 @@ def test_a_tree_of_thousands_is_counted_not_listed():
     ending.begin(0.0, 0.0)
     assert len(ending.step(0.0)) == 64
     assert ending.step(TERM_GRACE_S) == []
-    assert [report.detail for report in ending.summary()] == ["and 9936 more"]
+    assert [report.detail for report in ending.summary()] == ["and 9936 more processes"]

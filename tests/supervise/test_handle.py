@@ -9,13 +9,13 @@ import pytest
 from tests.supervise import upstreams
 from tests.supervise.conftest import SRC, WITHIN_S
 
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 
 @pytest.fixture
 def warden():
     """A warden of the test process itself; all its descriptors are closed and it is collected."""
-    made = Warden.fork()
+    made = WardenHandle.fork()
     yield made
     made.stop(grace_ms=0)
     made.wait_gone(int(WITHIN_S * 1000))
@@ -73,8 +73,8 @@ def test_closed_standard_descriptors_do_not_swallow_a_pipe():
     """Some clients close what they do not use."""
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); os.closerange(0, 3)\n"
-        "from subluminal.supervise import Warden\n"
-        "warden = Warden.fork(); warden.spawn(['sh', '-c', 'echo fine'], dict(os.environ))\n"
+        "from subluminal.supervise import WardenHandle\n"
+        "warden = WardenHandle.fork(); warden.spawn(['sh', '-c', 'echo fine'], dict(os.environ))\n"
         "ok = min(warden.stdin_fd, warden.report_fd) > 2 and os.read(warden.stdout_fd, 9) == b'fine\\n'\n"
         "warden.stop(); warden.wait_gone(5000); os._exit(0 if ok else 1)"
     )

@@ -22,9 +22,9 @@ def test_nothing_heavy_is_loaded_before_the_fork(household):
 LEAN_SHIM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 from subluminal.supervise.processes import read
-warden = Warden.fork()
+warden = WardenHandle.fork()
 warden.spawn(["sh", "-c", "echo ready; exec cat"], dict(os.environ))
 os.read(warden.stdout_fd, 6)
 os.write(1, read(warden.pid, "smaps_rollup"))

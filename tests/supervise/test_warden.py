@@ -151,7 +151,7 @@ def test_result_pipe_is_wide(household):
 
 
 def test_interrupt_is_forwarded_to_the_upstreams_group(household):
-    """`Warden.signal`; here the wrapper's child is the one that answers."""
+    """`WardenHandle.signal`; here the wrapper's child is the one that answers."""
     inner = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do read line || exit 4; done"
     shim = household.start("sh", "-c", f'trap : INT; sh -c "{inner}"; exit $?', forward=True)
     shim.ready()

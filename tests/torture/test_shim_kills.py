@@ -12,7 +12,7 @@ import signal
 import pytest
 from tests.shim.household import Household, deny, policy, wait_until
 
-from subluminal.supervise import prctl, processes
+from subluminal.supervise import processes
 
 ROUNDS = 1000 if os.environ.get("TORTURE") else 20
 BATCH = 5
@@ -20,14 +20,12 @@ CALLS = 200
 
 
 @pytest.fixture
-def household(tmp_path, own_home):
-    prctl.become_subreaper()
+def household(tmp_path, own_home, subreaper):
     home = Household(tmp_path, own_home)
     home.write_policy(policy(deny("rm")))
     home.hurry()
     yield home
     home.clean()
-    prctl.resign_as_subreaper()
 
 
 @pytest.mark.timeout(20 + 4 * ROUNDS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from subluminal.config.places import Places
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
@@ -67,7 +67,9 @@ class Prepared:
         return self._own.call_timeout_ms
 
 
-def not_started(warden: Warden, prepared: Prepared, where: Places, options: dict[str, str]) -> int:
+def not_started(
+    warden: WardenHandle, prepared: Prepared, where: Places, options: dict[str, str]
+) -> int:
     """A server whose settings or secrets are wrong is not started; the run says why."""
     from subluminal.contracts.vocabulary import RunStatus
 
@@ -152,7 +154,7 @@ def _remember_use(where: Places, prepared: Prepared) -> None:
 
 
 def run(
-    warden: Warden,
+    warden: WardenHandle,
     greeting: "Greeting",
     prepared: Prepared,
     where: Places,

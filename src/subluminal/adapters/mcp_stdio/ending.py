@@ -4,7 +4,7 @@ orphans).
 
 import os
 
-from subluminal.supervise import EXITED, FAILED, Report, Warden
+from subluminal.supervise import EXITED, FAILED, Report, WardenHandle
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
@@ -16,7 +16,7 @@ _BOOT_MS = 10_000
 class Ending:
     """Keeps track of stopping; gives the warden its orders."""
 
-    def __init__(self, warden: Warden, grace_ms: int) -> None:
+    def __init__(self, warden: WardenHandle, grace_ms: int) -> None:
         self._warden = warden
         self.grace_ms = grace_ms
         self._input_open = True

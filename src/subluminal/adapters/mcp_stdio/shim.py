@@ -35,7 +35,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status
 from subluminal.core.host import Runs
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, Report, Warden, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Report, WardenHandle, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
@@ -67,7 +67,7 @@ class Shim:
 
     def __init__(
         self,
-        warden: Warden,
+        warden: WardenHandle,
         runs: Runs,
         calls: Callable[[Callable[[bytes], None]], Calls],
         tool_lists: ToolLists,

@@ -9,14 +9,14 @@ import sys
 
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
 
 
-def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
+def start(warden: WardenHandle, options: dict[str, str], command: list[str]) -> int:
     """Starts the server and runs the shim in front of it; returns the exit code."""
     server = options["--server"]
     where = _usable_home(places(os.environ, options.get("--home")))
@@ -43,7 +43,7 @@ def start(warden: Warden, options: dict[str, str], command: list[str]) -> int:
     return run(warden, greeting, prepared, where, options)
 
 
-def _greet(warden: Warden) -> "Greeting":
+def _greet(warden: WardenHandle) -> "Greeting":
     _load_msgspec()
     from subluminal.adapters.mcp_stdio.greeting import greet
 
