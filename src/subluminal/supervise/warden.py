@@ -1,19 +1,21 @@
 """The loop of the warden process: obeys orders, watches the tree, outlives the shim to end it.
 
-    state      event                               reports              next state
-    waiting    order `Spawn`                       spawned              running
-               order `Spawn`, but it cannot start  failed, gone         gone
-               order `Stop`, or the shim died      gone                 done
-    running    the upstream exited                 exited               running
-               the last process of the tree died   gone                 gone
-               order `Signal`: pass it on                               running
-               order `Stop`: close, TERM, KILL     killed, per process  ending, after its grace
-               the shim died: TERM, KILL           killed, per process  ending, without grace
-    ending     the last process of the tree died   exited, gone         gone, and so done
-               the shim died                                            ending, without grace
-    gone       order `Stop`, or the shim died                           done
-    done       sends unsent reports for at most 1 s; runs `after_death` unless `Stop` was ordered;
-               exits
+    state      event                                report          next state
+    waiting    order `Spawn`                        spawned         running
+               order `Spawn`, but it cannot start   failed, gone    gone
+               order `Stop`, or the shim died       gone            done
+    running    order `Signal`: pass it on                           running
+               the upstream exited                  exited          running
+               the last process of the tree died    gone            gone
+               order `Stop`                                         ending, with grace
+               the shim died                                        ending, without grace
+    ending     `Ending` signals a process           killed          ending
+               the upstream exited                  exited          ending
+               the shim died                                        ending, without grace
+               the last process of the tree died    gone            done
+    gone       order `Stop`, or the shim died                       done
+    done       sends unsent reports for at most 1 s, runs `after_death` unless `Stop` was ordered,
+               and exits
 
 The state is spread over `_tree` (None while waiting), `Ending` (running or ending), `_told_gone`,
 `_stop_ordered` and `_shim_is_alive`: the last two are events that may come in any state and in
