@@ -21,9 +21,9 @@ each change takes effect by one such store, its last:
                                                            next to be evicted
 
 So no chain leads to half a key or half a cell. No slot is in two chains or handed out twice,
-because it is counted or unlinked before it is filled. If a process was killed during an eviction, `_unlink`
-later meets a slot that is in no chain, and leaves it so. A batch of cells is not atomic as a whole:
-`shared_counters` fills all buffers first and then stores the commit words one by one.
+because it is counted or unlinked before it is filled. If a process was killed during an eviction,
+`_unlink` later meets a slot that is in no chain, and leaves it so. A batch of cells is not atomic as
+a whole: `shared_counters` fills all buffers first, then stores the commit words one by one.
 
 Slots and spill blocks get disk blocks before the first store into them: on a full disk, a store
 into a hole of the file would be a SIGBUS.
@@ -220,8 +220,8 @@ class Table:
             if end == at + _NEXT:
                 end = link  # the evicted slot was the end of this chain
         start = at * WORD_BYTES
-        # INVARIANT: the slot is in no chain until the second of these stores, so that no chain leads
-        # to half a key or half a cell, and no slot is in two chains. The `next` of an image is 0.
+        # INVARIANT: the slot is in no chain until the second of these stores, so no chain leads to
+        # half a key or half a cell, and no slot is in two chains. The `next` of an image is 0.
         self._data[start : start + len(image)] = image
         words[end] = slot
         if eviction is not None:
