@@ -1,4 +1,4 @@
-"""Writes real events of a call into a journal, as the enforcer does."""
+"""Writes real events of a call into a journal, as the enforcer does, and verifies a chain."""
 
 from collections.abc import Iterable
 from hashlib import sha256

@@ -66,7 +66,7 @@ def test_a_torn_last_line_waits(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_that_is_cut_off_and_written_anew_is_seen(tmp_path: Path) -> None:
-    """The writer does so on a full disk; the follower must not remember the old bytes."""
+    """The writer does this on a full disk; the follower must not remember the old bytes."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"one\n" + b"x" * 500)
     follower = Follower(str(path), offset=4)
@@ -101,7 +101,7 @@ def test_a_line_longer_than_one_read_is_whole(tmp_path: Path) -> None:
     follower.close()
 
 
-def test_an_overlong_line_is_skipped_and_told_once_it_ends(tmp_path: Path) -> None:
+def test_an_overlong_line_is_skipped_and_reported_once_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"a\n" + b"x" * (3 * READ_BYTES))
     follower = Follower(str(path), max_line_bytes=READ_BYTES)

@@ -1,4 +1,7 @@
-"""provable-ledger: every edit, deletion, insertion and reorder is found, and the first bad event is named."""
+"""Every edit, deletion, insertion and reorder is found, and the first bad event is named.
+
+See provable-ledger.
+"""
 
 import os
 from pathlib import Path
@@ -86,7 +89,7 @@ def test_an_event_of_another_shim_is_found(chain: tuple[list[bytes], bytes]) -> 
     assert "belongs to another shim, `shim`" in damage.message
 
 
-def test_a_line_that_is_no_event_is_found(chain: tuple[list[bytes], bytes]) -> None:
+def test_a_line_that_is_not_an_event_is_found(chain: tuple[list[bytes], bytes]) -> None:
     damage = verify_lines([chain[0][0], b"\xff"], "shim")
     assert damage is not None
     assert damage.n == 2

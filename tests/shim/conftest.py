@@ -8,7 +8,7 @@ from tests.shim.household import SUB, Household
 
 @pytest.fixture
 def household(tmp_path, own_home, subreaper):
-    """Adopts what shims leave, so that no other init decides how long a zombie stays."""
+    """A household whose orphans the test process adopts and reaps."""
     home = Household(tmp_path, own_home)
     yield home
     home.clean()

@@ -1,4 +1,4 @@
-"""The shim's side: orders that cannot be given, waits that end, a warden that is not there."""
+"""The shim's side: invalid orders, bounded waits, a dead warden."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from subluminal.supervise import WardenHandle
 
 @pytest.fixture
 def warden():
-    """A warden of the test process itself; all its descriptors are closed and it is collected."""
+    """A warden of the test process itself, which is reaped and whose descriptors are closed."""
     made = WardenHandle.fork()
     yield made
     made.stop(grace_ms=0)
@@ -41,7 +41,7 @@ def test_nothing_spawned_is_gone_at_once(warden):
     assert warden.wait_gone(int(WITHIN_S * 1000))
 
 
-def test_orders_that_cannot_be_given_are_refused(warden):
+def test_invalid_orders_are_refused(warden):
     with pytest.raises(ValueError, match="NUL"):
         warden.spawn(["a\0b"], {})
     with pytest.raises(ValueError, match="one upstream"):
@@ -70,7 +70,7 @@ def test_orders_to_a_dead_warden_do_not_raise(warden):
 
 
 def test_closed_standard_descriptors_do_not_swallow_a_pipe():
-    """Some clients close what they do not use."""
+    """Some clients close the descriptors that they do not use."""
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); os.closerange(0, 3)\n"
         "from subluminal.supervise import WardenHandle\n"

@@ -1,4 +1,4 @@
-"""`sub doctor` finds what was left behind, and nothing that is in use."""
+"""`sub doctor` finds processes that were left behind, and none that is in use."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ def ours(household):
     return [orphan for orphan in find_orphans() if orphan.pid in alive]
 
 
-def test_a_tree_in_use_is_no_orphan(household):
+def test_a_tree_in_use_is_not_an_orphan(household):
     shim = household.start(*upstreams.ESCAPING).ready()
     assert ours(household) == []
     shim.close()
@@ -23,13 +23,13 @@ def test_a_tree_in_use_is_no_orphan(household):
 
 
 def test_a_warden_without_shim_and_its_tree_are_found(household):
-    """Here the warden is stopped, so that it cannot end the tree."""
+    """The warden is stopped (SIGSTOP), so that it cannot end the tree."""
     shim = household.start(*upstreams.STUBBORN, warden=True).ready()
     warden = shim.wait_record("warden")["pid"]
     os.kill(warden, signal.SIGSTOP)
     shim.kill(signal.SIGKILL)
     shim.wait()
-    # Between two sleeps the shell is alone for a moment.
+    # Between two sleeps the shell has no child for a moment.
     left = wait_until(
         lambda: len(found := ours(household)) == 3 and found, "warden, the shell and its sleep"
     )
@@ -41,7 +41,7 @@ def test_a_warden_without_shim_and_its_tree_are_found(household):
 
 
 def test_processes_that_lost_shim_and_warden_at_once_are_found(household):
-    """The one case that nothing can prevent without a namespace: doctor must see it."""
+    """Only a namespace could prevent this case, so doctor must find it."""
     shim = household.start(*upstreams.ESCAPING, warden=True).ready()
     warden = shim.wait_record("warden")["pid"]
     os.kill(shim.pid, signal.SIGSTOP)
@@ -55,7 +55,7 @@ def test_processes_that_lost_shim_and_warden_at_once_are_found(household):
 
 def test_a_shim_without_client_is_found(household):
     client = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-    # Its output is ours, and so is its input: the shim sees no end when the client dies.
+    # The test holds the shim's input and output, so the shim sees no end when the client dies.
     shim = household.start(
         *upstreams.POLITE, via=(sys.executable, "-I", "-S", "-c", client)
     ).ready()

@@ -1,4 +1,4 @@
-"""What a warden costs, and what is left of it on a system without prctl and /proc."""
+"""The cost of a warden, and its behaviour on a system without prctl and /proc."""
 
 import signal
 import subprocess
@@ -35,8 +35,11 @@ warden.wait_gone(5000)
 
 
 def test_warden_has_little_memory_of_its_own():
-    """Later the shim writes to pages that both have, and leaves the warden the only owner of those
-    it had at the fork: that is at most a bare interpreter's heap, however much the shim loads."""
+    """The warden's own memory is at most a bare interpreter's heap, however much the shim loads.
+
+    Shim and warden share their pages at the fork. When the shim writes to such a page later, the
+    warden becomes its only owner.
+    """
     done = subprocess.run(
         [*upstreams.PYTHON, LEAN_SHIM, SRC], stdout=subprocess.PIPE, timeout=WITHIN_S, check=True
     )

@@ -22,8 +22,8 @@ each change takes effect by one such store, its last:
 
 So no chain leads to half a key or half a cell. No slot is in two chains or handed out twice,
 because it is counted or unlinked before it is filled. If a process was killed during an eviction,
-`_unlink` later meets a slot that is in no chain, and leaves it so. A batch of cells is not atomic as
-a whole: `shared_counters` fills all buffers first, then stores the commit words one by one.
+`_unlink` later meets a slot that is in no chain, and leaves it so. A batch of cells is not atomic:
+`shared_counters` fills all buffers first, then stores the commit words one by one.
 
 Slots and spill blocks get disk blocks before the first store into them: on a full disk, a store
 into a hole of the file would be a SIGBUS.
