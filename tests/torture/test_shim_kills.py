@@ -1,4 +1,4 @@
-"""kill -9 at random points, by a fixed seed: no executed call without its decision, no orphan.
+"""kill -9 at random points, from a fixed seed: no executed call without its decision, no orphan.
 
 Twenty rounds in the default suite; `make torture` sets TORTURE and runs a thousand.
 """
@@ -34,7 +34,7 @@ def test_random_kills(household):
     for first in range(0, ROUNDS, BATCH):
         rounds = [Round(household, number, chance) for number in range(first, first + BATCH)]
         for each in chance.sample(rounds, len(rounds)):
-            # From before the warden is forked to well into the traffic.
+            # From before the warden's fork to well into the traffic.
             signal.sigtimedwait([], chance.uniform(0, 0.12))
             each.hurt()
         for each in rounds:
@@ -47,7 +47,7 @@ def test_random_kills(household):
 
 
 class Round:
-    """One shim under traffic, and one blow."""
+    """One shim under traffic, which is killed or signalled once."""
 
     def __init__(self, household, number, chance):
         self.household = household
