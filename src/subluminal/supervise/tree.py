@@ -15,7 +15,7 @@ from subluminal.supervise.wire import KILLED, Report
 _KILL_PASSES = 64
 """How often a tree that forks while it is killed is listed again at once."""
 _SWEEP_PAUSE_S = 0.002
-"""Pause between two looks of a sweep, which no signal tells of a death."""
+"""Pause between two scans of a sweep, which nothing tells of a death."""
 
 
 class Tree:
