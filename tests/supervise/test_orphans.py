@@ -8,6 +8,7 @@ from tests.supervise import upstreams
 from tests.supervise.conftest import wait_until
 
 from subluminal.supervise.orphans import find_orphans
+from subluminal.supervise.processes import read
 
 
 def ours(household):
@@ -50,7 +51,7 @@ def test_processes_that_lost_shim_and_warden_at_once_are_found(household):
     shim.wait()
     left = wait_until(lambda: len(household.alive()) == 1 and ours(household), "the escapee alone")
     assert left[0].reason == f"its shim (process {shim.pid}) is gone"
-    assert "signal.pause" in left[0].cmdline
+    assert b"signal.pause" in read(left[0].pid, "cmdline")
 
 
 def test_a_shim_without_client_is_found(household):
@@ -63,6 +64,6 @@ def test_a_shim_without_client_is_found(household):
     shim.wait()
     (orphan,) = ours(household)
     assert orphan.reason == f"its client (process {shim.pid}) is gone"
-    assert "driver.py" in orphan.cmdline
+    assert b"driver.py" in read(orphan.pid, "cmdline")
     shim.close()
     household.wait_empty()

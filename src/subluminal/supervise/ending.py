@@ -18,7 +18,7 @@ TERM_GRACE_S = 0.5
 """Wait between SIGTERM and SIGKILL. With the default grace of 2 s, the end takes under 3 s."""
 _KILL_AGAIN_S = 0.02
 _KILL_AGAIN_MOST_S = 1.0
-"""A process that survives SIGKILL is stuck in the kernel or another user's: retry ever less often."""
+"""A process that survives SIGKILL is stuck in the kernel or another user's: retry less often."""
 _MOST_REPORTS = 64
 """Most processes reported by name: thousands would fill the pipe to a shim that does not read."""
 

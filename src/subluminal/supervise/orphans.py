@@ -18,8 +18,6 @@ class Orphan(NamedTuple):
     """A process that should have ended."""
 
     pid: int
-    cmdline: str
-    """The command line as `ps` shows it. It may contain secrets, so it must not be journalled."""
     reason: str
 
 
@@ -34,7 +32,7 @@ def find_orphans() -> list[Orphan]:
         if entry is None or entry.is_dead:
             continue
         found.update(_judge_warden(entry) if entry.name.encode() == NAME else _judge_marked(entry))
-    return [Orphan(pid, _cmdline(pid), reason) for pid, reason in sorted(found.items())]
+    return [Orphan(pid, reason) for pid, reason in sorted(found.items())]
 
 
 def servers_of(shims: Collection[int]) -> list[int]:
@@ -49,7 +47,7 @@ def servers_of(shims: Collection[int]) -> list[int]:
 
 def _judge_warden(warden: processes.Process) -> dict[int, str]:
     # A warden is a fork of its shim, so while the shim lives both have the same command line.
-    if _cmdline(warden.parent) == _cmdline(warden.pid):
+    if processes.read(warden.parent, "cmdline") == processes.read(warden.pid, "cmdline"):
         return {}
     return {warden.pid: "its shim is gone"}
 
@@ -76,7 +74,3 @@ def _marker(pid: int) -> tuple[int, int, int] | None:
             if len(fields) == 3 and all(field.isdigit() for field in fields):
                 return int(fields[0]), int(fields[1]), int(fields[2])
     return None
-
-
-def _cmdline(pid: int) -> str:
-    return os.fsdecode(processes.read(pid, "cmdline").rstrip(b"\0").replace(b"\0", b" "))
