@@ -1,1 +1,1 @@
-"""Benchmarks: ratios of two things measured in one run, each against a bar. See bench/README.md."""
+"""Benchmarks: ratios of two tasks measured in one run, each against a bar. See bench/README.md."""

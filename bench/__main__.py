@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def names() -> list[str]:
-    """Every benchmark: the modules of this folder that measure something."""
+    """Lists the benchmarks: the modules of this folder that have a function `measure`."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return [file.stem for file in files if "\ndef measure(" in file.read_text("utf-8")]
 

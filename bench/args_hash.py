@@ -1,4 +1,4 @@
-"""args_hash of typical arguments against the `rfc8785` package."""
+"""The time of `args_hash` for typical arguments, compared with the `rfc8785` package."""
 
 import hashlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from subluminal.canonical import args_hash
 
 BAR = 4.0
 
-# About 700 bytes: what a client sends to open a pull request.
+# About 700 bytes, as a client sends them to open a pull request.
 ARGS: dict[str, Any] = {
     "owner": "acme",
     "repo": "widgets",
@@ -38,7 +38,7 @@ WITH_FRACTION = {**ARGS, "temperature": 0.2}
 
 
 def measure() -> Iterator[Result]:
-    """The bar is on the typical object; one with a fraction takes another path, and has its own."""
+    """Measures a typical object, and one with a fraction, which takes a slower path."""
     for name, args, bar in (("args_hash", ARGS, BAR), ("args_hash, fraction", WITH_FRACTION, 1.5)):
         ours, theirs = interleaved(
             [

@@ -1,7 +1,7 @@
-"""Measures two things in turns and compares their medians.
+"""Measures tasks in turns and compares their medians.
 
-Absolute times do not carry from one machine to another, ratios from one interleaved run do
-(performance.md). A benchmark is a module `bench/NAME.py` with `measure() -> Iterator[Result]`.
+Absolute times differ from machine to machine; ratios from one interleaved run hardly do. A
+benchmark is a module `bench/NAME.py` with `measure() -> Iterator[Result]`.
 """
 
 import gc
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Result(NamedTuple):
-    """A ratio and its bar. `at_least`: larger is better."""
+    """A ratio and its bar. `at_least` is True if a larger ratio is better."""
 
     name: str
     ratio: float
@@ -34,16 +34,16 @@ class Result(NamedTuple):
         )
 
     def as_json(self) -> str:
-        """One line for machines."""
+        """Returns the result as one line of JSON."""
         return json.dumps({**self._asdict(), "ratio": round(self.ratio, 3), "ok": self.ok})
 
 
 def interleaved(
     tasks: Sequence[Callable[[], object]], *, rounds: int, number: int = 1
 ) -> list[float]:
-    """Returns each task's median seconds. In every round each task runs `number` times."""
+    """Returns the median time of each task in seconds. In every round, each runs `number` times."""
     for task in tasks:
-        task()  # caches, imports, byte code: a first run measures something else
+        task()  # not measured: the first run fills caches and imports modules
     times: list[list[float]] = [[] for _ in tasks]
     gc.collect()
     gc.disable()
@@ -60,7 +60,7 @@ def interleaved(
 
 
 def command(*words: str) -> Callable[[], object]:
-    """A task that runs a process to its end."""
+    """Returns a task that runs a process to its end."""
 
     def run() -> object:
         return subprocess.run(words, stdout=subprocess.DEVNULL, check=True)

@@ -1,6 +1,6 @@
-"""What an operator waits for: `sub query` and `sub tail` to start, and a million calls to search.
+"""How long an operator waits for `sub query` and `sub tail`, on a ledger with a million calls.
 
-The rows are made by SQL in the ledger's own schema: how they came there is nothing to a reader.
+SQL writes the rows directly, in the ledger's own schema: readers do not see the difference.
 """
 
 import os
@@ -51,7 +51,7 @@ DROP TABLE n;
 
 
 def measure() -> Iterator[Result]:
-    """Against a bare interpreter, and against the least that `sub` can do."""
+    """Compares with a bare interpreter, and with `sub version`."""
     with tempfile.TemporaryDirectory(prefix="subluminal-bench-") as home:
         places = Places(home, os.path.join(home, "run"))
         _fill(places)
@@ -64,7 +64,7 @@ def measure() -> Iterator[Result]:
 
 def _measure(places: Places) -> Iterator[Result]:
     environ = {**os.environ, "SUB_HOME": places.home, "SUB_RUNTIME_DIR": places.runtime_dir}
-    # An installed package has its byte code; a checkout gets it with the first run.
+    # An installed package has its byte code; in a checkout, the first run writes it.
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def command(*words: str) -> Callable[[], object]:

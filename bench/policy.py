@@ -1,7 +1,7 @@
-"""Decisions per second against cedarpy, casbin and regopy; what a thousand rules cost.
+"""Decisions per second, compared with cedarpy, casbin and regopy; and the cost of a thousand rules.
 
-We decide with state: one of each accumulator on top of the rules that all engines share, and the
-counters are written. The others decide the stateless rules alone, parsed beforehand.
+Our policy has the stateless rules that all engines share and one accumulator of each kind, and we
+write the counters. The other engines decide the stateless rules only, which they parsed before.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,14 +44,14 @@ _ACCUMULATORS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> Iterator[Result]:
-    """The bars of the issue. Everything is measured in one run, in turns."""
+    """Runs all measurements, in turns and in one run."""
     yield from _against_rivals()
     yield from _thousand_rules()
 
 
 def _against_rivals() -> Iterator[Result]:
     ensure_installed()
-    from bench.rivals import cedar, pycasbin, rego  # not importable before
+    from bench.rivals import cedar, pycasbin, rego  # importable only after the installation
 
     rules = refusals(SMALL - len(_ACCUMULATORS))
     rivals = {"cedarpy": cedar, "casbin": pycasbin, "regopy": rego}
@@ -126,7 +126,7 @@ def _deny(rule: Refusal) -> dict[str, Any]:
 
 
 def _decider(engine: Engine, tool: str) -> Callable[[], bool]:
-    """Decides one call and writes its counters; time passes, so that it is no duplicate."""
+    """Decides one call and writes its counters. Time advances, so that no call is a duplicate."""
     counters, clock = MemoryCounters(), count(0, 20)
     call = Call(SERVER, tool, ARGS, args_hash(ARGS))
 
@@ -140,7 +140,7 @@ def _decider(engine: Engine, tool: str) -> Callable[[], bool]:
 
 
 def _first_call(engine: Engine) -> Callable[[], object]:
-    """Decides a call of a tool that the engine has never seen, each time another."""
+    """Decides calls of tools that the engine has never seen, a new one each time."""
     counters, numbers, hashed = MemoryCounters(), count(), args_hash(ARGS)
 
     def decide() -> object:
@@ -160,6 +160,6 @@ def _times(task: Callable[[], object], number: int) -> Callable[[], object]:
 
 
 def _prove_equal(name: str, allowed: Callable[[], bool], denied: Callable[[], bool]) -> None:
-    """An engine that does not decide as the others do is not measured."""
+    """Makes sure that an engine decides like the others before it is measured."""
     if not allowed() or denied():
         raise AssertionError(f"{name} does not decide as it should")

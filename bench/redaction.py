@@ -1,6 +1,7 @@
-"""What redaction costs (issue 5): 300-byte arguments and full previews, with and without a hit.
+"""The time of redaction, for 300-byte arguments and full previews, with and without a hit.
 
-The bars are times, so a ratio here is cost over bar. Five secrets and all shapes are looked for.
+The bars are times, so each ratio is the time divided by its bar. The redactor searches for five
+secrets in all their shapes.
 """
 
 import json
@@ -20,7 +21,7 @@ SECRETS = [SecretValue(f"secret_{n}", f"Zk3Qp7Lm2+v9Rt5/n8Yc4Hd6Fj1Gs{n:06}=") f
 
 
 def _text(size: int, note: str = 'a "quoted"\nline') -> str:
-    """Rows as JSON within JSON, as results of MCP servers are; the middle one has the note."""
+    """Returns rows as JSON within JSON, as MCP servers do; the middle row has the note."""
     count = size // 100
     rows = [
         {"id": n, "name": f"user {n}", "mail": f"u{n}@example.com", "note": "a line"}
@@ -31,9 +32,10 @@ def _text(size: int, note: str = 'a "quoted"\nline') -> str:
 
 
 def _fastest(task: Callable[[], object], number: int, rounds: int = 300) -> float:
-    """Microseconds of the least disturbed round: a bar in time is about the code alone.
+    """Returns the time of the fastest round, in microseconds: the bar is for the code alone.
 
-    A round is shorter than a scheduler's slice, so that one is undisturbed on a busy machine too.
+    A round is shorter than a scheduler's slice, so that some rounds are undisturbed even on a busy
+    machine.
     """
     task()
     best = float("inf")
@@ -46,7 +48,7 @@ def _fastest(task: Callable[[], object], number: int, rounds: int = 300) -> floa
 
 
 def measure() -> Iterator[Result]:
-    """Yields cost over bar for each case."""
+    """Yields the time divided by its bar, for each case."""
     redactor = Redactor(SECRETS)
     for what, size, bar_us, number in (
         ("300 B argument", 300, ARGUMENT_BAR_US, 20),

@@ -1,6 +1,6 @@
-"""What-if replay: 100,000 recorded calls under a policy of every rule kind, and what it keeps.
+"""What-if replay of 100,000 recorded calls under a policy with every rule kind: time and memory.
 
-The bar of the time is 10 s; that of the memory, that ten times the runs take no more of it.
+The bar for the time is 10 s. The bar for the memory is that ten times as many runs take no more.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""What the shim adds to a call: against the least a proxy can do, and against other proxies.
+"""The latency, start-up time and memory that the shim adds, compared with other proxies.
 
-All peers are alive at once, pinned to one CPU, and asked in turns; what counts is the difference to
-the direct server in the same round. Fifty rules, counters shared, journal on.
+The least that a proxy can do is a pass-through in C. All peers run at once, pinned to one CPU, and
+are called in turns. The difference to the direct server in the same round counts. The shim has
+fifty rules, shared counters and its journal.
 """
 
 import os
@@ -23,7 +24,7 @@ _CALLS = 250
 
 
 def measure() -> Iterator[Result]:
-    """The bars of the issue."""
+    """Runs all measurements of the shim."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
     shutil.rmtree(WORK / "home", ignore_errors=True)
@@ -126,7 +127,7 @@ def _large_results(echo: str, c_pass: str) -> Iterator[Result]:
 
 
 def _start(echo: str) -> Iterator[Result]:
-    """Spawn to the first reply. The policy's cache is warm, as it is from the second start on."""
+    """Measures the time to the first reply. The policy is cached, as from the second start on."""
     home = WORK / "home" / "start"
     bare, ours = _first_replies_ms(
         lambda: Peer("bare", proxies.bare_python([echo])), lambda: shim(home, [echo])
@@ -136,7 +137,7 @@ def _start(echo: str) -> Iterator[Result]:
 
 
 def _start_of_real_server() -> Iterator[Result]:
-    """What a person waits for: a Node server, with and without the shim, unpinned."""
+    """Measures the start of a Node server with and without the shim, on all CPUs."""
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     server = ["node", str(realservers.install() / _EVERYTHING), "stdio"]
     home = WORK / "home" / "real"
@@ -146,7 +147,7 @@ def _start_of_real_server() -> Iterator[Result]:
 
 
 def _first_replies_ms(*starts: Callable[[], Peer]) -> list[float]:
-    """Medians of the time to the first reply; the very first start of each fills caches."""
+    """Returns the median times to the first reply. The first start only fills caches."""
     for start in starts:
         start().close()
     times: list[list[float]] = [[] for _ in starts]
@@ -159,7 +160,7 @@ def _first_replies_ms(*starts: Callable[[], Peer]) -> list[float]:
 
 
 def _memory(echo: str) -> Iterator[Result]:
-    """PSS of shim and warden with a hundred of them running, in MiB per pair."""
+    """Measures the PSS of a shim and its warden, in MiB per pair, with a hundred pairs running."""
     home = WORK / "home" / "memory"
     shim(home, [echo]).close()
     peers = [shim(home, [echo]) for _ in range(100)]
@@ -174,12 +175,12 @@ def _memory(echo: str) -> Iterator[Result]:
 def _latencies(
     peers: list[Peer], rounds: int, calls: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Medians over rounds of each peer's p50 and p99, in microseconds."""
+    """Returns each peer's p50 and p99 in microseconds, as medians over the rounds."""
     middle: dict[str, list[float]] = {peer.name: [] for peer in peers}
     tail: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for _ in range(rounds):
         for peer in peers:
-            # Each comes after another one, and its first calls would be the whole of its p99.
+            # Warm up: the first calls after another peer's turn would make up the whole p99.
             for line in peer.lines(min(calls, 20)):
                 peer.call(line)
             number = max(calls // 10, 5) if peer.name in ("mcp-firewall", "FastMCP") else calls

@@ -1,4 +1,4 @@
-"""What a command costs before it does anything, against a bare interpreter."""
+"""The start-up time of a command, compared with a bare interpreter."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ SUB = str(Path(sys.executable).with_name("sub"))
 
 
 def measure() -> Iterator[Result]:
-    """The installed command, as a shell starts it."""
+    """Measures the installed command, started as a shell starts it."""
     bare, version = interleaved(
         [command(sys.executable, "-c", "pass"), command(SUB, "version")], rounds=40
     )

@@ -1,7 +1,7 @@
-"""MCP servers and proxies in front of them, as the shim's benchmarks drive them.
+"""The peers of the shim's benchmarks: MCP servers, and proxies in front of them.
 
-Every peer is a process with pipes; all of them are alive at once, so that one noisy moment of the
-machine hits all of them. `policy_of_fifty` is the policy that the shim works under.
+Every peer is a process with pipes. All peers run at once, so that a disturbance of the machine hits
+all of them. `policy_of_fifty` is the shim's policy.
 """
 
 import os
@@ -37,7 +37,7 @@ _ARGS: dict[str, Any] = {
 
 
 def build(name: str) -> str:
-    """Compiles one of the C programs; returns its path."""
+    """Compiles one of the C programs. Returns its path."""
     WORK.mkdir(parents=True, exist_ok=True)
     target = WORK / name
     subprocess.run(["cc", "-O2", "-o", target, ROOT / "bench" / "c" / f"{name}.c"], check=True)
@@ -72,15 +72,15 @@ class Peer:
         self._ask(b'{"jsonrpc":"2.0","id":"list","method":"tools/list"}\n', 1)
 
     def lines(self, number: int) -> list[bytes]:
-        """As many tools/call requests of 300 bytes, no two of them with the same arguments."""
+        """Returns `number` tools/call requests of 300 bytes, all with different arguments."""
         return [self._line() for _ in range(number)]
 
     def call(self, line: bytes) -> None:
-        """One request, and its answer."""
+        """Sends one request and waits for its answer."""
         self._ask(line, 1)
 
     def calls(self, lines: list[bytes], window: int) -> None:
-        """Many requests, `window` of them on their way at any time."""
+        """Sends many requests, `window` of them at a time."""
         for start in range(0, len(lines), window):
             batch = lines[start : start + window]
             self._ask(b"".join(batch), len(batch))
@@ -96,8 +96,8 @@ class Peer:
         return msgspec.json.encode(message) + b"\n"
 
     def _ask(self, lines: bytes, replies: int) -> None:
-        # Reading into one buffer: a client that allocates 256 KiB for every read spends more on
-        # that than a pass-through adds (performance.md 1f).
+        # Reads into one buffer: allocating 256 KiB for every read would cost more than a
+        # pass-through adds.
         os.write(self._in, lines)
         while replies > 0:
             size = os.readv(self._out, self._buffers)
@@ -119,7 +119,7 @@ class Peer:
 
 
 def shim(home: Path, server: list[str]) -> Peer:
-    """The real thing: `sub shim stdio` with fifty rules, shared counters and the journal on."""
+    """Starts the real `sub shim stdio`, with fifty rules, shared counters and its journal."""
     home.mkdir(parents=True, exist_ok=True)
     (home / "policy.yaml").write_bytes(msgspec.json.encode(policy_of_fifty()))
     sub = str(Path(sys.executable).parent / "sub")
@@ -131,7 +131,7 @@ def shim(home: Path, server: list[str]) -> Peer:
 
 
 def policy_of_fifty() -> dict[str, Any]:
-    """Fifty mixed rules: globs, regexes, arguments, and one of each accumulator."""
+    """Returns fifty mixed rules: globs, regexes, arguments, and one accumulator of each kind."""
     rules = [_deny(number) for number in range(45)]
     rules += [
         _rule("tag", "tag", {"tag": {"add_risk_class": ["write_like"]}}),

@@ -4,17 +4,17 @@
 #   sh sub-ci.sh                  runs the text of $SUBLUMINAL_RUN with sh
 #   sh sub-ci.sh COMMAND [ARG…]   runs a command
 #
-# Everything else is said by variables, so that nothing is ever pasted into a shell:
+# Everything else is set by variables, so that no input is ever pasted into a shell:
 #
-#   SUBLUMINAL_POLICY     policy file; else the repository's .subluminal/policy.yaml
-#   SUBLUMINAL_AGENT_ID   the agent's name, for selectors; else SUB_AGENT_ID, else the job's name
+#   SUBLUMINAL_POLICY     policy file; default: the repository's .subluminal/policy.yaml
+#   SUBLUMINAL_AGENT_ID   the agent's name, for selectors; default: SUB_AGENT_ID, or the job's name
 #   SUBLUMINAL_STRICT     true (default): a refused call fails the job; throttle: so does a
 #                         throttled one; false: neither does
 #   SUBLUMINAL_FAIL_ON    info, warn or critical: any decision that serious fails the job
 #   SUBLUMINAL_ARTIFACT   directory for the evidence; default subluminal-artifact
-#   SUBLUMINAL_PACKAGE    what pip installs where `sub` is missing; default subluminal
+#   SUBLUMINAL_PACKAGE    the package that pip installs if `sub` is missing; default subluminal
 #
-# Exit codes are those of `sub run`: the agent's own, or 3 where the run broke its policy.
+# The exit codes are those of `sub run`: the agent's own, or 3 if the run broke its policy.
 set -eu
 
 die() {
@@ -27,7 +27,7 @@ newline='
 '
 artifact=${SUBLUMINAL_ARTIFACT:-subluminal-artifact}
 case $artifact in
-*"$newline"*) die "the artifact's directory has a line break in its name" "set SUBLUMINAL_ARTIFACT" ;;
+*"$newline"*) die "the name of the artifact directory contains a line break" "set SUBLUMINAL_ARTIFACT" ;;
 esac
 if [ $# -eq 0 ]; then
   [ -n "${SUBLUMINAL_RUN:-}" ] || die "there is nothing to run" "set SUBLUMINAL_RUN, or give a command"
@@ -52,10 +52,10 @@ case ${SUBLUMINAL_STRICT:-true} in
 true) set -- --strict "$@" ;;
 throttle) set -- --strict=throttle "$@" ;;
 false) ;;
-*) die "SUBLUMINAL_STRICT is \`$SUBLUMINAL_STRICT\`" "use true, throttle or false" ;;
+*) die "SUBLUMINAL_STRICT must not be \`$SUBLUMINAL_STRICT\`" "use true, throttle or false" ;;
 esac
 
-# What the agent prints is not ours: GitHub must not take its lines for commands to the runner.
+# GitHub must not take lines that the agent prints for commands to the runner.
 token=
 if [ -n "${GITHUB_ACTIONS:-}" ]; then
   token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
@@ -85,7 +85,7 @@ if [ -n "${GITHUB_OUTPUT:-}" ]; then
     echo "violations=$(field violations_total)"
   } >>"$GITHUB_OUTPUT"
 fi
-# A job's page takes one megabyte.
+# GitHub limits the summary of a job to one megabyte.
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -f "$artifact/summary.md" ]; then
   head -c 1000000 "$artifact/summary.md" >>"$GITHUB_STEP_SUMMARY"
 fi

@@ -1,13 +1,19 @@
-"""What every test shares: no test sees the home, the colours or the run of who starts it."""
+"""Fixtures of every test. No test sees the home, the colours or the run of whoever starts it."""
 
+import ctypes
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Deadlines are absolute times, which a busy machine breaks; the seed is fixed so CI is repeatable.
+from subluminal.supervise import become_subreaper
+
+_SET_CHILD_SUBREAPER = 36
+
+# A busy machine misses deadlines, which are absolute times. The seed is fixed, so CI is repeatable.
 settings.register_profile(
     "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -15,7 +21,7 @@ settings.load_profile("house")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell's background job ignores these two, and so would every agent that a test interrupts.
+    # A shell's background job ignores these two signals, and a test's agents would inherit that.
     for signum in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)
@@ -24,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a home of its own, and a plain environment."""
+    """Gives every test a home of its own and an environment without our variables."""
     for name in list(os.environ):
         if name.startswith("SUB_") or name in ("NO_COLOR", "XDG_RUNTIME_DIR"):
             monkeypatch.delenv(name)
@@ -32,3 +38,11 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("SUB_HOME", str(home / "sub"))
     monkeypatch.setenv("COLUMNS", "80")
     return home / "sub"
+
+
+@pytest.fixture
+def subreaper() -> Iterator[None]:
+    """Makes the test process adopt orphans, so that it can reap every process that a shim leaves."""
+    become_subreaper()
+    yield
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)

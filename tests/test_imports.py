@@ -56,11 +56,11 @@ sys.path[:0] = {sys.path!r}
 import os
 os.environ["SUB_HOME"] = {str(tmp_path / "home")!r}
 from subluminal.cli.main import main
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 def spawn(self, command, *_, **__):
     print(*set(sys.modules) - before, flush=True)
     os._exit(0)
-Warden.spawn = spawn
+WardenHandle.spawn = spawn
 main(["shim", "stdio", "--server", "s", "--", "server"])
 """
     loaded = loaded_by(code, "-S")

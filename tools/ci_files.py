@@ -1,11 +1,11 @@
-"""GitLab's template: it cannot bring a second file along, so ci/sub-ci.sh is written into it."""
+"""Generates GitLab's template, with ci/sub-ci.sh inside: a template cannot bring a second file."""
 
 from pathlib import Path
 
 CI = Path(__file__).parents[1] / "ci"
 _MARK = "END_OF_SUB_CI"
 _TEMPLATE = """\
-# Generated from ci/sub-ci.sh by `make ci-files`; do not edit. Use it so:
+# Generated from ci/sub-ci.sh by `make ci-files`; do not edit. Use it like this:
 #
 #   include:
 #     - project: ORG/subluminal
@@ -16,7 +16,7 @@ _TEMPLATE = """\
 #       SUBLUMINAL_RUN: claude -p "fix the build"
 #       SUBLUMINAL_POLICY: ci/policy.yaml
 #
-# The variables are told in the script below.
+# The script below documents the variables.
 .subluminal:
   image: python:3.13-slim
   variables:
@@ -39,7 +39,7 @@ _TEMPLATE = """\
 
 
 def ci_files() -> dict[str, str]:
-    """The template, by its path below the repository."""
+    """Returns the template by its path below the repository."""
     lines = (CI / "sub-ci.sh").read_text("utf-8").splitlines()
     script = "\n".join(f"      {line}".rstrip() for line in lines)
     text = _TEMPLATE.format(mark=_MARK, script=script)

@@ -1,4 +1,4 @@
-"""Reads the documentation strings under fields and enum members, which Python itself forgets."""
+"""Reads the docstrings under fields and enum members, which Python itself does not keep."""
 
 import ast
 import importlib
@@ -23,7 +23,7 @@ def docs_of_module(module: str) -> dict[tuple[str, str], str]:
 
 
 def doc_of(owner: type, field: str) -> str:
-    """Returns a field's documentation on one line, looked up in its class and the bases of it."""
+    """Returns a field's documentation on one line, from its class or a base class."""
     for base in owner.__mro__:
         doc = docs_of_module(base.__module__).get((base.__name__, field)) if _ours(base) else None
         if doc:

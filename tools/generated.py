@@ -1,4 +1,4 @@
-"""Writes every generated file of the repository, or says which are stale.
+"""Writes the generated files of the repository, or lists the stale ones.
 
 `python -m tools.generated schema`, `… docs` and `… ci-files` write; a test calls `stale`. A
 generator is a function that returns files by their path below the repository.
@@ -19,12 +19,12 @@ GENERATORS: dict[str, Callable[[], dict[str, str]]] = {
     "docs": reference_pages,
     "ci-files": ci_files,
 }
-# Everything in these folders is generated: a file that no generator wrote is left over.
+# Every file in these folders is generated: a file that no generator wrote is removed.
 FOLDERS = {"schema": "schema", "docs": "docs/reference", "ci-files": "ci/gitlab"}
 
 
 def write(name: str) -> int:
-    """Writes what is stale and removes what is left over; returns how many files changed."""
+    """Writes stale files and removes leftover ones. Returns the number of changed files."""
     files = GENERATORS[name]()
     changed = [path for path in files if not _is_current(path, files[path])]
     for path in changed:

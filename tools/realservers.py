@@ -1,7 +1,7 @@
-"""Installs the real MCP servers and clients that tests/realservers drives, once, below `.work`.
+"""Installs the real MCP servers and clients of tests/realservers, once, below `.work`.
 
-Versions and hashes are locked in requirements/mcp*.txt and tests/realservers/node. A stamp holds
-the locks' hash, so a second call costs nothing and a changed lock installs anew.
+Versions and hashes are locked in requirements/mcp*.txt and tests/realservers/node. A stamp file has
+the hash of the locks, so a second call does nothing and a changed lock installs again.
 """
 
 import fcntl
@@ -20,10 +20,10 @@ PNPM = "pnpm@10.34.9"
 
 
 def install() -> Path:
-    """Returns the place where everything is: `mcp1`, `mcp2` (venvs) and `node`."""
+    """Installs everything, and returns its directory with `mcp1`, `mcp2` (venvs) and `node`."""
     PLACE.mkdir(parents=True, exist_ok=True)
     with open(PLACE / "lock", "w") as lock:
-        # Several test processes may want this at once.
+        # Several test processes may get here at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name in ("mcp1", "mcp2"):
             file = ROOT / "requirements" / f"{name}.txt"
@@ -61,7 +61,7 @@ def _install_node(target: Path) -> None:
         shutil.copy(file, target)
     pnpm = target / "pnpm"
     _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(pnpm), PNPM], target)
-    # The inspector wants a newer Node than the machine may have; the `node` package is one.
+    # The inspector needs a newer Node than the machine may have; the `node` package brings it.
     command = [str(pnpm / "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
     _run([*command, "--prefer-offline"], target)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What the tests need from the system: a Secret Service (gnome-keyring) on a D-Bus of their own, and
-# a checker for shell scripts; with `container`, a builder of images.
-# Installs it where that is possible, and is quiet where it is there already.
+# Installs the system packages that the tests need, if they are missing and we may install them: a
+# Secret Service (gnome-keyring) on a D-Bus of its own, and a checker for shell scripts. With the
+# argument `container`, also a builder of images.
 set -eu
 
 missing=""

@@ -1,4 +1,4 @@
-// An MCP server that costs next to nothing: answers every request at once, or after a delay.
+// A minimal MCP server: answers every request at once, or after a delay.
 // usage: echo [RESULT_BYTES [DELAY_US]]
 #define _GNU_SOURCE
 #include <stdio.h>

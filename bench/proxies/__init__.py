@@ -1,4 +1,4 @@
-"""The other proxies that the shim is measured against, in an environment of their own."""
+"""The other proxies that the shim is compared with, installed in an environment of their own."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ _VENV = _HERE.parents[1] / ".work" / "proxies"
 
 
 def python() -> str:
-    """Returns the interpreter that has the proxies, installing them once."""
+    """Returns the interpreter that has the proxies. Installs them once."""
     requirements = (_HERE / "requirements.txt").read_text("utf-8")
     done = _VENV / "installed.txt"
     interpreter = str(_VENV / "bin" / "python")
@@ -30,21 +30,21 @@ def python() -> str:
 
 
 def fastmcp(server: list[str]) -> list[str]:
-    """FastMCP's own proxy in front of a stdio server."""
+    """Returns the command of FastMCP's own proxy in front of a stdio server."""
     return [python(), str(_HERE / "fastmcp_proxy.py"), *server]
 
 
 def mcp_firewall(server: list[str]) -> list[str]:
-    """mcp-firewall with its default policy and audit log."""
+    """Returns the command of mcp-firewall, with its default policy and audit log."""
     return [str(Path(python()).parent / "mcp-firewall"), "wrap", "--", *server]
 
 
 def bare_python(server: list[str]) -> list[str]:
-    """The least that a proxy in Python can do."""
+    """Returns the command of a Python proxy that only copies."""
     return [sys.executable, "-I", "-S", str(_HERE / "bare.py"), *server]
 
 
 def recording_python(directory: Path, server: list[str]) -> list[str]:
-    """The least that a proxy in Python can do that records calls before it forwards them."""
+    """Returns the command of a Python proxy that records calls before it forwards them."""
     directory.mkdir(parents=True, exist_ok=True)
     return [sys.executable, "-I", str(_HERE / "recording.py"), str(directory), *server]

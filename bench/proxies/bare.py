@@ -1,7 +1,7 @@
 """A pass-through in Python that does nothing else: spawn, poll, copy.
 
-Runs as a script, and `recording` puts its journal into the same loop; so nothing is imported here
-that a pass-through does not need.
+It runs as a script, and `recording` adds a journal to the same loop. So it imports only what a
+pass-through needs.
 """
 
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pass_on(command: list[str], look: "Callable[[bytes], None] | None" = None) -> None:
-    """Runs until the server ends; `look` is shown the client's bytes before they go on."""
+    """Runs until the server ends. `look` gets the client's bytes before they are forwarded."""
     (up_in, to_up), (from_up, up_out) = os.pipe(), os.pipe()
     os.posix_spawn(
         command[0],

@@ -1,8 +1,9 @@
-"""The least that a proxy in Python can do and keep the shim's promise: journal first, chained.
+"""A minimal Python proxy that keeps the shim's promise: chained events, journal first.
 
-Parses a call, hashes its canonical arguments, takes and frees a lock, and writes two chained events
-in one write(2) before it forwards the line. No policy, no counters, no previews, no supervision,
-and nothing is recorded of an answer. What the shim adds beyond this is what can still be saved.
+It parses a call, hashes its canonical arguments, takes and frees a lock, and writes two chained
+events in one write(2) before it forwards the line. It has no policy, counters, previews or
+supervision, and records no answers. Only what the shim adds beyond this can still be saved.
+
 usage: recording.py DIRECTORY COMMAND [ARG...]
 """
 

@@ -1,4 +1,4 @@
-"""Puts the rivals' packages under .work/, once, and makes them importable."""
+"""Installs the rivals' packages once, under .work/, and makes them importable."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ _TARGET = _HERE.parents[1] / ".work" / f"rivals-{_VERSION}"
 
 
 def ensure_installed() -> None:
-    """Installs what requirements.txt names, unless that very list is installed already."""
+    """Installs the packages of requirements.txt, unless the same list is already installed."""
     done = _TARGET / "installed.txt"
     if not done.exists() or done.read_text() != _REQUIREMENTS.read_text():
         shutil.rmtree(_TARGET, ignore_errors=True)

@@ -21,7 +21,7 @@ m = (p.server == "*" || r.server == p.server) && regexMatch(r.tool, p.tool)
 
 def decider(refusals: Sequence[Refusal], tool: str) -> Callable[[], bool]:
     """Returns a function that decides the measured call; true if it may pass."""
-    # A rule on arguments would refuse the call by its name alone: it gets one that never matches.
+    # casbin would refuse the call by the name alone, so a rule on arguments never matches here.
     patterns = [
         rule.regex or fnmatch.translate(f"{rule.glob}{'?' * 9 if rule.key else ''}")
         for rule in refusals

@@ -1,7 +1,7 @@
 """The rules that all engines get: refusals by glob, by regex and by arguments, then allow.
 
-A rule names a tool pattern and perhaps one argument. The measured call meets the names of four of
-them, whatever their number, and is refused by none.
+A rule has a pattern for the tool and perhaps one for an argument. However many rules there are,
+four of them match the tool of the measured call, and none of them refuses it.
 """
 
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ DENIED_TOOL = "delete_branch_0_now"
 
 
 class Refusal(NamedTuple):
-    """One deny rule, in nobody's syntax."""
+    """One deny rule, in no engine's syntax."""
 
     name: str
     glob: str = ""
     regex: str = ""
-    """its equal without alternation is in `glob_of_regex`, for engines that have no regexes"""
+    """regular expression; `glob_of_regex` is the equivalent for engines without regexes"""
     glob_of_regex: str = ""
     key: str = ""
     equals: str | None = None
@@ -34,7 +34,7 @@ class Refusal(NamedTuple):
 
 
 def refusals(number: int) -> list[Refusal]:
-    """A third by glob, a third by regex, a third by arguments."""
+    """Returns rules: a third by glob, a third by regex, a third by arguments."""
     met = [
         Refusal("met-0", glob="create_*", key="visibility", equals="public"),
         Refusal("met-1", glob="*_issue", key="limit", at_least=1_000),

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+from tests.journal.lines import verify_lines
 
 from subluminal.contracts.codec import decode_event
 from subluminal.journal.reading import journal_files
-from subluminal.journal.verifying import verify_lines
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "event.schema.json"
 _validator: Any = None

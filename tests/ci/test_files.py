@@ -1,4 +1,4 @@
-"""The structure of the action and the template: what they name exists, and no input is pasted."""
+"""The action and the template name only what exists, and paste no input into a script."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ STEPS = ACTION["runs"]["steps"]
 
 
 def texts(value):
-    """Every text below a value."""
+    """Yields every string in a nested value."""
     if isinstance(value, dict):
         return [text for each in value.values() for text in texts(each)]
     if isinstance(value, list):
@@ -59,7 +59,7 @@ def test_every_variable_of_the_step_is_one_of_the_script():
     assert set(TEMPLATE[".subluminal"]["variables"]) <= used
 
 
-def test_evidence_is_kept_whatever_comes_of_the_run():
+def test_evidence_is_kept_however_the_run_ends():
     uploads = [step for step in STEPS if "uses" in step]
     assert uploads
     assert all(step["if"].startswith("always()") for step in uploads)
@@ -67,14 +67,14 @@ def test_evidence_is_kept_whatever_comes_of_the_run():
 
 
 def test_the_same_shell_is_in_both():
-    """GitLab's template writes the script's own bytes into a file and runs that."""
+    """GitLab's template writes the bytes of the script into a file and runs it."""
     (text,) = TEMPLATE[".subluminal"]["script"]
     inside = re.search(r"<<'(\w+)'\n(.*)\n\1\nsh \"\$sub_ci\"\n$", text, re.S)[2] + "\n"
     assert inside == SCRIPT.read_text()
 
 
 def test_the_builder_is_sent_what_the_container_copies():
-    """`make container` builds it; this much is known without a builder."""
+    """`make container` builds the image; this check needs no builder."""
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     copies = [
         [word for word in line.split()[1:-1] if not word.startswith("--")]

@@ -1,4 +1,4 @@
-"""A policy for one repository's branch holds in every CI system's jobs, through a real shim."""
+"""A policy for a branch of a repository applies in the jobs of every CI system, with a real shim."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 import yaml
 from tests.shim.household import Household, deny, policy
 
-from subluminal.supervise import prctl
 from subluminal.trust.identity.ci_systems import CI_SYSTEMS
 
 CASES = list(
@@ -18,13 +17,11 @@ FORKS = [case for case in CASES if ":" in case["want"].get("branch", "")]
 
 
 @pytest.fixture
-def household(tmp_path, own_home):
-    prctl.become_subreaper()
+def household(tmp_path, own_home, subreaper):
     home = Household(tmp_path, own_home)
     home.hurry()
     yield home
     home.clean()
-    prctl.resign_as_subreaper()
 
 
 def only_for(repo, branch):
@@ -57,8 +54,8 @@ def test_a_selector_matches(household, provider):
 
 
 @pytest.mark.parametrize("case", FORKS, ids=lambda case: case["case"])
-def test_a_fork_s_branch_is_none_of_ours(household, case):
-    """What is meant for `main` alone must not hold for whoever calls a branch so."""
+def test_the_branch_of_a_fork_is_not_ours(household, case):
+    """A policy for `main` must not apply to a fork that has a branch of that name."""
     branch = case["want"]["branch"].rpartition(":")[2]
     household.write_policy(only_for(case["want"]["repo"], branch))
     shim = household.start(**environment(household, case)).ready()

@@ -1,6 +1,6 @@
-"""The shell of the GitHub action and of GitLab's template, run as those run it, by real shells.
+"""The scripts of the GitHub action and of GitLab's template, run as the runners run them.
 
-The environment is what a runner gives and nothing else; the agent, the shim and the server are real.
+The shells, the agent, the shim and the server are real. The environment has only what a runner sets.
 """
 
 import json
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 
 
 class Runner:
-    """A CI runner's working copy: its files, its environment."""
+    """A CI runner: a working copy and an environment."""
 
     def __init__(self, tmp_path):
         self.work = tmp_path / "work"
@@ -54,7 +54,7 @@ class Runner:
         }
 
     def github(self, **inputs):
-        """What GitHub sets for a step of a push, and the action's inputs as its `env` gives them."""
+        """Returns the environment of a step after a push, with the inputs as the action's `env` sets them."""
         self.output, self.summary = self.files / "output", self.files / "summary"
         self.output.touch()
         self.summary.touch()
@@ -86,13 +86,13 @@ class Runner:
         }
 
     def step(self, env, shell="sh"):
-        """The action's own step, as the runner runs it: a file, by `sh -e`."""
+        """Runs the action's step as a runner does: a file, with `sh -e`."""
         (step,) = (step for step in action()["runs"]["steps"] if "run" in step)
         assert step["shell"] == "sh"
         return self.run(shell, step["run"], env)
 
     def job(self, env, shell="sh"):
-        """The template's script, as a GitLab runner runs it."""
+        """Runs the template's script as a GitLab runner does."""
         return self.run(shell, "\n".join(template()["script"]), env)
 
     def run(self, shell, text, env):
@@ -111,14 +111,14 @@ class Runner:
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def agent(self, *tools, last="exit=0", say=""):
-        """A shell line for an agent that calls tools through a shim."""
+        """Returns a shell line for an agent that calls tools through a shim."""
         server = [sys.executable, "-I", "-S", SERVER, str(self.files / "executed")]
         shim = ["sub", "shim", "stdio", "--server", "echo", "--", *server]
         line = shlex.join([sys.executable, "-I", "-S", str(AGENT), last, *tools, "--", *shim])
         return f"echo {shlex.quote(say)}; {line}"
 
     def policy(self, name="policy.yaml"):
-        """Holds for one repository's main branch in CI, so that identity is proven too."""
+        """Writes a policy for the main branch of one repository in CI, so that identity is tested too."""
         text = policy(deny("rm")).replace(
             "selectors: {}", "selectors: {env: [ci], workload: {repo: [acme/x], branch: [main]}}"
         )
@@ -138,7 +138,7 @@ def template():
 
 
 def action_env(given):
-    """What the action's `env` becomes with these inputs and the defaults of the others."""
+    """Returns the action's `env` with these inputs, and the defaults of the others."""
     inputs = {name: each.get("default", "") for name, each in action()["inputs"].items()}
     inputs |= {name.replace("_", "-"): value for name, value in given.items()}
     (step,) = (step for step in action()["runs"]["steps"] if "run" in step)
@@ -153,7 +153,7 @@ def runner(tmp_path):
     return Runner(tmp_path)
 
 
-def test_github_a_run_that_holds(runner):
+def test_github_a_run_that_obeys_its_policy(runner):
     env = runner.github(run=runner.agent("echo", "echo"), policy=runner.policy(), agent_id="fixer")
     ended = runner.step(env)
     assert ended.code == 0, ended.err
@@ -201,7 +201,7 @@ def test_gitlab_a_run_that_breaks_its_policy(runner, shell):
     assert "no-rm" in (runner.work / where["junit"]).read_text()
 
 
-def test_gitlab_a_run_that_holds(runner):
+def test_gitlab_a_run_that_obeys_its_policy(runner):
     env = runner.gitlab(SUBLUMINAL_RUN=runner.agent("echo"), SUBLUMINAL_POLICY=runner.policy())
     ended = runner.job(env)
     assert ended.code == 0, ended.err
@@ -210,7 +210,7 @@ def test_gitlab_a_run_that_holds(runner):
 
 
 @pytest.mark.parametrize("door", ["step", "job"])
-def test_a_branch_that_the_policy_is_not_for_is_no_pass(runner, door):
+def test_a_branch_that_the_policy_is_not_for_does_not_pass(runner, door):
     """Strict: a policy that does not apply is a failure, never an allow."""
     given = {"run": runner.agent("rm"), "policy": runner.policy()}
     if door == "step":
@@ -245,7 +245,7 @@ def test_fail_on_a_severity(runner):
     assert runner.step(env).code == 3
 
 
-def test_what_an_agent_prints_is_no_command_to_the_runner(runner):
+def test_output_of_an_agent_is_not_a_command_to_the_runner(runner):
     said = "::error::I did it"
     env = runner.github(run=runner.agent("echo", say=said), policy=runner.policy())
     lines = runner.step(env).out.splitlines()
@@ -255,7 +255,7 @@ def test_what_an_agent_prints_is_no_command_to_the_runner(runner):
     assert token not in json.dumps(env)
 
 
-def test_a_last_line_without_an_end_does_not_hide_that_commands_count_again(runner):
+def test_commands_work_again_after_an_unfinished_last_line(runner):
     script = f"{runner.agent('rm')}; printf 'no end'"
     lines = runner.step(runner.github(run=script, policy=runner.policy())).out.splitlines()
     token = lines[0].removeprefix("::stop-commands::")
@@ -268,7 +268,7 @@ NASTY = "$(touch pwned) `touch pwned` '; touch pwned; ' \"; touch pwned; \" && t
 
 @pytest.mark.parametrize("name", ["policy", "agent-id", "strict", "fail-on", "artifact"])
 def test_an_input_is_never_a_script(runner, name):
-    """A pull request's title may end up in any of them."""
+    """Any input may contain the title of a pull request."""
     given = {"run": runner.agent("echo"), "policy": runner.policy(), name: NASTY}
     runner.step(runner.github(**given))
     assert not list(runner.work.rglob("pwned"))
@@ -294,7 +294,7 @@ def test_a_script_stops_at_its_first_failure(runner):
         ({"run": "true", "strict": "maybe"}, "`maybe`"),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(runner, given, told):
+def test_mistakes_are_reported_before_anything_runs(runner, given, told):
     ended = runner.step(runner.github(**given))
     assert ended.code == 2
     assert told in ended.err
@@ -302,7 +302,7 @@ def test_mistakes_are_told_before_anything_runs(runner, given, told):
     assert runner.output.read_text() == ""
 
 
-def test_a_command_s_words_stay_words(runner):
+def test_the_words_of_a_command_are_kept(runner):
     words = ["printf", "<%s>", "a b", "*", "$HOME"]
     env = {**runner.github(), "SUBLUMINAL_POLICY": runner.policy()}
     ended = runner.run("sh", shlex.join(["sh", str(SCRIPT), *words]), env)
@@ -310,7 +310,7 @@ def test_a_command_s_words_stay_words(runner):
 
 
 def test_sub_is_installed_where_it_is_missing(runner):
-    """A python3 that makes an environment and notes what is installed there."""
+    """A fake python3 makes an environment and notes what is installed in it."""
     real = os.readlink(runner.bin / "sub")
     (runner.bin / "sub").unlink()
     pip = runner.files / "pip"

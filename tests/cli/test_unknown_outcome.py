@@ -8,17 +8,13 @@ import subprocess
 import pytest
 from tests.shim.household import SUB, WITHIN_S, Household, wait_until
 
-from subluminal.supervise import prctl
-
 
 @pytest.fixture
-def house(tmp_path, own_home):
-    prctl.become_subreaper()
+def house(tmp_path, own_home, subreaper):
     made = Household(tmp_path, own_home)
     yield made
     sub(made, "ledgerd", "stop")
     made.clean()
-    prctl.resign_as_subreaper()
 
 
 def sub(house, *words):

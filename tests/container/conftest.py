@@ -1,7 +1,7 @@
-"""Builds the image of ci/Containerfile on a Debian of our own making, and runs commands in it.
+"""Builds the image of ci/Containerfile on a Debian that we make ourselves, and runs commands in it.
 
-Nothing is fetched but Debian's and Python's packages: the base is a bare Debian by mmdebstrap, kept
-below `.work`; the builder is buildah, whose chroot isolation needs no daemon and no namespaces.
+Only packages of Debian and Python are downloaded. mmdebstrap makes the base, a bare Debian, which is
+kept below `.work`. The builder is buildah, whose chroot isolation needs no daemon and no namespaces.
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / ".work" / "container" / "bookworm.tar"
 PYTHON = "3.11"
-"""Debian bookworm's."""
+"""The version in Debian bookworm."""
 WITHIN_S = 600
 IN_THERE = """
 set -eu
@@ -38,11 +38,11 @@ shift
 mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user:$user" "$root" "$@"
 """
-"""Bind mounts, then a read-only root, in name spaces that end with the command."""
+"""Mounts everything, makes the root read-only and runs a command, in namespaces that end with it."""
 
 
 class Mount(NamedTuple):
-    """A directory of ours, inside."""
+    """A directory of the host and its place in the container."""
 
     source: Path
     target: str
@@ -50,14 +50,14 @@ class Mount(NamedTuple):
 
 
 class Image:
-    """The built image, and a container of it."""
+    """The built image and a container of it."""
 
     def __init__(self, work):
         self.work = work
         self.container = ""
 
     def buildah(self, *words):
-        """Runs the builder with a store of its own; gives what it printed."""
+        """Runs buildah with a store of its own. Returns what it printed."""
         store = ["--root", str(self.work / "store"), "--runroot", str(self.work / "run")]
         done = subprocess.run(
             ["buildah", *store, "--storage-driver", "vfs", *map(str, words)],
@@ -92,7 +92,7 @@ class Image:
         self.path = Path(self.buildah("mount", self.container))
 
     def run(self, *command, user=0, mounts=(), **env):
-        """On a read-only root, with nothing of our environment."""
+        """Runs a command on a read-only root, without our environment."""
         words = [word for mount in mounts for word in map(str, mount)]
         clean = ["env", "-i", f"PATH={self.search_path()}", *(f"{k}={v}" for k, v in env.items())]
         return subprocess.run(
@@ -131,11 +131,11 @@ def run(words):
 
 
 def debian():
-    """A bare Debian with Python, made once."""
+    """Returns a bare Debian with Python, which is made once."""
     if not BASE.exists():
         BASE.parent.mkdir(parents=True, exist_ok=True)
         made = BASE.with_suffix(f".{os.getpid()}.tar")
-        # Nobody minds if a power cut spoils it, and dpkg's fsync takes most of the time.
+        # dpkg's fsync takes most of the time, and a power cut would do no harm here.
         options = ["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]
         run(["mmdebstrap", *options, "--include=python3,python3-venv", "bookworm", made])
         made.replace(BASE)

@@ -1,4 +1,4 @@
-"""The container of ci/Containerfile: as root and as anybody, with nothing writable but the artifact."""
+"""The container of ci/Containerfile, as root and as any user; only the artifact is writable."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ KUBERNETES = {
 
 
 class Job:
-    """What is mounted for one run, and where it leaves its evidence."""
+    """The files that are mounted for one run, and the directory for its evidence."""
 
     def __init__(self, tmp_path, user):
         self.user = user
@@ -67,7 +67,7 @@ def test_the_root_is_read_only(image, job):
 
 @pytest.mark.parametrize(("tools", "code"), [(["echo"], 0), (["echo", "rm"], 3)])
 def test_a_strict_run_leaves_its_evidence(image, job, tools, code):
-    """By the script of ci/, with no home, no temporary directory and no ledgerd."""
+    """Runs the script of ci/ without a home, a temporary directory or ledgerd."""
     job.policy({"env": ["ci"], "workload": {"repo": ["acme/x"]}})
     done = image.run(
         *["sub-ci", *job.agent(*tools)],
@@ -92,7 +92,7 @@ def test_a_strict_run_leaves_its_evidence(image, job, tools, code):
 
 @pytest.mark.parametrize("where", ["prod", "test"])
 def test_a_pod_is_known_by_what_kubernetes_mounts(image, job, tmp_path, where):
-    """The files at their real places; a policy for another namespace does not apply, which fails."""
+    """The files are at their real places. A policy for another namespace does not apply, so it fails."""
     info, account = tmp_path / "info", tmp_path / "account"
     info.mkdir()
     account.mkdir()
@@ -107,7 +107,7 @@ def test_a_pod_is_known_by_what_kubernetes_mounts(image, job, tmp_path, where):
         mounts=[
             *job.mounts(),
             Mount(info, "/etc/podinfo"),
-            # Debian's /var/run is a link to /run, where a mount may not follow it.
+            # Debian's /var/run is a link to /run, and a mount may not follow it.
             Mount(account, "/run/secrets/kubernetes.io/serviceaccount"),
         ],
     )

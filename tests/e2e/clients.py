@@ -1,6 +1,6 @@
-"""The real clients, installed once below `.work` from the lock beside this file.
+"""Installs the real clients once, below `.work`, from the lock file beside this file.
 
-Their native programs are started directly: a launcher that is killed would leave them running.
+Tests start the clients' native programs directly: a killed launcher would leave them running.
 """
 
 import fcntl
@@ -16,19 +16,19 @@ LOCKS = [Path(__file__).with_name(name) for name in ("package.json", "package-lo
 
 
 class Programs(NamedTuple):
-    """Where the clients are."""
+    """Paths of the clients' programs."""
 
     claude: Path
     codex: Path
 
 
 def install() -> Programs:
-    """Installs what the lock says, unless that is there."""
+    """Installs the locked versions, unless they are installed."""
     PLACE.mkdir(parents=True, exist_ok=True)
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in LOCKS)).hexdigest()
     stamp = PLACE / ".installed"
     with open(PLACE / "lock", "w") as lock:
-        # Several test processes may want this at once.
+        # Several test processes may get here at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
             for file in LOCKS:

@@ -14,7 +14,7 @@ from tools.realservers import install as install_servers
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    """The clients' programs."""
+    """The installed clients."""
     return install()
 
 
@@ -26,7 +26,7 @@ def servers() -> Path:
 
 @pytest.fixture
 def desk(tmp_path: Path, servers: Path) -> Iterator[Desk]:
-    """A desk whose agents are gone when the test is."""
+    """A desk whose agents are stopped when the test ends."""
     made = Desk(tmp_path / "desk", f"{servers / 'node/node_modules/node/bin'}:/usr/bin:/bin")
     yield made
     made.close()

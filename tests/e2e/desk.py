@@ -1,7 +1,7 @@
-"""One user's desk: a home with a client's configuration in it, `sub`, and agents that are started.
+"""One user's desk: a home with a client's configuration, `sub`, and running agents.
 
-Everything happens in folders of the test. What an agent starts is known by process id and start
-time, and must be gone when the test ends.
+All files are in directories of the test. Every process that an agent starts is noted with its pid
+and start time, and must be gone when the test ends.
 """
 
 import json
@@ -18,13 +18,13 @@ from subluminal.supervise.processes import descendants, process
 
 SUB = Path(sys.executable).with_name("sub")
 ORPHAN_S = 5
-"""How long anything may live on after its agent."""
+"""How long a process may outlive its agent, in seconds."""
 AGENT_S = 90
-"""How long an agent may take in all, on a machine that is busy with twenty of them."""
+"""How long an agent may run, in seconds, on a machine that is busy with twenty of them."""
 
 
 def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
-    """Waits for a condition, with a bound."""
+    """Waits until a condition holds. Fails at the bound."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
@@ -32,7 +32,7 @@ def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 class Started(NamedTuple):
-    """A process that cannot be mistaken for a later one of the same number."""
+    """A process, with its start time to tell it from a later process with the same pid."""
 
     pid: int
     start_ticks: int
@@ -45,7 +45,7 @@ class Started(NamedTuple):
 
 
 class Agent:
-    """A client that runs headless. Its process group is its own."""
+    """A client that runs headless, in a process group of its own."""
 
     def __init__(self, command: list[str], cwd: Path, env: dict[str, str], log: Path) -> None:
         self._log = log
@@ -67,7 +67,7 @@ class Agent:
 
     @property
     def said(self) -> str:
-        """Both streams, for a failing test."""
+        """Returns both output streams, for the message of a failing test."""
         return self.out + Path(f"{self._log}.err").read_text("utf-8", "replace")
 
     def look(self) -> list[Started]:
@@ -83,13 +83,13 @@ class Agent:
         return self._child.wait(AGENT_S)
 
     def assert_nothing_is_left(self) -> None:
-        """The agent is gone, and within the bound everything that it started."""
+        """Checks that the agent is gone, and soon every process that it started."""
         self._child.wait(ORPHAN_S)
         told = [f"{p.name} ({p.pid})" for p in self.family]
         wait_until(lambda: not any(p.lives for p in self.family), ORPHAN_S, f"gone: {told}")
 
     def stop(self) -> None:
-        """Ends whatever a failing test left."""
+        """Ends the processes that a failing test left."""
         self.look()
         for found in [*self.family, Started(self._child.pid, 0, "agent")]:
             if found.start_ticks == 0 or found.lives:
@@ -101,7 +101,7 @@ class Agent:
 
 
 class Desk:
-    """A home, a project, and what runs there."""
+    """A home, a project, and the agents that run there."""
 
     def __init__(self, folder: Path, path: str) -> None:
         self.home = folder / "home"
@@ -134,12 +134,12 @@ class Desk:
         return agent
 
     def policy(self, text: str) -> None:
-        """The user's layer."""
+        """Writes the policy of the user's layer."""
         self.sub_home.mkdir(exist_ok=True)
         (self.sub_home / "policy.yaml").write_text(text)
 
     def runs(self) -> dict[str, list[dict[str, Any]]]:
-        """Every run's events, by its name, in the order of their time."""
+        """Returns the events of every run by its id, in order of time."""
         found: dict[str, list[dict[str, Any]]] = {}
         for file in sorted((self.sub_home / "journal").glob("*/*.jsonl")):
             for line in file.read_text("utf-8").splitlines():
@@ -150,7 +150,7 @@ class Desk:
         return found
 
     def rows(self, *words: str) -> list[dict[str, Any]]:
-        """What the ledger answers to a query."""
+        """Returns the rows that `sub query` prints."""
         return [json.loads(line) for line in self.sub("query", *words, "--json").splitlines()]
 
     def close(self) -> None:
@@ -161,10 +161,10 @@ class Desk:
 
 
 def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The events of one type."""
+    """Returns the events of one type."""
     return [event for event in events if event["type"] == kind]
 
 
 def is_closed(events: list[dict[str, Any]]) -> bool:
-    """Whether the run has begun once, and its end was recorded."""
+    """Whether the run began exactly once and its end was recorded."""
     return len(of_type(events, "run_start")) == 1 and bool(of_type(events, "run_end"))

@@ -1,7 +1,7 @@
-"""A model API on loopback: speaks Anthropic's Messages and OpenAI's Responses, follows a script.
+"""A fake model API on loopback, with Anthropic's Messages and OpenAI's Responses, on a script.
 
-It keeps no session. How far a conversation has come is the number of tool results that the request
-carries, so any number of agents can talk to one of these at once. All requests are kept.
+It keeps no session: the number of tool results in a request tells how far its conversation is. So
+any number of agents can use one fake model at once. It keeps the tool results of all requests.
 """
 
 import json
@@ -14,7 +14,7 @@ MAX_HOLD_S = 60
 
 
 class ToolCall(NamedTuple):
-    """What the model asks for."""
+    """A tool call that the model makes."""
 
     server: str
     tool: str
@@ -22,9 +22,9 @@ class ToolCall(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """A call that the model makes up from what it has read so far: every tool result, in order.
+    """A tool call that depends on the tool results so far.
 
-    None where it has read enough.
+    `think` gets the results in order, and returns None to end the conversation.
     """
 
     server: str
@@ -37,9 +37,9 @@ class FakeModel:
     def __init__(self, script: list[ToolCall | Thought], *, hold_at: int | None = None) -> None:
         self.script = script
         self.results: list[list[str]] = []
-        """for each request: every tool result in it, as the model reads it"""
+        """the tool results of each request, as the model reads them"""
         self.held = threading.Event()
-        """set when a request is kept waiting: the one that carries `hold_at` results"""
+        """set while the request with `hold_at` results is kept waiting"""
         self._hold_at = hold_at
         self._release = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -52,11 +52,11 @@ class FakeModel:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def last_results(self) -> list[str]:
-        """The tool results of the longest conversation."""
+        """Returns the tool results of the longest conversation."""
         return max(self.results, key=len, default=[])
 
     def release(self) -> None:
-        """Answers the request that waits."""
+        """Answers the waiting request."""
         self._release.set()
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class FakeModel:
         self._thread.join()
 
     def answer(self, results: list[str]) -> ToolCall | None:
-        """The next call of the script; None when it is over."""
+        """Returns the next call of the script; None at its end."""
         self.results.append(results)
         if len(results) == self._hold_at:
             self.held.set()
@@ -106,7 +106,7 @@ class FakeModel:
                     self.end_headers()
                     self.wfile.write(data)
                 except OSError:
-                    return  # the agent is gone, which some tests are about
+                    return  # the agent is gone, as some tests intend
 
         return Handler
 
@@ -117,7 +117,9 @@ def _stream_for(path: str, body: dict[str, Any], model: FakeModel) -> bytes | No
         return _events(_responses(model.answer(_responses_results(body)), len(model.results)))
     if route.endswith("/messages"):
         if not body.get("tools"):
-            return _events(_messages(None, 0))  # a title, a summary: not the conversation
+            return _events(
+                _messages(None, 0)
+            )  # a request for a title or a summary, not the conversation
         results = _messages_results(body)
         return _events(_messages(model.answer(results), len(results)))
     return None

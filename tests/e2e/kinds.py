@@ -1,4 +1,4 @@
-"""How each client is configured, started and read: the only code that knows one from the other."""
+"""How each client is configured, started and read. No other file differs by client."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.e2e.desk import Agent, Desk
 from tests.e2e.fake_model import FakeModel
 
 Servers = dict[str, list[str]]
-"""Name, and the command line."""
+"""Servers: name and command line."""
 
 
 class Kind(NamedTuple):
@@ -18,12 +18,12 @@ class Kind(NamedTuple):
 
     name: str
     config: str
-    """below the home"""
+    """path of the configuration below the home"""
     write_config: Callable[[Desk, FakeModel, Servers], Path]
     command: Callable[[Programs, FakeModel], list[str]]
     env: Callable[[FakeModel], dict[str, str]]
     session_of: Callable[[str], str]
-    """the client's own name for its session, from what it printed"""
+    """finds the client's session id in its output"""
 
     def start(self, desk: Desk, programs: Programs, model: FakeModel, *prefix: str) -> Agent:
         """Starts an agent, behind another command if one is given."""

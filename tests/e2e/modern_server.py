@@ -1,4 +1,4 @@
-"""A server of MCP 2026-07-28, on the real SDK. Says on stderr when it is ready."""
+"""A server of MCP 2026-07-28, on the real SDK. Prints a line on stderr when it is ready."""
 
 import sys
 

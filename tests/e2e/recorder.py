@@ -1,4 +1,4 @@
-"""Joins a client to a server that already runs behind two FIFOs, and keeps the client's lines.
+"""Connects a client to a server that already runs behind two FIFOs, and records the client's lines.
 
 `recorder.py LOG TO_SERVER FROM_SERVER`
 """

@@ -1,4 +1,4 @@
-"""An MCP server that will not go: it ignores signals and the end of its input.
+"""An MCP server that does not stop: it ignores signals and the end of its input.
 
 Its one tool, `env`, returns a variable of its environment.
 """

@@ -1,4 +1,4 @@
-"""The first five minutes with a real client: import, a call, the record, a refusal, the way back."""
+"""First use with a real client: import, a call, its record, a refusal, restore."""
 
 import json
 import signal
@@ -43,7 +43,7 @@ rules:
 
 
 def git(desk: Desk, servers: Path) -> list[str]:
-    """The command line of the real git server, on a repository with nothing in it."""
+    """The command line of the real git server, on an empty repository."""
     subprocess.run(["git", "init", "--quiet", str(desk.project)], check=True, env=desk.env)
     return [str(servers / "mcp1/bin/mcp-server-git"), "--repository", str(desk.project)]
 
@@ -169,7 +169,7 @@ def test_a_bound_secret_reaches_the_server_and_is_in_no_file_of_the_client(
     desk.sub("import", kind.name, "--yes", "--bind-secrets", "--source", "file")
     agent = kind.start(desk, programs, fake)
     assert agent.wait() == 0, agent.said
-    # The model is told what the server said: the journal must not be.
+    # The model gets the secret from the server; the journal must not have it.
     assert "it is tok-54321-vwxyz" in fake.last_results()[0]
     kept = [p for p in desk.sub_home.rglob("*") if p.is_file() and b"tok-54321" in p.read_bytes()]
     assert [path.name for path in kept] == ["store.json"]

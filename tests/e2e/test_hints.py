@@ -1,6 +1,6 @@
-"""What a real client's model is shown of a refusal, and that a model which reads it gets on (visible-hints).
+"""What a real client shows its model of a refusal, and that a model can act on it (visible-hints).
 
-`tests/cases/hints` holds the very texts; `SHOWN=write` writes them anew.
+`tests/cases/hints` has the exact texts; `SHOWN=write` writes them again.
 """
 
 import json
@@ -22,21 +22,21 @@ SUGGESTED = re.compile(r"Suggested arguments: (?=\{)")
 
 @pytest.fixture
 def ready(kind: Kind, desk: Desk, fs: list[str]) -> Callable[[FakeModel], None]:
-    """`ready(model)`: a client whose servers are behind the policy of the cases."""
+    """`ready(model)` prepares a client whose servers have the policy of the cases."""
 
     def prepare(fake: FakeModel) -> None:
         kind.write_config(desk, fake, {"fs": fs})
         desk.policy((CASES / "policy.yaml").read_text())
         desk.sub("import", kind.name, "--yes")
-        # It begins when the policy is compiled. A client would wait five seconds for that, which on
-        # a busy machine is not always enough, and its first call would be refused for it.
+        # Compile the policy first. A shim waits five seconds for that, which is not always enough on
+        # a busy machine; it would then refuse the first call.
         desk.sub("run", "--", "true")
 
     return prepare
 
 
 def take_the_suggestion(results: list[str]) -> ToolCall:
-    """What a model does that reads: calls again with the arguments that the text names."""
+    """Calls the tool again with the arguments that the text suggests, as a model would."""
     found = SUGGESTED.search(results[-1])
     assert found, results[-1]
     args, _ = json.JSONDecoder().raw_decode(results[-1], found.end())
@@ -44,7 +44,7 @@ def take_the_suggestion(results: list[str]) -> ToolCall:
 
 
 def without_names(text: str, desk: Desk) -> str:
-    """The text without what differs from run to run."""
+    """Removes what differs from run to run from a text."""
     text = text.replace(str(desk.project), "/project")
     text = re.sub(r'"run_id":"[^"]+"', '"run_id":"RUN"', text)
     text = re.sub(r'"call_id":"[^"]+"', '"call_id":"CALL"', text)
@@ -104,7 +104,7 @@ def test_a_model_that_reads_the_hint_follows_it_and_succeeds(
 
 
 def retry_if_told(call: ToolCall) -> Callable[[list[str]], ToolCall]:
-    """What a model does that reads: the same call again, because the text says that it may."""
+    """Repeats the same call if the text says so, as a model would."""
 
     def think(results: list[str]) -> ToolCall:
         assert "A person has been asked" in results[-1], results[-1]
@@ -117,7 +117,7 @@ def retry_if_told(call: ToolCall) -> Callable[[list[str]], ToolCall]:
 def test_an_approval_lets_the_retry_pass_once(
     kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
 ) -> None:
-    """Nobody waits: the call is refused, a person approves outside, and the same call passes."""
+    """No call waits: it is refused, a person approves it elsewhere, and the repeated call passes."""
     folder = desk.project / "new"
     call = ToolCall("fs", "create_directory", {"path": str(folder)})
     retry = Thought("fs", retry_if_told(call))
@@ -148,7 +148,7 @@ def test_an_approval_lets_the_retry_pass_once(
 def test_a_promoted_hint_holds_for_the_running_agent(
     kind: Kind, desk: Desk, programs: Programs, model: Model, ready: Callable[[FakeModel], None]
 ) -> None:
-    """A person's answer to a hint that is too strict: an exception in the policy."""
+    """A person who finds a hint too strict adds an exception to the policy."""
     path = str(desk.project / "a.txt")
     call = ToolCall("fs", "read_text_file", {"path": path, "head": 500})
 

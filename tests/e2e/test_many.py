@@ -1,4 +1,4 @@
-"""Many agents at once: every one has its run, and none is left. `E2E_AGENTS` is how many."""
+"""Many agents at once: each has its own run, and no process is left. `E2E_AGENTS` sets their number."""
 
 import os
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Claude Code against a server of MCP 2026-07-28: no handshake, and everything passes untouched.
+"""Claude Code with a server of MCP 2026-07-28: no handshake, and everything passes unchanged.
 
-Claude Code gives a server three seconds to answer `server/discover`, then takes it for an old one. A
-Python server on a busy machine may need longer to start. So it runs before the client does.
+Claude Code gives a server three seconds to answer `server/discover`, then treats it as an old one. A
+Python server on a busy machine may need longer to start, so it is started before the client.
 """
 
 import json
@@ -22,11 +22,11 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def modern(desk: Desk, servers: Path) -> Iterator[list[str]]:
-    """The command line of a recorder in front of a server that is ready."""
+    """The command line of a recorder in front of a running server."""
     there, back = desk.home / "there", desk.home / "back"
     for fifo in (there, back):
         os.mkfifo(fifo)
-    # Open for both ways, so that opening one waits for nobody.
+    # Opened for reading and writing, so that opening does not block.
     ends = [os.open(fifo, os.O_RDWR) for fifo in (there, back)]
     server = subprocess.Popen(
         [str(servers / "mcp2/bin/python"), str(HERE / "modern_server.py")],
@@ -77,6 +77,6 @@ def test_the_stateless_protocol_passes_untouched(
     assert "42" in fake.last_results()[0]
     ((run_id, events),) = desk.runs().items()
     assert run_id == CLAUDE.session_of(agent.out)
-    # The subscription stays open for the whole session: it is no call, and does not end as one.
+    # The subscription stays open for the whole session: it is not a call and has no end.
     assert [e["status"] for e in of_type(events, "tool_call_end")] == ["OK"]
     assert is_closed(events)

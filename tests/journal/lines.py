@@ -1,10 +1,12 @@
-"""Writes real events of a call into a journal, as the enforcer does."""
+"""Writes real events of a call into a journal, as the enforcer does, and verifies a chain."""
 
+from collections.abc import Iterable
 from hashlib import sha256
 
 from subluminal.contracts.identity import Source, Workload
 from subluminal.contracts.templates import EventTemplates, ToolTemplates, encode_json
 from subluminal.journal import Journal
+from subluminal.journal.verifying import ChainCheck, Damage
 
 TS = b"2026-11-15T04:00:00.000Z"
 ARGS_HASH = sha256(b"{}").hexdigest().encode()
@@ -72,3 +74,17 @@ class Writer:
 
     def close(self) -> None:
         self.journal.close()
+
+
+def verify_lines(
+    lines: Iterable[bytes], shim_id: str, *, head: bytes | None = None
+) -> Damage | None:
+    """Returns the first damage of a whole chain; None if it holds.
+
+    Only `head`, the hash after the last event, proves that event.
+    """
+    check = ChainCheck(shim_id)
+    for line in lines:
+        if check.feed(line):
+            return check.damage
+    return check.end(head) if head is not None else None

@@ -1,4 +1,4 @@
-"""provable-ledger: the chain survives a dropped preview text, and nothing else."""
+"""The chain holds without its preview texts, and changes with anything else."""
 
 import msgspec
 from hypothesis import given
@@ -20,7 +20,7 @@ tricky = st.one_of(
 
 
 def without_text(line: bytes) -> dict[str, object]:
-    """The event with its preview text removed by a real parser."""
+    """Decodes an event and removes its preview text."""
     event: dict[str, dict[str, dict[str, str]]] = msgspec.json.decode(line)
     event["call"].get("preview", {}).pop("args_preview", None)
     event.get("preview", {}).pop("result_preview", None)
@@ -46,7 +46,7 @@ def test_start_and_end_lose_exactly_their_preview_text(text: str) -> None:
 def test_labels_that_look_like_a_preview_stay_chained(
     labels: dict[str, str], text: str | None
 ) -> None:
-    """An attacker who names labels must not be able to take the call out of the chain."""
+    """An attacker who chooses labels must not be able to take the call out of the chain."""
     forged = {**labels, "hash": "0" * 64, "args_preview": "x"}
     made = templates(workload=Workload(labels=forged))
     line = start_line(made, 1, PREV, text=text)

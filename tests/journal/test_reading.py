@@ -1,4 +1,4 @@
-"""Followers see whole lines only, in order, with bounded memory."""
+"""Followers see whole lines only, in order, in bounded memory; ingested journals stay 24 h."""
 
 import os
 import signal
@@ -8,9 +8,17 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.journal.lines import Writer, verify_lines
 
-from subluminal.journal.reading import READ_BYTES, Follower, Lines, Overlong, journal_files
-from subluminal.journal.verifying import verify_lines
+from subluminal.journal.reading import (
+    KEEP_MS,
+    READ_BYTES,
+    Follower,
+    Lines,
+    Overlong,
+    journal_files,
+    remove_ingested,
+)
 
 
 def read_all(follower: Follower, max_bytes: int = READ_BYTES) -> list[bytes]:
@@ -58,7 +66,7 @@ def test_a_torn_last_line_waits(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_that_is_cut_off_and_written_anew_is_seen(tmp_path: Path) -> None:
-    """The writer does so on a full disk; the follower must not remember the old bytes."""
+    """The writer does this on a full disk; the follower must not remember the old bytes."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"one\n" + b"x" * 500)
     follower = Follower(str(path), offset=4)
@@ -93,7 +101,7 @@ def test_a_line_longer_than_one_read_is_whole(tmp_path: Path) -> None:
     follower.close()
 
 
-def test_an_overlong_line_is_skipped_and_told_once_it_ends(tmp_path: Path) -> None:
+def test_an_overlong_line_is_skipped_and_reported_once_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"a\n" + b"x" * (3 * READ_BYTES))
     follower = Follower(str(path), max_line_bytes=READ_BYTES)
@@ -137,3 +145,34 @@ def test_kill_9_in_the_middle_of_writing_leaves_a_chain_that_holds(tmp_path: Pat
             follower.close()
         assert len(lines) > 20
         assert verify_lines(lines, "shim") is None
+
+
+def test_only_an_old_ingested_unused_journal_goes(tmp_path: Path) -> None:
+    writer = Writer(str(tmp_path / "run"))
+    writer.begin()
+    path = Path(writer.journal.path)
+    size = path.stat().st_size
+
+    def remove(offset: int, age_ms: int) -> bool:
+        return remove_ingested(str(path), offset=offset, ingested_ms=0, now_ms=age_ms)
+
+    assert not remove(size, KEEP_MS), "its writer lives"
+    writer.close()
+    assert not remove(size, KEEP_MS - 1), "too young"
+    assert not remove(size - 100, KEEP_MS), "not all of it was read"
+    assert path.exists()
+    with path.open("ab") as file:
+        file.write(b'{"torn by a shim that is dead')
+    assert remove(size, KEEP_MS)
+    assert not path.parent.exists()
+    assert remove(size, KEEP_MS), "gone already"
+
+
+def test_a_directory_with_other_journals_stays(tmp_path: Path) -> None:
+    first, second = Writer(str(tmp_path), "a"), Writer(str(tmp_path), "b")
+    first.begin()
+    first.close()
+    size = Path(first.journal.path).stat().st_size
+    assert remove_ingested(first.journal.path, offset=size, ingested_ms=0, now_ms=KEEP_MS)
+    assert tmp_path.exists()
+    second.close()

@@ -1,13 +1,15 @@
-"""provable-ledger: every edit, deletion, insertion and reorder is found, and the first bad event is named."""
+"""Every edit, deletion, insertion and reorder is found, and the first bad event is named.
+
+See provable-ledger.
+"""
 
 import os
 from pathlib import Path
 
 import pytest
-from tests.journal.lines import Writer, start_line, templates
+from tests.journal.lines import Writer, start_line, templates, verify_lines
 
 from subluminal.journal.chain import chained_form
-from subluminal.journal.verifying import verify_lines
 
 CALLS = 4
 
@@ -84,11 +86,11 @@ def test_a_changed_preview_text_is_found(chain: tuple[list[bytes], bytes]) -> No
 def test_an_event_of_another_shim_is_found(chain: tuple[list[bytes], bytes]) -> None:
     damage = verify_lines(chain[0], "other")
     assert damage is not None
-    assert "of another shim, `shim`" in damage.message
+    assert "belongs to another shim, `shim`" in damage.message
 
 
-def test_a_line_that_is_no_event_is_found(chain: tuple[list[bytes], bytes]) -> None:
+def test_a_line_that_is_not_an_event_is_found(chain: tuple[list[bytes], bytes]) -> None:
     damage = verify_lines([chain[0][0], b"\xff"], "shim")
     assert damage is not None
     assert damage.n == 2
-    assert "no chained event" in damage.message
+    assert "not a chained event" in damage.message

@@ -1,4 +1,4 @@
-"""journal-first: journal first. One write, whole lines, one chain across files, processes and full disks."""
+"""One write, whole lines, one chain across files, processes and full disks (journal-first)."""
 
 import contextlib
 import errno
@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.journal.lines import Writer
+from tests.journal.lines import Writer, verify_lines
 
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.chain import preview_text_json, seed
 from subluminal.journal.reading import journal_files
-from subluminal.journal.verifying import verify_lines
 
 
 def lines_of(directory: str | Path) -> list[bytes]:
@@ -49,7 +48,7 @@ def test_nothing_is_written_before_flush_and_then_in_one_write(
     assert writes[0].count(b"\n") == 2
 
 
-def test_rotation_goes_on_with_the_chain(tmp_path: Path) -> None:
+def test_rotation_continues_the_chain(tmp_path: Path) -> None:
     writer = Writer(str(tmp_path), max_bytes=2_000)
     for _ in range(10):
         writer.begin()
@@ -94,7 +93,7 @@ def test_a_successor_continues_the_chain(tmp_path: Path, max_bytes: int) -> None
 
 def test_a_successor_refuses_what_it_cannot_continue(tmp_path: Path) -> None:
     (tmp_path / "shim.jsonl").write_bytes(b"not an event\n")
-    with pytest.raises(JournalUnavailable, match="last line is no event"):
+    with pytest.raises(JournalUnavailable, match="last line is not an event"):
         Journal(str(tmp_path), "shim", max_bytes=1000)
 
 
@@ -116,14 +115,14 @@ def test_a_shim_id_cannot_leave_its_directory(tmp_path: Path, shim_id: str) -> N
         Journal(str(tmp_path), shim_id, max_bytes=1000)
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalUnavailable, match=r"journal `.*file/run`: not a directory") as told:
         Journal(str(tmp_path / "file" / "run"), "shim", max_bytes=1000)
     assert "writable" in str(told.value.hint)
 
 
-def test_a_read_only_file_system_is_told_at_once(small_disk: Callable[[int], str]) -> None:
+def test_a_read_only_file_system_is_reported_at_once(small_disk: Callable[[int], str]) -> None:
     directory = small_disk(1 << 20)
     disk = os.path.dirname(directory)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
@@ -131,7 +130,7 @@ def test_a_read_only_file_system_is_told_at_once(small_disk: Callable[[int], str
         Journal(directory, "shim", max_bytes=1000)
 
 
-def test_what_was_not_flushed_counts_as_lost(tmp_path: Path) -> None:
+def test_events_that_were_not_flushed_count_as_lost(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path), "shim", max_bytes=1000)
     journal.add(b"{}")
     journal.close()
@@ -139,7 +138,7 @@ def test_what_was_not_flushed_counts_as_lost(tmp_path: Path) -> None:
 
 
 def fill(directory: str, leave_bytes: int = 0) -> str:
-    """Takes all the room that a disk has left, but for some."""
+    """Fills a disk, except for `leave_bytes`."""
     path = os.path.join(os.path.dirname(directory), "filler")
     with open(path, "ab", buffering=0) as file:
         with contextlib.suppress(OSError):
@@ -150,7 +149,7 @@ def fill(directory: str, leave_bytes: int = 0) -> str:
 
 
 def begin_until_refused(writer: Writer, text: str) -> tuple[int, str]:
-    """Returns how many calls were begun, and how the journal said no."""
+    """Returns how many calls were begun, and the journal's error message."""
     for begun in itertools.count():
         try:
             writer.begin(text=text)
@@ -159,7 +158,7 @@ def begin_until_refused(writer: Writer, text: str) -> tuple[int, str]:
     raise AssertionError
 
 
-def test_on_a_full_disk_previews_go_first_then_the_reserve_then_it_says_so(
+def test_on_a_full_disk_previews_go_first_then_the_reserve_then_it_raises(
     small_disk: Callable[[int], str],
 ) -> None:
     directory = small_disk(1 << 20)
@@ -174,7 +173,7 @@ def test_on_a_full_disk_previews_go_first_then_the_reserve_then_it_says_so(
 
     begun, told = begin_until_refused(writer, "z" * 9_000)
     assert told.endswith("no space left on device")
-    # Two events of about 700 bytes in all: the reserve alone keeps some 60 calls decided.
+    # A call has two events of about 700 bytes in all, so the reserve alone holds about 60 calls.
     assert begun > 50
     lost = writer.journal.lost
     assert lost in (1, 2)
@@ -233,7 +232,7 @@ def test_a_file_size_limit_is_a_full_disk(tmp_path: Path) -> None:
 def test_a_torn_line_that_cannot_be_cut_off_is_ended(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On an append-only file ftruncate fails; followers then meet one line that is no event."""
+    """On an append-only file ftruncate fails; readers then meet one line that is not an event."""
     writer.begin()
 
     def refuse(fd: int, size: int) -> None:

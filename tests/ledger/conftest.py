@@ -10,7 +10,6 @@ from tests.shim.conftest import person
 from tests.shim.household import Household
 
 from subluminal.config.places import Places
-from subluminal.supervise import prctl
 
 __all__ = ["person"]
 
@@ -38,10 +37,8 @@ def ledgerd(home: Home) -> Iterator[Callable[..., Ledgerd]]:
 
 
 @pytest.fixture
-def household(tmp_path: Path, home: Home) -> Iterator[Household]:
+def household(tmp_path: Path, home: Home, subreaper: None) -> Iterator[Household]:
     """Real shims in the home."""
-    prctl.become_subreaper()
     made = Household(tmp_path, Path(home.places.home))
     yield made
     made.clean()
-    prctl.resign_as_subreaper()

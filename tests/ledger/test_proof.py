@@ -131,7 +131,7 @@ def test_two_events_in_each_others_place_are_found(full: Home) -> None:
     full.store.connection.execute(
         "UPDATE segments SET lines = ? WHERE id = 1", (b"\n".join(lines),)
     )
-    assert "event 5 is missing: event 6 stands in its place" in damage(full)
+    assert "event 5 is missing: event 6 is in its place" in damage(full)
 
 
 def test_a_whole_shim_that_is_removed_is_found(full: Home) -> None:

@@ -1,8 +1,9 @@
-"""An agent of a load test: three servers at once, a fixed list of calls for each, and perhaps a blow.
+"""An agent of the load test: three servers at once, a list of calls for each, and perhaps a kill.
 
-`python agent.py JOB.json`. It is ready when every server has answered, calls when the driver says
-go, and leaves when the driver says so; each answer is a line in a file before the next call. A
-server that dies is started again, as some clients do. Standard library only: it starts fast.
+`python agent.py JOB.json`. The file `ready` means that every server has answered. The agent then
+waits for `go`, makes its calls, writes `done` and waits for `leave`. Each answer is a line in a file
+before the next call is made. A server that dies is started again, as some clients do. Only the
+standard library is imported, so that it starts fast.
 """
 
 import json
@@ -22,7 +23,7 @@ lock = threading.Lock()
 
 
 class Server:
-    """One server behind its shim, and the calls that it gets."""
+    """One server behind its shim."""
 
     def __init__(self, number, command):
         self.number = number
@@ -38,10 +39,10 @@ class Server:
         hello = {"protocolVersion": "2025-11-25", "capabilities": {}}
         self.ask("initialize", {**hello, "clientInfo": {"name": "load", "version": "1"}})
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        self.ask("ping", {})  # the first answer may come before the shim has all that it holds
+        self.ask("ping", {})  # the first answer may come before the shim has loaded everything
 
     def ask(self, method, params):
-        """Gives the answer, or None if the shim is gone."""
+        """Returns the answer, or None if the shim is gone."""
         self.next_id += 1
         request = {"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}
         if not self.write(request):
@@ -83,7 +84,7 @@ class Server:
 
 
 def note(number, tool, outcome):
-    """Writes an answer down; deals the blow when its time has come."""
+    """Writes an answer to the file. Kills the server or the agent itself when it is time."""
     global answered
     os.write(answers, f"{number} {tool} {outcome}\n".encode())
     with lock:
@@ -96,7 +97,7 @@ def note(number, tool, outcome):
 
 
 def kill_server(shim):
-    """The server is the warden's child, and that is the shim's."""
+    """Kills the server of a shim: the child of the warden, which is the child of the shim."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

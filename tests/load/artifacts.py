@@ -1,4 +1,4 @@
-"""What must be true of one job's artifact and event stream, held against its journals."""
+"""Checks the artifact and the event stream of one job against its journals."""
 
 import json
 from collections import defaultdict
@@ -10,7 +10,7 @@ from subluminal.export.verifying import verify_artifact
 
 
 def check_artifact(directory, events):
-    """Proven, valid, and the whole run: `events` are those of its journals, shim by shim."""
+    """Checks that an artifact is proven, valid and complete; `events` are those of the journals."""
     proof = verify_artifact(str(directory))
     assert proof.findings == []
     assert proof.files > 0
@@ -29,7 +29,7 @@ def check_artifact(directory, events):
 
 
 def same_events(file, events):
-    """Every event of the journals, each shim's in its order, and no other."""
+    """Checks that a file has exactly the events of the journals, each shim's in its order."""
     assert by_shim(map(json.loads, file.read_text().splitlines())) == by_shim(events)
 
 

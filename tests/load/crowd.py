@@ -1,4 +1,4 @@
-"""Starts every job at once, holds them at two barriers to measure them, and waits for their ends."""
+"""Starts all jobs at once, measures them at two barriers, and waits for their ends."""
 
 import json
 import os
@@ -20,17 +20,17 @@ PATIENCE_S = 400
 
 
 class Measure(NamedTuple):
-    """What one process holds."""
+    """The resources of one process; sizes in bytes."""
 
     role: str
     pss: int
     descriptors: int
     maps: int
-    """mappings of files, shared memory included"""
+    """number of mapped files, shared memory included"""
 
 
 class Running(NamedTuple):
-    """One job under way."""
+    """A running job."""
 
     job: jobs.Job
     place: Path
@@ -46,7 +46,7 @@ class Running(NamedTuple):
         return self.process.poll() is not None
 
     def answers(self):
-        """(shim's number, tool, outcome) of each, in order."""
+        """Returns (shim's number, tool, outcome) of each answer, in order."""
         path = self.place / "answers"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line.split() for line in lines]
@@ -107,13 +107,13 @@ class Crowd(Household):
         (self.signs / sign).touch()
 
     def wait_ready(self):
-        """Until every agent has its servers, all at the same time."""
+        """Waits until every agent has started its servers."""
         self._wait_all("ready")
         over = [each.err() for each in self.running if each.is_over()]
         assert not over, over[:3]
 
     def wait_done(self):
-        """Until every agent has made its calls, or was killed."""
+        """Waits until every agent has made its calls or was killed."""
         self._wait_all("done")
 
     def _wait_all(self, sign):
@@ -131,7 +131,7 @@ class Crowd(Household):
             each.process.wait(max(1.0, deadline - time.monotonic()))
 
     def measure(self):
-        """Every process of the crowd, by pid."""
+        """Measures every process of the crowd. Returns the measures by pid."""
         found = {}
         for pid in self.alive():
             if measure := measured(pid):
@@ -146,7 +146,7 @@ class Crowd(Household):
 
 
 def measured(pid):
-    """What a process holds; None if it has gone."""
+    """Measures one process. Returns None if it is gone."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         pss = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
@@ -168,7 +168,7 @@ def role_of(pid):
 
 
 def table(measures):
-    """Memory by role, for people."""
+    """Returns a readable table of memory by role."""
     lines = []
     for role in sorted({each.role for each in measures.values()}):
         sizes = [each.pss for each in measures.values() if each.role == role]

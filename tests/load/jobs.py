@@ -1,4 +1,4 @@
-"""What each job of the load test does, by a fixed seed: its servers, its calls, its blow."""
+"""Plans the jobs of the load test from a fixed seed: servers, calls, and who is killed when."""
 
 import random
 import sys
@@ -10,7 +10,7 @@ from tests.shim.household import SERVER, SUB
 SHIMS = 3
 CALLS = 200
 ROLES = {"spend": 90, "write": 24, "poll": 12, "fail": 16, "rate": 40, "rm": 18}
-"""How many calls of each role a job has; their sum is CALLS."""
+"""Number of calls of each role in a job; the sum is CALLS."""
 WRITES = 6
 POLLS = 2
 REAL = ("everything", "sqlite", "memory")
@@ -48,17 +48,17 @@ def observation(n):
 
 
 class Job(NamedTuple):
-    """One `sub run`: what its agent is told, and what it must come to."""
+    """One `sub run`: the calls of its agent, and the kill that disturbs it."""
 
     number: int
     is_real: bool
     is_bombed: bool
     calls: list
-    """of each shim: tool and arguments"""
+    """for each shim: a list of (tool, arguments)"""
     blow: str | None
-    """`server`, or the signal that the agent gets"""
+    """what is killed: `server`, or the name of a signal to the agent"""
     blow_at: int
-    """after how many answers"""
+    """number of answers after which it happens"""
     victim: int
 
     @property
@@ -67,7 +67,7 @@ class Job(NamedTuple):
 
 
 def plan(count, seed):
-    """`count` jobs: a tenth on real servers, a tenth terminated, a third hurt, at least one of each."""
+    """Plans `count` jobs: a tenth on real servers, a tenth terminated, a third disturbed by a kill."""
     chance = random.Random(seed)
     numbers = list(range(count))
     real = set(chance.sample(numbers, -(-count // 10)))
@@ -103,7 +103,7 @@ def real_call(server, role, n):
 
 
 def commands(this, place, installed):
-    """The shims that the agent starts."""
+    """Returns the shims' command lines, which the agent starts."""
     if not this.is_real:
         servers = {
             f"sample-{n}": [sys.executable, "-I", "-S", SERVER, str(place / f"executed-{n}")]

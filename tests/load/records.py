@@ -1,7 +1,7 @@
-"""What must be true of one job's record: complete, ordered, and exactly what its policy says.
+"""Checks the record of one job: complete, in order, and decided exactly as its policy says.
 
-A call's `seq` is taken under the same lock as its decision, so the calls in that order, put through
-a few lines of plain Python, must give the decisions on record: across shims and their restarts.
+A call takes its `seq` under the same lock as its decision. So a plain model of the policy, given the
+calls in the order of `seq`, must come to the recorded decisions, across all shims and restarts.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ ALLOWED = ("ALLOW", None)
 
 
 class Model:
-    """The rules of policy.yaml, naively: what may be decided of each call, in order."""
+    """A plain model of policy.yaml: the decisions that are right for each call, in order."""
 
     def __init__(self):
         self.spent = 0
@@ -35,7 +35,7 @@ class Model:
         self.is_over = False
 
     def want(self, call):
-        """The (action, rule) pairs that fit. Two where clocks or ends of calls decide."""
+        """Returns the right (action, rule) pairs: two if it depends on time or on ends of calls."""
         if self.is_over:
             return [("TERMINATE_RUN", None)]
         for tools, rule in (
@@ -107,7 +107,7 @@ class Record:
         return sum(actions[action] for action in REFUSED)
 
     def check_order(self):
-        """Every call: start, then decision, then end, once each; and no seq twice or left out."""
+        """Checks that each call has start, decision and end, in this order, and that `seq` has no gap."""
         steps = defaultdict(list)
         for event in self.events:
             if event["type"].startswith("tool_call_"):
@@ -133,7 +133,7 @@ class Record:
         assert end["run"]["status"] == status, end["run"]
 
     def check_decisions(self):
-        """Puts the calls through the rules in their order."""
+        """Checks every decision against the model."""
         model = Model()
         for start in self.ordered:
             got = self.rule(start)
@@ -141,7 +141,7 @@ class Record:
             assert got in want, (start["call"], self.decision(start), want)
 
     def check_breaker(self, shims):
-        """Trips after the fifth failure; each shim may have had one more under way."""
+        """Checks that the breaker tripped after five failures; each other shim may have had a call in flight."""
         asked = [start for start in self.starts if start["call"]["tool_name"] in FAIL]
         passed = [start for start in asked if self.decision(start)["action"] == "ALLOW"]
         assert len(passed) <= FAILURES + shims - 1
@@ -150,7 +150,7 @@ class Record:
             assert len(passed) >= FAILURES
 
     def check_rate(self):
-        """The bucket starts with 20 and gains one a second."""
+        """Checks the rate: the bucket starts with 20 tokens and gains one a second."""
         asked = [start for start in self.ordered if start["call"]["tool_name"] in RATE]
         passed = [start for start in asked if self.decision(start)["action"] == "ALLOW"]
         if not passed:
@@ -166,13 +166,13 @@ class Record:
         return max(moments) - min(moments)
 
     def check_answers(self, answers, *, is_killed):
-        """The agent was told what was decided; a killed one did not hear all of it."""
+        """Checks the answers against the decisions; a killed agent may have missed some."""
         told = Counter(int(code) for _, _, code in answers if code != "gone")
         actions = self.actions()
         for action, code in CODES.items():
             heard, decided = told[code], actions[action]
             if action == "ALLOW":
-                # A server that was killed leaves errors of its own, and calls that it never saw.
+                # A killed server leaves errors of its own, and calls that it never received.
                 assert heard <= decided
             else:
                 assert heard == decided or (is_killed and heard <= decided), (

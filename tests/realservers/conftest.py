@@ -1,4 +1,4 @@
-"""Installs the real servers once, and gives every test two places: one direct, one shimmed."""
+"""Installs the real servers once."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs one conversation twice at once, with and without a shim, and gives what each client got."""
+"""Runs one conversation twice at once, with and without a shim, and returns what each client got."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Both(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One of the two: a working directory with whatever the server works on."""
+    """A working directory for the bare or the shimmed server, with the files that it works on."""
 
     path: Path
     shim: list[str]
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 def places(tmp_path: Path) -> tuple[Place, Place, Path]:
-    """Two directories of the same length, so that sizes agree; and the shim's home."""
+    """Makes two directories, with names of the same length so that sizes agree, and the shim's home."""
     home = tmp_path / "sub"
     env = {"HOME": str(tmp_path), "SUB_HOME": str(home), "SUB_RUN_ID": "run-1", "TZ": "UTC"}
     shim = [sys.executable, "-m", "subluminal", "shim", "stdio", "--server", "real", "--"]
@@ -40,7 +40,7 @@ def places(tmp_path: Path) -> tuple[Place, Place, Path]:
 
 
 def both(tmp_path: Path, client: list[str], job_in: Any, prepare: Any = None) -> Both:
-    """Lets a client program do `job_in(place)` in both places at once. Results name no place."""
+    """Lets a client do `job_in(place)` in both places at once. Results have no place's name."""
     bare, shimmed, home = places(tmp_path)
     if prepare is not None:
         prepare(bare.path)
@@ -55,7 +55,7 @@ def both(tmp_path: Path, client: list[str], job_in: Any, prepare: Any = None) ->
 
 
 def both_programs(tmp_path: Path, command: Any) -> Both:
-    """Starts `command(place)` in both places at once. Results name no place."""
+    """Starts `command(place)` in both places at once. Results have no place's name."""
     bare, shimmed, home = places(tmp_path)
     running = [_start(command(place), place) for place in (bare, shimmed)]
     said = []
@@ -89,7 +89,7 @@ def _unplaced(said: Any, place: Place) -> Any:
 
 
 def job(place: Place, server: list[str], steps: list[Any], **more: Any) -> dict[str, Any]:
-    """What the client programs take."""
+    """Returns a job for the client programs."""
     return {
         "command": [*place.shim, *server],
         "env": place.env,

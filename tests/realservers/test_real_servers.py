@@ -1,4 +1,4 @@
-"""Real servers through the official clients: shimmed and direct give the same, in both eras."""
+"""Real servers and official clients get the same results with and without a shim, in both eras."""
 
 import json
 import subprocess
@@ -165,14 +165,14 @@ def test_a_server_of_the_earlier_eras(installed, tmp_path, name):
     told = [each for kind, each in said.direct if kind == "call"]
     failed = [each.get("isError", "code" in each) for each in told]
     assert [end["status"] != "OK" for end in ends] == failed
-    assert any(failed), "a failing call belongs here"
+    assert any(failed), "the steps must have a failing call"
 
 
 @pytest.mark.parametrize(
     ("mode", "version", "listen"), [("auto", "2026-07-28", True), ("legacy", "2025-11-25", False)]
 )
 def test_a_server_of_both_eras_with_the_client_of_both(installed, tmp_path, mode, version, listen):
-    """In the new era `subscriptions/listen` stays open all the while, and a call has two rounds."""
+    """In the new era `subscriptions/listen` stays open all the time, and a call has two rounds."""
     rounds = [["call", "confirm", {"what": "really"}]] if mode == "auto" else []
     steps = MODERN_STEPS + rounds
     server = [str(installed / "mcp2/bin/python"), str(PROGRAMS / "modern_server.py")]

@@ -5,17 +5,13 @@ import subprocess
 import pytest
 from tests.shim.household import SUB, Household
 
-from subluminal.supervise import prctl
-
 
 @pytest.fixture
-def household(tmp_path, own_home):
-    """Adopts what shims leave, so that no other init decides how long a zombie stays."""
-    prctl.become_subreaper()
+def household(tmp_path, own_home, subreaper):
+    """A household whose orphans the test process adopts and reaps."""
     home = Household(tmp_path, own_home)
     yield home
     home.clean()
-    prctl.resign_as_subreaper()
 
 
 @pytest.fixture

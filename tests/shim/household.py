@@ -1,6 +1,6 @@
-"""Shims in front of a small server, driven as a client drives them; and the proof of what is left.
+"""Starts shims in front of a small server, drives them as a client does, and finds what they leave.
 
-Every process of a household carries a token in its environment, so that none can hide.
+Every process of a household has a token in its environment, so that none is overlooked.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).parent
 SERVER = str(HERE / "echo_server.py")
 SUB = [sys.executable, "-P", "-m", "subluminal"]
 WITHIN_S = 20.0
-"""Bound of every wait; on a busy machine a second is nothing."""
+"""Bound of every wait, in seconds; generous, because the machine may be busy."""
 
 ALLOW_ALL = """\
 policy_id: {policy_id}
@@ -45,7 +45,7 @@ RULES = {
 
 
 def policy(*rules, policy_id="p", on_error="BLOCK"):
-    """The text of a policy; each rule is ("deny", {"tool": …}) or ("budget", {…})."""
+    """Returns the text of a policy; each rule is ("deny", {"tool": …}) or ("budget", {…})."""
     text = ALLOW_ALL.format(policy_id=policy_id, on_error=on_error)
     if not rules:
         return text.replace("rules:\n", "rules: []\n")
@@ -61,7 +61,7 @@ def budget(limit, on_exceed="BLOCK"):
 
 
 def wait_until(condition, what, within_s=WITHIN_S):
-    """Gives the condition's value as soon as it holds; fails loudly at the bound."""
+    """Returns the condition's value as soon as it is true. Fails at the bound."""
     deadline = time.monotonic() + within_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
@@ -70,7 +70,7 @@ def wait_until(condition, what, within_s=WITHIN_S):
 
 
 class Client:
-    """Speaks to one shim."""
+    """A client of one shim."""
 
     def __init__(self, process):
         self.process = process
@@ -82,7 +82,7 @@ class Client:
         self.at_end = False
 
     def send(self, method, **params):
-        """Sends a request and gives its id."""
+        """Sends a request. Returns its id."""
         self._next_id += 1
         self.write(
             json.dumps(
@@ -100,12 +100,12 @@ class Client:
             raise AssertionError(f"the shim is gone: {self.process.stderr.read()!r}") from None
 
     def ask(self, tool, args=None, meta=None):
-        """Calls a tool and gives the id."""
+        """Sends a tool call. Returns its id."""
         params = {"name": tool, "arguments": args or {}}
         return self.send("tools/call", **params, **({"_meta": meta} if meta else {}))
 
     def swallowed(self):
-        """Waits until the shim has read all that it was sent."""
+        """Waits until the shim has read everything that was sent to it."""
         pipe = self.process.stdin.fileno()
 
         def empty():
@@ -116,23 +116,24 @@ class Client:
         return self
 
     def answer(self, message_id):
-        """The answer to a request, waited for."""
+        """Waits for the answer to a request, and returns it."""
         wait_until(lambda: self._answered(message_id), f"an answer to {message_id}; {self.err}")
         assert message_id in self._answers, f"the output ended; stderr: {self.err!r}"
         return self._answers.pop(message_id)
 
     def call(self, tool="echo", args=None, meta=None):
-        """Calls a tool and waits for what comes back."""
+        """Calls a tool and waits for the answer."""
         return self.answer(self.ask(tool, args, meta))
 
     def code(self, tool="echo", args=None, meta=None):
-        """Calls a tool; 0 if it was executed, else the error's code."""
+        """Calls a tool. Returns 0 if it was executed, otherwise the error code."""
         return self.call(tool, args, meta).get("error", {}).get("code", 0)
 
     def ready(self):
-        """Waits for the server, through the shim's loop.
+        """Waits until server and shim are ready.
 
-        The first answer may come before the loop, while the settings are still unread.
+        Two answers are needed: the first may come before the shim has read its settings and
+        entered its loop.
         """
         assert "result" in self.answer(self.send("initialize"))
         assert "result" in self.answer(self.send("ping"))
@@ -146,12 +147,12 @@ class Client:
         os.kill(self.pid, number)
 
     def wait(self):
-        """Reads to the end and gives the exit code."""
+        """Reads the output to its end. Returns the exit code."""
         wait_until(lambda: self._drained(), "the end of the shim's output")
         return self.process.wait(WITHIN_S)
 
     def all_answers(self):
-        """Every answer that came, by id, after `wait`."""
+        """Returns every unread answer, by id; to be called after `wait`."""
         return self._answers
 
     def _answered(self, message_id):
@@ -182,7 +183,7 @@ class Client:
 
 
 class Household:
-    """One home, its shims, its processes."""
+    """One home with its shims and all their processes."""
 
     def __init__(self, tmp_path, home):
         self.tmp_path = tmp_path
@@ -214,7 +215,7 @@ class Household:
         log=None,
         **env,
     ):
-        """Starts a shim; `options` are the echo server's."""
+        """Starts a shim. `options` are those of the echo server."""
         env = self.env(**({"SUB_RUN_ID": run} if run else {}), **env)
         argv = upstream or self.server(*options, log=log)
         process = subprocess.Popen(
@@ -234,12 +235,12 @@ class Household:
         return client
 
     def hurry(self):
-        """Gives servers little grace: for tests that do not measure it."""
+        """Shortens the servers' grace, for tests that do not measure it."""
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "config.toml").write_text("[servers.echo]\ngrace_ms = 100\n")
 
     def write_policy(self, text, path=None):
-        """Puts a policy in place as an editor does: whole."""
+        """Replaces a policy file as a whole, as an editor does."""
         path = path or self.home / "policy.yaml"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         aside = path.with_suffix(".new")
@@ -250,13 +251,13 @@ class Household:
     def executed(self):
         return self.log.read_text().split() if self.log.exists() else []
 
-    # The record
+    # The journals.
 
     def journals(self):
         return journal_files(str(self.home / "journal"))
 
     def events(self, kind=None, run=None):
-        """Every event, each journal in order, once each chain has been proven."""
+        """Proves every chain, and returns the events, each journal in order."""
         found = []
         chains = {}
         for file in self.journals():
@@ -272,7 +273,7 @@ class Household:
         ]
 
     def wait_event(self, kind, **wanted):
-        """The first event of a kind whose fields, by dotted name, are these."""
+        """Waits for the first event of a kind with these fields; `a__b` is the field b of a."""
 
         def look():
             return [event for event in self.events(kind) if _fits(event, wanted)]
@@ -280,7 +281,7 @@ class Household:
         return wait_until(look, f"{kind} {wanted} in {[e['type'] for e in self.events()]}")[0]
 
     def run_end(self, run="run-1"):
-        """The run's last run_end, without what differs each time."""
+        """Returns the `run` object of the run's last run_end."""
         ends = sorted(self.events("run_end", run), key=lambda event: event["ts"])
         assert ends, [event["type"] for event in self.events()]
         return ends[-1]["run"]
@@ -293,7 +294,7 @@ class Household:
             (e["status"], e.get("error", {}).get("class")) for e in self.events("tool_call_end")
         ]
 
-    # What is left
+    # The processes.
 
     def alive(self):
         mark = f"SUB_TEST_TOKEN={self.token}".encode()
@@ -304,7 +305,7 @@ class Household:
         ]
 
     def wait_empty(self, within_s=WITHIN_S):
-        """Waits until nothing is left; gives the seconds it took."""
+        """Waits until no process is left. Returns the seconds it took."""
         begin = time.monotonic()
         wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
         return time.monotonic() - begin
@@ -313,7 +314,7 @@ class Household:
         return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
 
     def warden_of(self, client):
-        """The warden's pid: a child of the shim with its own name."""
+        """Returns the pid of a shim's warden, a child of the shim with its own name."""
 
         def look():
             for pid in processes.pids():
@@ -325,7 +326,7 @@ class Household:
         return wait_until(look, "a warden")
 
     def forget(self, rounds):
-        """Lets go of clients whose shims are gone, and of what they recorded."""
+        """Closes the clients of shims that are gone, and removes their journals."""
         for each in rounds:
             self._close(each.client)
             self.clients.remove(each.client)

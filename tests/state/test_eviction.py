@@ -1,4 +1,4 @@
-"""Slots go in the order of their last stamp, whoever stamped them."""
+"""Slots are evicted in the order of their last stamps, whichever process stamped them."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A number that processes share: it only moves, and a file that was removed is noticed."""
+"""A number that processes share: it never returns to an old value, and a removed file is noticed."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ def test_a_move_of_another_process_is_seen_without_a_system_call(path):
     seen.close()
 
 
-def test_it_never_has_the_same_number_twice_also_not_in_a_new_file(path):
+def test_it_never_has_the_same_number_twice_even_in_a_new_file(path):
     numbers = [move(path) for _ in range(5)]
     os.unlink(path)
     numbers += [move(path) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""No two fields overlap, and every word is where a single store can reach it."""
+"""No two fields overlap, and every word is aligned, so that one store writes it."""
 
 from itertools import pairwise
 

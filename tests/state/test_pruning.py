@@ -1,4 +1,4 @@
-"""Only runs that nobody uses and nobody used for long are removed."""
+"""Only runs that are not in use and were not used for long are removed."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 
 
 def age(path, days):
-    """Makes a run look unused for so long."""
+    """Makes a run look unused for `days`."""
     file_time = os.stat(path).st_mtime - days * 86_400
     with open(path, "r+b") as file:
         file.seek(layout.W_LAST_USED_MS * layout.WORD_BYTES)
@@ -76,7 +76,7 @@ def test_a_damaged_file_stays(state_dir, path):
     assert os.path.exists(path)
 
 
-def test_what_a_killed_creator_left_goes_after_an_hour(state_dir, path):
+def test_an_unfinished_file_of_a_killed_process_is_removed_after_an_hour(state_dir, path):
     unfinished = os.path.join(os.path.dirname(path), ".123-abc")
     open(unfinished, "wb").close()
     assert prune(state_dir, 0) <= 1
@@ -93,7 +93,7 @@ def test_a_file_that_vanishes_meanwhile_is_not_an_error(state_dir, path, monkeyp
 
 
 def test_a_run_that_a_shim_has_attached_to_is_never_removed_under_it(state_dir, start):
-    """A shim that opens a stale run revives it or makes it anew, whenever `prune` comes."""
+    """A shim that opens a stale run marks it as used or makes it again, whenever `prune` runs."""
     shim, removed = start("come_and_go"), 0
     while shim.process.poll() is None:
         removed += prune(state_dir, DAY_MS)

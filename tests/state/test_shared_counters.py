@@ -1,4 +1,4 @@
-"""The shared store does what every store does, and what only this one can be asked."""
+"""The shared counters pass the tests of all counters, and those of sharing and of kills."""
 
 import struct
 
@@ -138,7 +138,7 @@ BATCH = [
 
 
 def test_a_kill_at_any_store_of_a_batch_tears_no_cell(tmp_path):
-    """Each cell is as it was or as it becomes, and the batch can be written anew."""
+    """After a kill each cell is the old or the new one, and the batch can be written again."""
     seen = set()
     for stores in range(100):
         with RunState.open(str(tmp_path), f"run-{stores}") as state, state.locked():
@@ -147,7 +147,7 @@ def test_a_kill_at_any_store_of_a_batch_tears_no_cell(tmp_path):
             file.words, file.data = Mortal(file.words, life), MortalBytes(file.data, life)
             counters = SharedCounters(file, state.locked())
             counters.write(BEFORE)
-            counters.write(BEFORE)  # finds the slots of the pairs, as a read would
+            counters.write(BEFORE)  # remembers the slots of the pairs, as a read would
             life["stores"] = stores
             try:
                 counters.write(BATCH)

@@ -29,7 +29,7 @@ class Memory:
         self.words = memoryview(self.data).cast("q")
 
     def back(self, start, words):
-        """There are no disk blocks here."""
+        """Does nothing: memory needs no disk blocks."""
 
     def table(self, stores=10**9):
         life = {"stores": stores}
@@ -51,7 +51,7 @@ def put(table, key, cell):
 
 
 def cells(memory):
-    """Every key that can be found, with its cell."""
+    """Returns every key that can be found, with its cell."""
     return {key: read(memory, key) for key in KEYS if Table(memory, PLACE).find(key)}
 
 
@@ -101,7 +101,7 @@ def test_a_kill_at_any_store_leaves_the_old_cell_or_the_new(scene):
 
 
 def survives_more_work(memory):
-    """After a kill, the next process can use every slot again."""
+    """Checks that the next process can use every slot after a kill."""
     for round_ in range(3):
         for number, key in enumerate(KEYS):
             put(memory.table(), key, (round_, number))
@@ -211,8 +211,8 @@ def refuse_blocks(fd, offset, length):
         )
     )
 )
-def test_what_was_looked_for_in_vain_is_put_where_it_is_found(turns):
-    """Two processes take turns; in each some keys are read, then some are written as new ones."""
+def test_a_key_that_read_did_not_find_is_inserted_where_it_is_found(turns):
+    """Two processes take turns: each reads some keys, then writes some of them as new ones."""
     memory, model = Memory(), {}
     notes = [{}, {}]
     tables = [Table(memory, PLACE, absent) for absent in notes]

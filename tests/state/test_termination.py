@@ -1,4 +1,4 @@
-"""The reason of a termination is bounded, survives any text, and is never half of two."""
+"""The reason of a termination is bounded, may be any text, and is never a mix of two reasons."""
 
 import pytest
 

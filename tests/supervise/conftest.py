@@ -1,4 +1,4 @@
-"""A household: shims started by a test, and the proof that nothing of them is left."""
+"""The fixture `household`: starts shims for a test, and proves that no process of them is left."""
 
 import contextlib
 import json
@@ -13,17 +13,17 @@ import uuid
 
 import pytest
 
-from subluminal.supervise import prctl, processes
+from subluminal.supervise import processes
 
 HERE = pathlib.Path(__file__).parent
 SRC = str(HERE.parents[1] / "src")
 DRIVER = [sys.executable, "-I", "-S", str(HERE / "driver.py"), SRC]
 WITHIN_S = 8.0
-"""Bound of every wait; on a busy machine a second is nothing."""
+"""Bound of every wait, in seconds; generous, because the machine may be busy."""
 
 
 def wait_until(condition, what, within_s=WITHIN_S):
-    """Gives the condition's value as soon as it holds; fails loudly at the bound."""
+    """Returns the condition's value as soon as it is true. Fails at the bound."""
     deadline = time.monotonic() + within_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
@@ -65,7 +65,7 @@ class Shim:
         return wait_until(lambda: self.records(kind), f"a record `{kind}`")[0]
 
     def read_line(self):
-        """One line from the upstream, byte by byte so that nothing is buffered away."""
+        """Reads one line from the upstream, byte by byte, so that no later byte is lost in a buffer."""
         line = b""
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([self.process.stdout], [], [], WITHIN_S)
@@ -90,7 +90,7 @@ class Shim:
 
 
 class Household:
-    """Knows its processes by a token that all of them inherit in their environment."""
+    """The processes of one test. All of them inherit a token in their environment."""
 
     def __init__(self, tmp_path):
         self.tmp_path = tmp_path
@@ -102,7 +102,7 @@ class Household:
         return Shim(self, list(argv), record, options, via)
 
     def alive(self):
-        """Pids of all living processes of this household, wardens included."""
+        """Returns the pids of all living processes of the household, wardens included."""
         mark = f"SUB_TEST_TOKEN={self.token}".encode()
         return [
             pid
@@ -111,7 +111,7 @@ class Household:
         ]
 
     def wait_empty(self, within_s=WITHIN_S):
-        """Waits until nothing is left, gives the seconds it took."""
+        """Waits until no process is left. Returns the seconds it took."""
         begin = time.monotonic()
         wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
         return time.monotonic() - begin
@@ -120,7 +120,7 @@ class Household:
         return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
 
     def clean(self):
-        """Ends what a failed test left, and collects what the test process adopted."""
+        """Kills the processes that a failed test left, and reaps those that the test process adopted."""
         for pid in self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -135,10 +135,8 @@ class Household:
 
 
 @pytest.fixture
-def household(tmp_path):
-    """Adopts what shims leave, so that no other init decides how long a zombie stays."""
-    prctl.become_subreaper()
+def household(tmp_path, subreaper):
+    """A household whose orphans the test process adopts and reaps."""
     home = Household(tmp_path)
     yield home
     home.clean()
-    prctl.resign_as_subreaper()

@@ -1,4 +1,4 @@
-"""A tiny shim for the tests: relays bytes, obeys signals, writes what the warden reports to a file.
+"""A tiny shim for the tests: relays bytes, obeys signals, writes the warden's reports to a file.
 
 Run as `python driver.py SRC OPTIONS`; imports nothing else before the warden is forked.
 """
@@ -6,16 +6,16 @@ Run as `python driver.py SRC OPTIONS`; imports nothing else before the warden is
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Warden, become_subreaper, sweep_descendants
+from subluminal.supervise import WardenHandle, become_subreaper, sweep_descendants
 
 if "--plain-posix" in sys.argv:
-    # A system without prctl and /proc: only the process group and the pipes are left.
-    from subluminal.supervise import prctl, processes
+    # Simulates a system without prctl and /proc: only the process group and the pipes are left.
+    from subluminal.supervise import processes, system
 
-    prctl._call = None
+    system._call = None
     processes.PROC = "/nonexistent"
 
-warden = Warden.fork()
+warden = WardenHandle.fork()
 loaded_before_fork = sorted(sys.modules)
 
 import json  # noqa: E402
@@ -44,7 +44,7 @@ def record_reports(reports):
 
 
 def more_arguments():
-    """Made here: one argument of ours could not hold them."""
+    """Makes extra arguments here, because one of our own arguments could not hold them."""
     return [f"argument {n:06}" for n in range(options.get("more", 0))]
 
 
@@ -58,7 +58,7 @@ def wake_on_signals():
 
 
 class Relay:
-    """The loop of the shim: bytes both ways, stop at the first end of input or signal."""
+    """The loop of the shim: relays bytes both ways, stops at the end of its input or at a signal."""
 
     def __init__(self, wake):
         self.wake = wake
@@ -72,7 +72,7 @@ class Relay:
         self.stopping = False
 
     def run(self):
-        """Returns the report of the upstream's end, when the warden is done or dead."""
+        """Runs until the warden is done or dead. Returns the report of the upstream's end."""
         while not warden.closed:
             ready = [fd for fd, _ in self.poll.poll()]
             stop = self.obey_signals() if self.wake in ready else False

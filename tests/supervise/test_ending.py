@@ -1,4 +1,4 @@
-"""The order of an end and its bounds, with a tree that is only a list."""
+"""The order and the waits of an end, with a fake tree."""
 
 import signal
 
@@ -7,7 +7,7 @@ from subluminal.supervise.processes import Process
 
 
 class FakeTree:
-    """Answers as a tree of `size` processes that never die."""
+    """A tree of `size` processes that never die."""
 
     upstream = 100
     upstream_is_alive = True
@@ -43,13 +43,16 @@ def test_end_of_input_then_term_then_kill():
     assert signals(ending.step(12.0 + TERM_GRACE_S)) == [signal.SIGKILL]
 
 
-def test_what_an_exited_upstream_left_does_not_wait_for_the_grace():
+def test_processes_that_an_exited_upstream_left_get_no_grace():
     tree = FakeTree(group=7)
     ending = Ending(tree)
     ending.begin(10.0, 2.0)
     tree.upstream_is_alive = False
     (report,) = ending.step(10.0)
-    assert report.detail == "`server`: left its process group and still ran at the end of input"
+    assert (
+        report.detail
+        == "`server`: left its process group and was still running after its input was closed"
+    )
 
 
 def test_a_second_order_shortens_and_never_lengthens():
@@ -61,7 +64,7 @@ def test_a_second_order_shortens_and_never_lengthens():
     assert signals(ending.step(10.5)) == [signal.SIGTERM]
 
 
-def test_each_process_is_reported_once_and_kills_come_ever_less_often():
+def test_each_process_is_reported_once_and_kills_become_less_frequent():
     ending = Ending(FakeTree())
     ending.begin(0.0, 0.0)
     ending.step(0.0)
@@ -79,4 +82,4 @@ def test_a_tree_of_thousands_is_counted_not_listed():
     ending.begin(0.0, 0.0)
     assert len(ending.step(0.0)) == 64
     assert ending.step(TERM_GRACE_S) == []
-    assert [report.detail for report in ending.summary()] == ["and 9936 more"]
+    assert [report.detail for report in ending.summary()] == ["and 9936 more processes"]

@@ -1,4 +1,4 @@
-"""The shim's side: orders that cannot be given, waits that end, a warden that is not there."""
+"""The shim's side: invalid orders, bounded waits, a dead warden."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ import pytest
 from tests.supervise import upstreams
 from tests.supervise.conftest import SRC, WITHIN_S
 
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 
 @pytest.fixture
 def warden():
-    """A warden of the test process itself; all its descriptors are closed and it is collected."""
-    made = Warden.fork()
+    """A warden of the test process itself, which is reaped and whose descriptors are closed."""
+    made = WardenHandle.fork()
     yield made
     made.stop(grace_ms=0)
     made.wait_gone(int(WITHIN_S * 1000))
@@ -41,7 +41,7 @@ def test_nothing_spawned_is_gone_at_once(warden):
     assert warden.wait_gone(int(WITHIN_S * 1000))
 
 
-def test_orders_that_cannot_be_given_are_refused(warden):
+def test_invalid_orders_are_refused(warden):
     with pytest.raises(ValueError, match="NUL"):
         warden.spawn(["a\0b"], {})
     with pytest.raises(ValueError, match="one upstream"):
@@ -70,11 +70,11 @@ def test_orders_to_a_dead_warden_do_not_raise(warden):
 
 
 def test_closed_standard_descriptors_do_not_swallow_a_pipe():
-    """Some clients close what they do not use."""
+    """Some clients close the descriptors that they do not use."""
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); os.closerange(0, 3)\n"
-        "from subluminal.supervise import Warden\n"
-        "warden = Warden.fork(); warden.spawn(['sh', '-c', 'echo fine'], dict(os.environ))\n"
+        "from subluminal.supervise import WardenHandle\n"
+        "warden = WardenHandle.fork(); warden.spawn(['sh', '-c', 'echo fine'], dict(os.environ))\n"
         "ok = min(warden.stdin_fd, warden.report_fd) > 2 and os.read(warden.stdout_fd, 9) == b'fine\\n'\n"
         "warden.stop(); warden.wait_gone(5000); os._exit(0 if ok else 1)"
     )

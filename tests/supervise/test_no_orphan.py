@@ -1,4 +1,4 @@
-"""Nothing is left running, however shim, warden, client or upstream end (no-orphans)."""
+"""No process is left, however shim, warden, client or upstream end (no-orphans)."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.supervise.conftest import wait_until
 from subluminal.supervise.processes import process
 
 UNDER_S = 3.0
-"""no-orphans: the whole end takes less, by default."""
+"""Bound of a default end, in seconds (no-orphans)."""
 
 ALL = {
     "polite": upstreams.POLITE,
@@ -64,14 +64,14 @@ def test_killed_warden(household, argv):
 
 def test_background_processes_of_a_shell(household):
     shim = household.start(*upstreams.BACKGROUND)
-    # Shim, warden, shell, and two that sleep.
+    # The shim, the warden, the shell and its two sleeps.
     wait_until(lambda: len(household.alive()) == 5, "the two sleepers")
     shim.kill(signal.SIGKILL)
     assert household.wait_empty() < UNDER_S
 
 
 def test_killed_shim_and_client(household):
-    """The client is a process of its own that dies in the same moment as its shim."""
+    """The client, a process of its own, dies at the same moment as its shim."""
     client = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     shim = household.start(*upstreams.STUBBORN, via=(sys.executable, "-I", "-S", "-c", client))
     shim.ready()

@@ -1,4 +1,4 @@
-"""Reading /proc, by both roads."""
+"""Reading /proc, with and without its `children` file."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a warden costs, and what is left of it on a system without prctl and /proc."""
+"""The cost of a warden, and its behaviour on a system without prctl and /proc."""
 
 import signal
 import subprocess
@@ -22,9 +22,9 @@ def test_nothing_heavy_is_loaded_before_the_fork(household):
 LEAN_SHIM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 from subluminal.supervise.processes import read
-warden = Warden.fork()
+warden = WardenHandle.fork()
 warden.spawn(["sh", "-c", "echo ready; exec cat"], dict(os.environ))
 os.read(warden.stdout_fd, 6)
 os.write(1, read(warden.pid, "smaps_rollup"))
@@ -35,8 +35,11 @@ warden.wait_gone(5000)
 
 
 def test_warden_has_little_memory_of_its_own():
-    """Later the shim writes to pages that both have, and leaves the warden the only owner of those
-    it had at the fork: that is at most a bare interpreter's heap, however much the shim loads."""
+    """The warden's own memory is at most a bare interpreter's heap, however much the shim loads.
+
+    Shim and warden share their pages at the fork. When the shim writes to such a page later, the
+    warden becomes its only owner.
+    """
     done = subprocess.run(
         [*upstreams.PYTHON, LEAN_SHIM, SRC], stdout=subprocess.PIPE, timeout=WITHIN_S, check=True
     )

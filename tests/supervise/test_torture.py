@@ -1,4 +1,4 @@
-"""Kill points chosen at random, by a fixed seed: never an orphan."""
+"""Kills at random points, from a fixed seed, never leave an orphan."""
 
 import os
 import random
@@ -8,7 +8,7 @@ from tests.supervise import upstreams
 
 ROUNDS = 30
 BATCH = 6
-"""Rounds at once: the half second between TERM and KILL is waited for together."""
+"""Rounds at once, so that they share the half second between TERM and KILL."""
 KINDS = [
     upstreams.POLITE,
     upstreams.STUBBORN,
@@ -25,7 +25,7 @@ def test_random_kill_points_leave_nothing(household):
             household.start(*chance.choice(KINDS), grace_ms=30, warden=True) for _ in range(BATCH)
         ]
         for shim in chance.sample(shims, BATCH):
-            # From before the fork to well after the upstream is up.
+            # From before the fork to well after the upstream's start.
             signal.sigtimedwait([], chance.uniform(0, 0.06))
             hurt(shim, chance)
         for shim in shims:
@@ -44,4 +44,4 @@ def hurt(shim, chance):
         os.kill(known[0]["pid"], signal.SIGKILL)
     elif way == "signal" and known:
         os.killpg(shim.pid, chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
-    # Whoever still lives sees the end of input next.
+    # A shim that still lives sees the end of its input next.

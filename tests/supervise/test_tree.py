@@ -1,4 +1,4 @@
-"""Killing a tree: everything that had to be killed is told, however fast it dies (no-orphans)."""
+"""Killing a tree: every killed process is reported, however fast it dies (no-orphans)."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from subluminal.supervise import tree
 from subluminal.supervise.ending import TERM_GRACE_S
 
 
-def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypatch):
+def test_a_kill_is_reported_even_if_the_process_is_dead_before_it_is_listed(monkeypatch):
     child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 
     def kill_and_see_it_die(group, signum):
@@ -17,7 +17,7 @@ def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypat
         os.waitid(os.P_PID, group, os.WEXITED | os.WNOWAIT)
 
     monkeypatch.setattr(tree, "_signal_group", kill_and_see_it_die)
-    # A warden has no other children; a test runner may.
+    # A test runner may have other children, unlike a warden.
     monkeypatch.setattr(tree, "kill_below", lambda _root: [])
     try:
         killed = tree.Tree(child.pid, adopts=True).kill()
@@ -29,5 +29,5 @@ def test_a_kill_is_told_even_if_the_victim_is_dead_before_anyone_looks(monkeypat
 
 
 def test_the_default_waits_stay_under_three_seconds():
-    """no-orphans's promise as the sum of its waits: a clock would measure the machine."""
+    """Adds up the default waits (no-orphans): a clock would measure the machine."""
     assert ServerSettings().grace_ms / 1000 + TERM_GRACE_S < 3

@@ -1,4 +1,4 @@
-"""What the warden reports, relays and runs."""
+"""The warden's reports, the exit status it relays, and the programs it starts."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def test_every_killed_process_is_named_without_its_arguments(household):
 
 
 def test_huge_arguments_and_environment(household):
-    """An order is of any size: here many times what a pipe holds."""
+    """An order may be of any size; this one is many times the size of a pipe."""
     env = {f"V{n}": "x" * 20_000 for n in range(4)}
     count = (
         "import os, sys; print(len(sys.argv), len(os.environ['V3']), flush=True); sys.stdin.read()"
@@ -78,7 +78,7 @@ def test_working_directory_and_path_are_the_upstreams_own(household, tmp_path):
 
 
 def test_unread_stderr_flood_stops_only_its_writer(household):
-    """The warden is not in the data path: it relays the end of a tree whose pipe is full."""
+    """The warden is not in the data path, so it can end a tree whose pipe is full."""
     flood = "yes 'a line of noise' | head -c 32000000 >&2 & echo ready; exec cat"
     shim = household.start("sh", "-c", flood, unread_stderr=True, grace_ms=50).ready()
     shim.process.stdin.write(b"still here\n")
@@ -89,7 +89,7 @@ def test_unread_stderr_flood_stops_only_its_writer(household):
     assert household.alive() == []
 
 
-def test_drained_stderr_flood_reaches_nobody_late(household):
+def test_drained_stderr_flood_delays_nothing(household):
     flood = "yes 'a line of noise' | head -c 32000000 >&2; echo ready; exec cat"
     shim = household.start("sh", "-c", flood).ready()
     shim.close()
@@ -103,7 +103,7 @@ def test_after_death_runs_when_the_shim_was_killed_and_the_tree_is_gone(househol
         *upstreams.STUBBORN, after_death=["sh", "-c", script, "argument"]
     ).ready()
     shim.kill(signal.SIGKILL)
-    wait_until(out.exists, "the last program's trace")
+    wait_until(out.exists, "the file of the `after_death` program")
     assert out.read_text() == f"{household.token} argument\n", "with the shim's environment"
     household.wait_empty()
 
@@ -135,10 +135,10 @@ def test_upstream_has_default_signals_own_session_and_no_stray_descriptor(househ
         "blocked = line.split('SigBlk:')[1].split()[0]; print(ignored, blocked)"
     )
     shim = household.start(*upstreams.PYTHON, look)
-    # The fourth descriptor is that of the listing. Python itself ignores SIGPIPE and SIGXFSZ.
+    # Descriptor 3 is that of the listing. Python itself ignores SIGPIPE and SIGXFSZ.
     assert shim.read_line() == "True True ['0', '1', '2', '3'] True"
     ignored, blocked = (int(word, 16) for word in shim.read_line().split())
-    # Signals above 31 belong to the C library; what a test runner did to them stays.
+    # Signals above 31 belong to the C library, and a test runner may have changed them.
     assert (ignored & 0x7FFF_FFFF, blocked) == (0x0100_1000, 0)
     shim.wait()
 
@@ -151,7 +151,7 @@ def test_result_pipe_is_wide(household):
 
 
 def test_interrupt_is_forwarded_to_the_upstreams_group(household):
-    """`Warden.signal`; here the wrapper's child is the one that answers."""
+    """`WardenHandle.signal`: here the child of the wrapper answers."""
     inner = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do read line || exit 4; done"
     shim = household.start("sh", "-c", f'trap : INT; sh -c "{inner}"; exit $?', forward=True)
     shim.ready()

@@ -1,4 +1,4 @@
-"""Orders and reports survive the way through a pipe, cut anywhere."""
+"""Orders and reports pass through a pipe unchanged, wherever their bytes are split."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
-"""Upstreams that behave as real servers and their wrappers do, well or badly.
+"""Upstreams that behave like real servers and their wrappers, well or badly.
 
-Each says `ready` when it is what it wants to be.
+Each prints `ready` once it has set itself up.
 """
 
 import sys
@@ -17,7 +17,7 @@ BACKGROUND = ["sh", "-c", "sleep 1000 & sleep 1000"]
 """Leaves two orphans when only the direct child is killed (dependencies.md, finding 7)."""
 
 WRAPPED = ["sh", "-c", "sh -c 'echo ready; cat; exec sleep 1000'; exit $?"]
-"""As npx: a wrapper that waits for the real server, which does not end with its input."""
+"""Like npx: a wrapper that waits for the real server, which does not exit at the end of its input."""
 
 ESCAPE = """
 import os, signal
@@ -33,7 +33,7 @@ os.wait()
 os.read(0, 1)
 """
 ESCAPING = [*PYTHON, ESCAPE]
-"""Leaves a daemon behind: another session, another group, no parent, deaf to SIGTERM."""
+"""Leaves a daemon behind: other session, other group, no parent, ignores SIGTERM."""
 
 BREEDING = [
     *PYTHON,
@@ -49,4 +49,4 @@ while True:
         os._exit(0)
 """,
 ]
-"""Never is the same process for long: each generation is a new session and loses its parent."""
+"""Replaces itself all the time: each child starts a new session and loses its parent."""

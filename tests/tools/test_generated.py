@@ -1,4 +1,4 @@
-"""Generated files are current: schemas and reference pages say what the code says."""
+"""Generated files are current: schemas and reference pages match the code."""
 
 import pytest
 from tools.generated import GENERATORS, ROOT, stale

@@ -1,4 +1,4 @@
-"""kill -9 at random points, by a fixed seed: no executed call without its decision, no orphan.
+"""kill -9 at random points, from a fixed seed: no executed call without its decision, no orphan.
 
 Twenty rounds in the default suite; `make torture` sets TORTURE and runs a thousand.
 """
@@ -12,7 +12,7 @@ import signal
 import pytest
 from tests.shim.household import Household, deny, policy, wait_until
 
-from subluminal.supervise import prctl, processes
+from subluminal.supervise import processes
 
 ROUNDS = 1000 if os.environ.get("TORTURE") else 20
 BATCH = 5
@@ -20,14 +20,12 @@ CALLS = 200
 
 
 @pytest.fixture
-def household(tmp_path, own_home):
-    prctl.become_subreaper()
+def household(tmp_path, own_home, subreaper):
     home = Household(tmp_path, own_home)
     home.write_policy(policy(deny("rm")))
     home.hurry()
     yield home
     home.clean()
-    prctl.resign_as_subreaper()
 
 
 @pytest.mark.timeout(20 + 4 * ROUNDS)
@@ -36,7 +34,7 @@ def test_random_kills(household):
     for first in range(0, ROUNDS, BATCH):
         rounds = [Round(household, number, chance) for number in range(first, first + BATCH)]
         for each in chance.sample(rounds, len(rounds)):
-            # From before the warden is forked to well into the traffic.
+            # From before the warden's fork to well into the traffic.
             signal.sigtimedwait([], chance.uniform(0, 0.12))
             each.hurt()
         for each in rounds:
@@ -49,7 +47,7 @@ def test_random_kills(household):
 
 
 class Round:
-    """One shim under traffic, and one blow."""
+    """One shim under traffic, which is killed or signalled once."""
 
     def __init__(self, household, number, chance):
         self.household = household

@@ -1,4 +1,4 @@
-"""The pages under docs/reference, each made from the code that it describes."""
+"""Generates the pages under docs/reference from the code that they describe."""
 
 from tools.reference import commands, contracts, reasons, settings
 

@@ -1,4 +1,4 @@
-"""The page of commands, from the table of commands and the parser of each."""
+"""Generates the page of commands from the table of commands and their parsers."""
 
 import argparse
 import importlib
@@ -37,7 +37,7 @@ def _section(path: str, command: Command) -> str:
     parser = parser_of(module, command, path)
     summary = command.summary[:1].upper() + command.summary[1:]
     parts = [f"## sub {path}", f"{summary}."]
-    # argparse has no public list of what was added to a parser.
+    # argparse has no public list of a parser's arguments.
     rows = [_row(action) for action in parser._actions if action.dest != "help"]
     if rows:
         parts.append(table(["argument", "meaning"], rows))
@@ -54,6 +54,6 @@ def _row(action: argparse.Action) -> tuple[str, str]:
         return f"`{metavar}`", (action.help or "").replace("%%", "%")
     value = "" if action.nargs == 0 else f" {metavar}"
     if action.nargs == "?":
-        value = f"[={metavar}]"  # after a space it would take the next word for itself
+        value = f"[={metavar}]"  # with a space, the next word would be taken as the value
     names = ", ".join(f"`{name}{value}`" for name in action.option_strings)
     return names, (action.help or "").replace("%%", "%")

@@ -1,4 +1,4 @@
-"""Pages of the contracts: events, bundle, decisions, secret bindings, limits."""
+"""Generates the pages of the contracts: events, bundle, decisions, secret bindings, limits."""
 
 import enum
 from typing import Any
@@ -87,7 +87,7 @@ _LIMITS = ["name", "value", "meaning"]
 
 
 def _sections(*roots: type, skip: tuple[type, ...] = ()) -> list[str]:
-    """A section for every struct and enum that the roots lead to, in the order of first mention."""
+    """Returns a section for every struct and enum that the roots use, in order of first mention."""
     seen: dict[type, None] = {}
     for root in roots:
         _visit(inspect.type_info(root), seen)
@@ -156,7 +156,7 @@ def _word(info: inspect.Type) -> str:
         case inspect.StructType() | inspect.EnumType():
             return f"[{info.cls.__name__}](#{info.cls.__name__.lower()})"
         case inspect.LiteralType():
-            # msgspec keeps the words in a set's order, which is not stable.
+            # msgspec keeps the words in a set, whose order is not stable.
             return " or ".join(f"`{word}`" for word in sorted(map(str, info.values)))
         case inspect.ListType():
             return f"list of {_word(info.item_type)}"

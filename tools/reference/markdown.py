@@ -1,15 +1,15 @@
-"""Small pieces of Markdown."""
+"""Functions that make Markdown."""
 
 from collections.abc import Iterable, Sequence
 
 
 def page(title: str, *parts: str) -> str:
-    """A page: title, and parts with an empty line between them."""
+    """Returns a page: a title and parts, with empty lines between them."""
     return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; pipes in cells are escaped."""
+    """Returns a table; pipes in cells are escaped."""
     lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
     return "\n".join(lines)
 

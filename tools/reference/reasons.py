@@ -1,4 +1,4 @@
-"""One page per reason code: what it means, and what to do about it."""
+"""Generates a page for each reason code: what it means, and what to do."""
 
 from tools.field_docs import doc_of, one_line, paragraphs
 from tools.reference.markdown import page, table

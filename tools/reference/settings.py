@@ -1,4 +1,4 @@
-"""Pages of what an operator sets: `config.toml` and environment variables; and of exit codes."""
+"""Generates the pages of `config.toml`, of the environment variables and of the exit codes."""
 
 import msgspec
 from msgspec import inspect

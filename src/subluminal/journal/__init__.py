@@ -1,7 +1,8 @@
-"""The write-ahead event journal (journal-first): every shim appends its events before it acts on them.
+"""The event journal: every shim appends its events before it acts on them (journal-first).
 
-`writing` is on the hot path and imports nothing heavier than hashlib. Followers use `reading`.
-Import the module you need; this package re-exports only what the hot path writes with.
+`writing` is on the path of every call and imports nothing heavier than hashlib. Programs that
+follow journals use `reading`, and those that prove them use `verifying`: import the module you
+need. This package re-exports only what writers need.
 """
 
 from subluminal.journal.files import JournalUnavailable

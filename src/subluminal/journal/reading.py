@@ -1,8 +1,10 @@
-"""Reads journals that may still grow: whole lines only, bounded memory (journal-first).
+"""Lists journals, follows them as they grow, and removes them once the ledger has them.
 
-Used by the ledger, and by commands that watch without a daemon. Does not know what a line means.
+For the ledger, and for commands that work without a daemon. A reader gets whole lines only, in
+bounded memory (journal-first); their meaning is not this module's business.
 """
 
+import fcntl
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,17 +12,20 @@ from typing import NamedTuple
 from subluminal.journal.files import SUFFIX
 
 MAX_LINE_BYTES = 8_388_608
-"""An event with both previews uncut and fully escaped stays below this; a longer line is none."""
+"""Longest line that can be an event: larger than both previews uncut and fully escaped."""
 
 READ_BYTES = 1_048_576
-"""How much of a file one read takes at most, unless a line is longer."""
+"""Most bytes of a file in one read, unless a line is longer."""
+
+KEEP_MS = 86_400_000
+"""How long a journal file is kept after its last line was ingested: 24 h."""
 
 
 class JournalFile(NamedTuple):
-    """A file of a journal directory. Sorted, they are in the order in which they were written."""
+    """A file of a journal directory. Sorting gives the order in which the files were written."""
 
     run: str
-    """the run's directory name, empty if files lie in the journal directory itself"""
+    """name of the run's directory; empty for a file in the journal directory itself"""
     shim: str
     part: int
     path: str
@@ -30,7 +35,7 @@ class Lines(NamedTuple):
     """Whole lines of one file, without their newlines."""
 
     offset: int
-    """where the first one begins"""
+    """offset of the first line"""
     lines: list[bytes]
     next_offset: int
 
@@ -40,11 +45,12 @@ class Overlong(NamedTuple):
 
     offset: int
     head: bytes
+    """the first 256 bytes"""
     next_offset: int
 
 
 def journal_files(root: str) -> list[JournalFile]:
-    """Lists the journals below a directory; what vanishes meanwhile is left out."""
+    """Lists the journals below a directory. Files that vanish meanwhile are left out."""
     found = list(files_in(root, ""))
     for entry in _entries(root):
         if entry.is_dir(follow_symlinks=False):
@@ -53,7 +59,7 @@ def journal_files(root: str) -> list[JournalFile]:
 
 
 def files_in(directory: str, run: str) -> Iterator[JournalFile]:
-    """The journals in one directory, which is that of `run`; in no order."""
+    """Lists the journals in the directory of `run`, in no particular order."""
     for entry in _entries(directory):
         if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
             stem = entry.name.removesuffix(SUFFIX)
@@ -73,19 +79,19 @@ def _entries(directory: str) -> list["os.DirEntry[str]"]:
 
 
 class Follower:
-    """Reads one file from an offset on, as it grows."""
+    """Reads one file from an offset on, while it grows."""
 
     def __init__(self, path: str, offset: int = 0, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.path = path
         self.offset = offset
-        """Everything before this was returned."""
+        """Offset of the next line: everything before it was returned."""
         self._max_line_bytes = max_line_bytes
         self._scanned = offset
-        """Past `offset` only inside an overlong line: no newline before here."""
+        """Offset up to which an overlong line has no newline; otherwise equal to `offset`."""
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def read(self, max_bytes: int = READ_BYTES) -> Lines | Overlong | None:
-        """Returns the next lines; None while there is no whole one. A torn last line waits."""
+        """Returns the next whole lines, or None. A torn last line is returned once it is whole."""
         if self._scanned > self.offset:
             return self._skip_overlong()
         room = max_bytes
@@ -98,12 +104,12 @@ class Follower:
                 self._scanned = self.offset + len(data)
                 return self._skip_overlong()
             if len(data) < room:
-                # A torn line is searched again each time: its writer may cut it off.
+                # Search a torn line again each time: its writer may cut it off.
                 return None
             room += READ_BYTES
 
     def size(self) -> int:
-        """The file's size now."""
+        """Returns the file's size in bytes."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
@@ -112,7 +118,7 @@ class Follower:
     def _take(self, data: bytes, end: int) -> Lines:
         lines = []
         start = 0
-        # Not split(): it looks at every byte, where find() leaps from newline to newline.
+        # find() is faster than split(), which looks at every byte.
         while start <= end:
             newline = data.find(b"\n", start)
             lines.append(data[start:newline])
@@ -122,7 +128,7 @@ class Follower:
         return Lines(offset, lines, self.offset)
 
     def _skip_overlong(self) -> Overlong | None:
-        """Looks for the end of a line that is too long, a piece at a time."""
+        """Searches for the end of an overlong line, piece by piece."""
         while True:
             data = os.pread(self._fd, READ_BYTES, self._scanned)
             if not data:
@@ -134,3 +140,46 @@ class Follower:
                 self.offset = self._scanned = self._scanned + end + 1
                 return Overlong(start, head, self.offset)
             self._scanned += len(data)
+
+
+def remove_ingested(path: str, *, offset: int, ingested_ms: int, now_ms: int) -> bool:
+    """Removes a journal file that was ingested to its end KEEP_MS ago, unless it is in use.
+
+    `offset` is how far the ledger has read the file, `ingested_ms` when it last did. Returns True
+    if the file is gone.
+    """
+    if now_ms - ingested_ms < KEEP_MS:
+        return False
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return True
+    try:
+        # A living writer holds this lock. Without its file, its events would be lost.
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_size > offset and not _only_torn(fd, offset):
+            return False
+        os.unlink(path)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    _remove_empty(os.path.dirname(path))
+    return True
+
+
+def _only_torn(fd: int, offset: int) -> bool:
+    """Whether the unread rest is one torn line. Its writer is dead, because we hold its lock."""
+    at = offset
+    while data := os.pread(fd, 65_536, at):
+        if b"\n" in data:
+            return False
+        at += len(data)
+    return True
+
+
+def _remove_empty(directory: str) -> None:
+    try:
+        os.rmdir(directory)
+    except OSError:
+        return

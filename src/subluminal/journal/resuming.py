@@ -1,6 +1,6 @@
-"""Continues the journal of a shim that died: the warden's last words, or a restart (no-orphans).
+"""Continues the journal of a dead shim, for its `run_end` or for its restart (no-orphans).
 
-Not on the hot path: it may parse.
+Unlike `writing` it parses JSON, so it is imported only when needed.
 """
 
 import os
@@ -26,7 +26,7 @@ _decode = json.Decoder(_Placed).decode
 
 
 def resume(directory: str, shim_id: str) -> Opened:
-    """Opens a shim's last file, cuts off a torn line, and finds where the chain stands."""
+    """Opens a shim's last file, cuts off a torn line, and finds the state of the chain."""
     part = 0
     while os.path.exists(part_path(directory, shim_id, part + 1)):
         part += 1
@@ -59,6 +59,7 @@ def _cut_torn_line(fd: int) -> int:
 
 
 def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[int, bytes]:
+    """Returns `n` and `prev` of the next event, from the last line of this or an earlier file."""
     if not size and part:
         before = os.open(part_path(directory, shim_id, part - 1), os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -72,7 +73,7 @@ def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[
         source = _decode(line).source
     except MsgspecError as error:
         path = part_path(directory, shim_id, part)
-        raise JournalUnavailable(path, f"its last line is no event: {error}") from None
+        raise JournalUnavailable(path, f"its last line is not an event: {error}") from None
     return source.n + 1, link(source.prev.encode(), chained_form(line))
 
 

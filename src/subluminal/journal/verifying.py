@@ -1,9 +1,9 @@
-"""Proves a journal's chain: finds an edit, deletion, insertion or reorder of its lines (provable-ledger).
+"""Proves a chain: finds an edited, deleted, inserted or moved event (provable-ledger).
 
-Not on the hot path: it parses. The ledger proves its rows with the same `ChainCheck`.
+`chain` explains what is chained. Artifacts and the ledger's rows are proven with the same
+`ChainCheck`. It parses JSON and is not on the path of a call.
 """
 
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -39,32 +39,32 @@ _decode_text = json.Decoder(str).decode
 
 
 class Damage(NamedTuple):
-    """The first thing that does not hold in a chain."""
+    """The first event of a chain that is wrong."""
 
     shim_id: str
     n: int
-    """the event that is wrong, or whose absence is"""
+    """number of the event that was changed or is missing"""
     message: str
 
 
 class ChainCheck:
-    """Follows one shim's chain, event by event. Stops at the first damage."""
+    """Checks one shim's chain, event by event, up to the first damage."""
 
     def __init__(self, shim_id: str, n: int = 1, prev: bytes | None = None) -> None:
         self.shim_id = shim_id
         self.n = n
-        """the number that the next event must carry"""
+        """number that the next event must have"""
         self.prev = seed(shim_id) if prev is None else prev
         self.damage: Damage | None = None
 
     def feed(self, line: bytes) -> Damage | None:
-        """Checks one line, with or without its preview text."""
+        """Checks the next line, with or without its preview text."""
         if self.damage is None:
             self.damage = self._check(line)
         return self.damage
 
     def end(self, head: bytes) -> Damage | None:
-        """Checks that the chain ends where something outside of it says it does."""
+        """Checks that the chain ends with the hash that a checkpoint or an artifact names."""
         if self.damage is None and self.prev != head:
             self.damage = Damage(
                 self.shim_id,
@@ -77,7 +77,7 @@ class ChainCheck:
         try:
             parsed = _decode_line(line)
         except MsgspecError as error:
-            return Damage(self.shim_id, self.n, f"event {self.n} is no chained event: {error}")
+            return Damage(self.shim_id, self.n, f"event {self.n} is not a chained event: {error}")
         source = parsed.source
         problem = self._misplaced(source) or _changed_text(line, parsed, source.n)
         if problem:
@@ -88,14 +88,15 @@ class ChainCheck:
 
     def _misplaced(self, source: Source) -> str | None:
         if source.shim_id != self.shim_id:
-            return f"event {self.n} is of another shim, `{source.shim_id}`"
+            return f"event {self.n} belongs to another shim, `{source.shim_id}`"
         if source.n > self.n:
-            return f"event {self.n} is missing: event {source.n} stands in its place"
+            return f"event {self.n} is missing: event {source.n} is in its place"
         if source.n < self.n:
-            return f"event {source.n} stands again where event {self.n} should be"
+            return f"event {source.n} appears again where event {self.n} should be"
         if source.prev.encode() != self.prev:
-            before = f"event {self.n - 1} was changed" if self.n > 1 else "it was changed"
-            return f"event {self.n} does not continue the chain: {before}, or this one was inserted"
+            changed = f"event {self.n - 1}" if self.n > 1 else "it"
+            either = f"{changed} was changed, or event {self.n} was inserted"
+            return f"event {self.n} does not continue the chain: {either}"
         return None
 
 
@@ -105,19 +106,5 @@ def _changed_text(line: bytes, parsed: _Line, n: int) -> str | None:
         return None
     committed = parsed.call.preview.hash or parsed.preview.hash
     if sha256(_decode_text(text).encode()).hexdigest() != committed:
-        return f"event {n} was changed: its preview is not the one that its hash commits to"
+        return f"event {n} was changed: its preview does not match its hash"
     return None
-
-
-def verify_lines(
-    lines: Iterable[bytes], shim_id: str, *, head: bytes | None = None
-) -> Damage | None:
-    """Returns the first damage of a whole chain; None if it holds.
-
-    The last event is only proven by `head`, the hash after it, if that is known.
-    """
-    check = ChainCheck(shim_id)
-    for line in lines:
-        if check.feed(line):
-            return check.damage
-    return check.end(head) if head is not None else None

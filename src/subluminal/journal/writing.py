@@ -1,7 +1,24 @@
 """Appends one shim's events to its journal file, before the shim acts on them (journal-first).
 
-On the hot path: no JSON, no logging, one write(2) per flush. It does not know what an event means;
-lines come in as bytes that already carry `n` and `prev`. Files are opened by `files`.
+On the path of every call: no JSON, no logging, one write(2) per flush. Lines come in as bytes that
+already carry `n` and `prev`; their meaning is not this module's business. `files` opens the files.
+
+A full disk makes a flush retreat in this order, and each step tries the write again:
+
+    1. write the batch as it is
+    2. drop the preview texts of the lines that are not written yet (`chain`: the hashes stay valid)
+    3. release the reserve, space that was allocated when the journal was opened
+    4. give up: raise JournalUnavailable, count the lines in `lost`, and set `n` and `prev` back to
+       the first line that was not written, so that the chain has no gap; the caller then applies
+       `decision_on_error` and records `lost` when it can
+
+Any other error goes from 1 to 4. Once the reserve is spent, every batch is written without
+previews, until the disk has plenty of space again and the reserve is taken anew (tried every 256
+flushes).
+
+A write may stop in the middle of a line. The whole lines before it stay and keep their numbers,
+because a reader may have seen them. The torn line is truncated; where that is impossible (an
+append-only file), a newline ends it, and readers skip it because it is not an event.
 """
 
 import errno
@@ -10,28 +27,80 @@ import os
 from subluminal.journal import files
 from subluminal.journal.chain import chained_form, link
 from subluminal.journal.files import JournalUnavailable
-from subluminal.journal.reserve import Reserve
 
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 _CLOSED = -1
 """A late write then fails, instead of reaching whoever has the descriptor's number by now."""
 _REARM_EVERY = 256
-"""Flushes between two looks at whether a spent reserve can be had again."""
+"""Flushes between two attempts to take a spent reserve again."""
+
+
+class Reserve:
+    """Preallocated disk space: with it, a full disk does not stop decisions at once.
+
+    The file is unlinked as soon as it exists, so the death of a shim frees its space.
+    """
+
+    def __init__(self, directory: str, size_bytes: int) -> None:
+        self._directory = directory
+        self._size_bytes = size_bytes
+        self._fd = -1
+        self.is_spent = False
+        """True while the disk is full; previews are dropped until space is available."""
+        self._hold()
+
+    def release(self) -> bool:
+        """Frees the space. Returns False if there was none left."""
+        self.is_spent = True
+        if self._fd < 0:
+            return False
+        os.close(self._fd)
+        self._fd = -1
+        return True
+
+    def rearm(self) -> None:
+        """Takes the space again if the disk has plenty; otherwise the journal needs it more."""
+        try:
+            disk = os.statvfs(self._directory)
+        except OSError:
+            return
+        if disk.f_bavail * disk.f_frsize > 4 * self._size_bytes + 1_048_576:
+            self._hold()
+
+    def _hold(self) -> None:
+        self.is_spent = False
+        if not self._size_bytes:
+            return
+        path = os.path.join(self._directory, f".reserve-{os.getpid()}-{id(self):x}")
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError:
+            self.is_spent = True
+            return
+        try:
+            os.unlink(path)
+            os.posix_fallocate(fd, 0, self._size_bytes)
+        except OSError:
+            os.close(fd)
+            self.is_spent = True
+            return
+        self._fd = fd
 
 
 class Journal:
     """One shim's journal: numbered, chained, rotated.
 
-    INVARIANT: what stands in the file is whole lines of one unbroken chain. A line that a full disk
-    tore is cut off again before anything else is written.
+    INVARIANT: the file holds whole lines of one unbroken chain. A line that a full disk tore is cut
+    off before anything else is written.
     """
 
     def __init__(
         self, directory: str, shim_id: str, *, max_bytes: int, reserve_bytes: int = 262_144
     ) -> None:
-        """Opens the journal, or continues the one that a dead process of this shim left.
+        """Creates the journal, or continues the one that a dead process of this shim left.
 
-        Raises JournalUnavailable when nothing could be recorded there.
+        `max_bytes` is the size at which it rotates. Raises JournalUnavailable if nothing can be
+        recorded in the directory.
         """
         self._directory = directory
         self._shim_id = shim_id
@@ -39,28 +108,30 @@ class Journal:
         opened = files.open_last(directory, shim_id)
         self.path = opened.path
         self.n = opened.n
-        """the number that the next event carries"""
+        """number of the next event"""
         self.prev = opened.prev
         """the chain's hash before the next event, in hex"""
         self.lost = 0
-        """events that could not be written"""
+        """number of events that could not be written"""
         self._fd = opened.fd
         self._part = opened.part
         self._size = opened.size
         self._unwritten: list[bytes] = []
         self._kept = (self.n, self.prev)
+        """`n` and `prev` after the last line that is in the file"""
         self._reserve = Reserve(directory, reserve_bytes)
         self._is_torn = False
+        """True while the file ends with a torn line that could not be truncated"""
         self._lean_flushes = 0
 
     def add(self, line: bytes) -> None:
-        """Chains and buffers one event, written with this journal's `n` and `prev`."""
+        """Chains and buffers one event that was encoded with this journal's `n` and `prev`."""
         self.add_chained(line + b"\n", 1, link(self.prev, chained_form(line)))
 
     def add_chained(self, lines: bytes, count: int, head: bytes) -> None:
-        """Buffers `count` lines, newlines included, of a caller that has the chained forms at hand.
+        """Buffers `count` lines, newlines included, that the caller has chained itself.
 
-        `head` is the chain's hash after the last of them.
+        `head` is the chain's hash after the last line.
         """
         self._unwritten.append(lines)
         self.n += count
@@ -69,10 +140,8 @@ class Journal:
     def flush(self) -> None:
         """Writes everything buffered, in one write(2).
 
-        Raises JournalUnavailable when the disk is full and the reserve is spent: no event of the
-        batch may be relied on, `lost` counts them, and `n` and `prev` are those of the next event
-        that can be written. A whole line that did reach the file stays and keeps its number,
-        because a follower may have read it already.
+        Raises JournalUnavailable when the disk is full and the reserve is spent. The caller must
+        then treat the whole batch as unrecorded, although its first lines may be in the file.
         """
         if not self._unwritten:
             return
@@ -95,11 +164,11 @@ class Journal:
             self._rotate()
 
     def rotate_at(self, max_bytes: int) -> None:
-        """Changes the size at which the journal goes on under another name."""
+        """Changes the size at which the journal rotates."""
         self._max_bytes = max_bytes
 
     def close(self) -> None:
-        """Closes the file. What was not flushed was not recorded, and counts as lost."""
+        """Closes the file. Events that were not flushed count as lost."""
         self.lost += self._forget()
         self.drop()
 
@@ -111,12 +180,12 @@ class Journal:
         self._reserve.release()
 
     def _forget(self) -> int:
-        """Drops what is buffered; returns how many events that were."""
+        """Drops the buffered events. Returns their number."""
         lines, self._unwritten = b"".join(self._unwritten), []
         return lines.count(b"\n")
 
     def _persist(self, left: list[bytes]) -> None:
-        """Gets lines onto a disk that is full: without previews, then out of the reserve."""
+        """Writes lines to a disk that may be full; the retreat is described at the top."""
         while left:
             if self._is_torn:
                 left = self._end_torn_line(left)
@@ -124,7 +193,7 @@ class Journal:
                 left = self._write_rest(left, b"\n".join(left) + b"\n", 0)
 
     def _write_rest(self, lines: list[bytes], data: bytes, written: int) -> list[bytes]:
-        """Writes what a short write(2) left over; returns the lines to try next."""
+        """Writes the rest of `data` after a short write(2). Returns the lines to try next."""
         while written < len(data):
             try:
                 written += os.write(self._fd, data[written:])
@@ -133,7 +202,7 @@ class Journal:
         return self._after(lines, written)
 
     def _slimmer(self, lines: list[bytes], error: OSError) -> list[bytes]:
-        """What to try next when lines did not fit. Raises JournalUnavailable at the end."""
+        """Takes the next step of the retreat: returns lines to try, or raises when done."""
         if error.errno in _FULL:
             leaner = [chained_form(line) for line in lines]
             if leaner != lines or self._reserve.release():
@@ -143,7 +212,7 @@ class Journal:
         raise JournalUnavailable(self.path, error) from error
 
     def _after(self, lines: list[bytes], written: int) -> list[bytes]:
-        """Keeps the whole lines among `written` bytes, cuts off a torn one, returns the rest."""
+        """Accounts for the lines in `written` bytes, cuts off a torn one, returns the rest."""
         done = whole = 0
         n, prev = self._kept
         for line in lines:
@@ -162,12 +231,12 @@ class Journal:
         try:
             os.ftruncate(self._fd, self._size)
         except OSError:
-            # An append-only file: what is torn must stay.
+            # The file is append-only, so the torn line stays.
             self._is_torn = True
             self._size += torn_bytes
 
     def _end_torn_line(self, lines: list[bytes]) -> list[bytes]:
-        """Turns a torn line that had to stay into one that is no event."""
+        """Ends a torn line that had to stay, so that the next event begins on a new line."""
         try:
             self._size += os.write(self._fd, b"\n")
         except OSError as error:
@@ -182,7 +251,7 @@ class Journal:
         return [chained_form(line) for line in lines]
 
     def _rotate(self) -> None:
-        """Goes on under the next name; if that cannot be had, stays and tries at the next flush."""
+        """Continues in a new file. If that fails, stays in this one until the next flush."""
         try:
             opened = files.open_part(self._directory, self._shim_id, self._part + 1)
         except (JournalUnavailable, FileExistsError):

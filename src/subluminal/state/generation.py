@@ -1,6 +1,7 @@
-"""One number that all processes of a home share: it changes when something changed elsewhere.
+"""A number that all processes of a home share, and that changes whenever other shared state does.
 
-Whoever depends on that something compares two integers, and looks closer only when they differ.
+A process that depends on that state compares two integers before every call, and reads the state
+again only when they differ.
 """
 
 import errno
@@ -16,13 +17,13 @@ _WORD = struct.Struct("=q")
 
 
 class Generation:
-    """The number as one process sees it: `words[0]`, a single load, without a lock."""
+    """One process's view of the number: reading `words[0]` is a single load, without a lock."""
 
     def __init__(self, path: str) -> None:
-        """Opens the file, and makes it if there is none. Raises OSError."""
+        """Opens the file, and creates it if it does not exist. Raises OSError."""
         self.path = path
         make_private_dir(os.path.dirname(path))
-        # A link in our directory is not of our making.
+        # We never make a symbolic link here, so we do not follow one.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, 0o600)
         try:
@@ -34,7 +35,7 @@ class Generation:
         self.words = memoryview(self._data).cast("q")
 
     def is_current(self) -> bool:
-        """Whether the path still leads to this file. One that was removed tells nothing more."""
+        """Whether the path still leads to this file. A removed file no longer receives changes."""
         try:
             there = os.stat(self.path)
         except OSError:
@@ -42,13 +43,13 @@ class Generation:
         return _identity(there) == self._identity
 
     def close(self) -> None:
-        """Lets go of the mapping."""
+        """Releases the mapping."""
         self.words.release()
         self._data.close()
 
 
 def move(path: str) -> int:
-    """Gives the file a number that it never had, and returns it. Raises OSError."""
+    """Stores a number that the file never held before, and returns it. Raises OSError."""
     make_private_dir(os.path.dirname(path))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -65,7 +66,7 @@ def move(path: str) -> int:
 
 
 def _fill(fd: int) -> None:
-    """Gives a new file its size and its disk block, and leaves what stands in it alone."""
+    """Gives a new file its size and its disk block. Does not change an existing number."""
     if os.fstat(fd).st_size >= _WORD.size:
         return
     try:
@@ -73,7 +74,7 @@ def _fill(fd: int) -> None:
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
-        os.ftruncate(fd, _WORD.size)  # a file system that cannot promise blocks
+        os.ftruncate(fd, _WORD.size)  # the file system cannot preallocate blocks
 
 
 def _read(fd: int) -> int:

@@ -1,12 +1,12 @@
-"""Where each field of a state file lies. Only numbers: what they are for is in their modules.
+"""The place of each field in a state file. Only numbers: the modules that use a field explain it.
 
-The unit is a word: 8 bytes, aligned, in the machine's own byte order, because a store of one word
-is the only thing that a killed process cannot leave half done. A change here raises VERSION.
+The unit is a word: 8 bytes, aligned, in the machine's own byte order. A store of one word is the
+only store that a kill cannot interrupt. Every change of the layout raises VERSION.
 
     header | shims | bucket heads and stamps | slots | spill        (4 KiB aligned; 12 MiB, sparse)
 
-Everything before the slots is backed by disk blocks from the start (124 KiB); slots and spill when
-they are first used.
+Everything before the slots has disk blocks from the start (124 KiB). Slots and spill blocks get
+theirs when they are first used.
 """
 
 from typing import NamedTuple
@@ -21,9 +21,9 @@ WORD_BYTES = 8
 PAGE_WORDS = 512
 
 MAX_WINDOWS = 1_024
-"""Error and latency windows per run: a window per (rule, tool), 16 rules on 64 tools."""
+"""Error and latency windows per run: one per rule and tool, enough for 16 rules on 64 tools."""
 
-# Words of the header. Those that are not named are zero.
+# Words of the header. Words without a name are zero.
 W_MAGIC = 0
 W_VERSION = 1
 W_LAST_USED_MS = 2
@@ -57,34 +57,34 @@ class Shape(NamedTuple):
     key_bytes: int
     capacity: int
     buckets: int
-    """a power of two, at most 65,536: two bytes of the key choose"""
+    """number of buckets: a power of two, at most 65,536, chosen by two bytes of the key"""
     inline_ints: int
-    """a cell of up to this many integers lies in its slot, a longer one in its spill block"""
+    """most integers of a cell that is stored in its slot; a longer one is in the spill block"""
     max_ints: int
     evicts: bool
-    """when full, the least recently written cell makes room; else the table is full"""
+    """True if a full table drops the least recently written cell; otherwise it refuses new keys"""
 
     @property
     def slot_words(self) -> int:
-        """commit, next, key, and two buffers."""
+        """Size of a slot in words: commit, next, key and two buffers."""
         return 2 + self.key_bytes // WORD_BYTES + 2 * self.inline_ints
 
     @property
     def spill_words(self) -> int:
-        """Two buffers of the longest cell, if cells can outgrow their slot."""
+        """Size of a spill block in words: two buffers of the longest cell; 0 if slots suffice."""
         return 2 * self.max_ints if self.max_ints > self.inline_ints else 0
 
 
 class Place(NamedTuple):
-    """Where one table lies, in words."""
+    """The place of one table. All numbers are word numbers in the file."""
 
     shape: Shape
     used: int
-    """word: slots handed out"""
+    """counter of the slots handed out"""
     backed: int
-    """word: slots that have disk blocks"""
+    """counter of the slots that have disk blocks"""
     clock: int
-    """word: counts writes, for the stamps"""
+    """counter of writes, for the stamps (`eviction`)"""
     heads: int
     stamps: int
     slots: int
@@ -92,7 +92,10 @@ class Place(NamedTuple):
 
 
 def place_tables(shapes: tuple[Shape, ...], start: int) -> tuple[tuple[Place, ...], int, int]:
-    """Lays tables out from a word on. Returns them, the end of what is always backed, the end."""
+    """Lays out tables from word `start` on.
+
+    Returns their places, the end of the words that always have disk blocks, and the file's end.
+    """
     heads = start
     marks = []
     for shape in shapes:
@@ -113,11 +116,11 @@ def _page_up(words: int) -> int:
     return -(-words // PAGE_WORDS) * PAGE_WORDS
 
 
-# Slots of 64 and 256 bytes: a pair is one cache line; 13 or 14 integers hold any dedupe cell and
-# the windows of usual thresholds.
+# The slot of a pair has 64 bytes, one cache line; the others have 256 bytes. Their 13 or 14
+# integers hold every dedupe cell, and the windows of usual thresholds.
 PAIR = Shape(16, MAX_COUNTERS, 2_048, PAIR_INTS, PAIR_INTS, evicts=False)
 WINDOW = Shape(16, MAX_WINDOWS, 1_024, 14, WINDOW_INTS, evicts=False)
 RECENT = Shape(32, MAX_RECENT_KEYS, 4_096, 13, WINDOW_INTS, evicts=True)
 
 TABLES, ALWAYS_BACKED_WORDS, FILE_WORDS = place_tables((PAIR, WINDOW, RECENT), SHIMS_END)
-"""In the order of `CellKind`."""
+"""Places of the tables, in the order of `CellKind`."""

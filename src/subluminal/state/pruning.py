@@ -1,4 +1,4 @@
-"""Removes the state of runs that nobody will come back to."""
+"""Removes the state files of runs that have not been used for a long time."""
 
 import os
 
@@ -9,13 +9,13 @@ from subluminal.state.lock import RunLock
 from subluminal.state.shims import ShimTable
 
 _UNFINISHED_FOR_MS = 3_600_000
-"""A file that is being made is complete within milliseconds; after an hour its maker is dead."""
+"""Age after which the creator of an unfinished file must be dead. Creation takes milliseconds."""
 
 
 def prune(state_dir: str, older_than_ms: int) -> int:
-    """Removes runs without a living shim, unused for this long. Returns how many.
+    """Removes the runs that have no living shim and were not used for `older_than_ms`.
 
-    A damaged file stays, for a person to look at.
+    A damaged file stays, so that a person can look at it. Returns the number of removed files.
     """
     try:
         names = os.listdir(storage.runs_dir(state_dir))
@@ -31,7 +31,7 @@ def _prune_one(path: str, before_ms: int) -> bool:
         changed_ms = os.lstat(path).st_mtime_ns // 1_000_000
         if os.path.basename(path).startswith(storage.UNFINISHED):
             return _remove_unfinished(path, changed_ms, before_ms)
-        # Stores into the mapping move the time of change, if some seconds late.
+        # A store into the mapping updates the file's time, though some seconds late.
         if changed_ms > before_ms:
             return False
         file = storage.StateFile(path)
@@ -46,8 +46,8 @@ def _prune_one(path: str, before_ms: int) -> bool:
 
 
 def _remove_if_stale(file: storage.StateFile, before_ms: int) -> bool:
-    # INVARIANT: judged and removed under the lock, under which a shim that opens the run marks it
-    # as used and looks whether it is still there.
+    # INVARIANT: checked and removed under the lock. A shim that opens the run marks it as used, and
+    # checks that the file still exists, under the same lock.
     with RunLock(file):
         if file.words[layout.W_LAST_USED_MS] > before_ms or ShimTable(file).live():
             return False

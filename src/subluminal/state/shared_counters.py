@@ -1,7 +1,8 @@
-"""The `Counters` of a run as its shims share them: three tables in the state file (shared-runs).
+"""The `Counters` that all shims of a run share: three tables in the state file (shared-runs).
 
-Bounds: 8,192 pairs and 1,024 windows, past which a new key is CountersFull; 4,096 recent keys, of
-which the least recently written goes. Reading wants the lock too, if the answer is to be acted on.
+Bounds: 8,192 pairs and 1,024 windows, past which a new key raises CountersFull; 4,096 recent keys,
+past which the least recently written key is dropped. Writing needs the run's lock; so does reading,
+if a decision follows from the answer.
 """
 
 import struct
@@ -14,10 +15,10 @@ from subluminal.state.lock import RunLock
 from subluminal.state.storage import StateFile
 from subluminal.state.table import Table
 
-# A member is fetched once: in 3.11 that costs as much as a tuple.
+# Looked up once: in Python 3.11 access to an enum member costs as much as making a tuple.
 _PAIR, _RECENT = CellKind.PAIR, CellKind.RECENT
 _BUFFERS = layout.PAIR.slot_words - 2 * PAIR_INTS
-"""Where the two buffers of a pair's slot start."""
+"""Offset of the two buffers in a pair's slot, in words."""
 _unpack_pair = struct.Struct(f"={PAIR_INTS}q").unpack_from
 
 
@@ -47,20 +48,21 @@ class SharedCounters:
         self._recent = self._tables[_RECENT]
 
     def read(self, kind: CellKind, key: bytes) -> Cell:
-        """Returns a cell; empty if it was never written or has been evicted."""
+        """Returns a cell; the empty tuple if it was never written or has been evicted."""
         if kind is _PAIR:
             at = self._pairs.get(key)
             if at is not None:
                 commit = self._words[at]
-                if commit >> 1 == PAIR_INTS:  # as `Table.read` would
+                if commit >> 1 == PAIR_INTS:  # `Table.read`, inlined
                     start = at + _BUFFERS + (commit & 1) * PAIR_INTS
                     return _unpack_pair(self._data, start * WORD_BYTES)
         return self._reads[kind](key)
 
     def write(self, updates: Iterable[Update]) -> None:
-        """Writes all the cells, or raises CountersFull and writes none.
+        """Writes all cells, or raises CountersFull and writes none.
 
-        Flat for what nearly every call writes: full pairs that have a slot, and recent keys.
+        The usual case is inlined: pairs that already have a slot, and recent keys. Everything else
+        goes through `_write_any`.
         """
         if not self._lock.held:
             self._lock.require()
@@ -86,8 +88,8 @@ class SharedCounters:
         except (KeyError, ValueError):
             self._write_any(batch)
             return
-        # INVARIANT: until here only buffers that are not in force were written, so whatever failed
-        # changed nothing. Each of these stores makes a new cell the cell.
+        # INVARIANT: so far only buffers that are not in force were written, so a failure up to here
+        # changed nothing. Each of the stores below puts a new cell in force.
         for at, commit in commits.items():
             words[at] = commit
         for key, image in recents:

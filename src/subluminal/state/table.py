@@ -1,10 +1,32 @@
 """One table of cells in a state file: a hash table with chains, safe against a kill at any point.
 
-A slot is `commit | next | key | buffer 0 | buffer 1`; a chain of slots starts at each bucket head.
-An image is the start of a slot, up to the cell in buffer 0, as bytes.
-A cell longer than its slot's buffers lies in the two buffers of the slot's spill block instead.
-`commit` is (length << 1 | buffer): the other buffer is written first, then this one word.
-Slots count from 1; 0 is nothing. Everything here needs the run's lock.
+    bucket head --> slot --> slot --> 0
+    slot:  commit | next | key | buffer 0 | buffer 1        commit = length << 1 | buffer in force
+
+A cell is a tuple of integers. It is in the buffer that `commit` names; the other buffer is free. A
+cell that is too long for its slot is in the slot's spill block, which has two longer buffers. Slots
+are numbered from 1, and 0 ends a chain. An *image* is the bytes of a slot from `commit` to the cell
+in buffer 0.
+
+Every function needs the run's lock, so no other process reads while one writes. But the writer may
+be killed between any two stores. A store of one aligned word happens entirely or not at all, so
+each change takes effect by one such store, its last:
+
+    change     stores, in this order                       if killed before the last store
+    replace    the free buffer; `commit`                   the old cell is still in force
+    insert     `used` + 1; the image, whose `next` is 0;   the slot is in no chain; it stays unused
+               the last link of the chain := the slot      until the table evicts it
+    evict      the link to the slot := its `next`; then    the evicted cell is gone, as intended;
+               as insert, without `used`                   the slot has the oldest stamp and is the
+                                                           next to be evicted
+
+So no chain leads to half a key or half a cell. No slot is in two chains or handed out twice,
+because it is counted or unlinked before it is filled. If a process was killed during an eviction,
+`_unlink` later meets a slot that is in no chain, and leaves it so. A batch of cells is not atomic:
+`shared_counters` fills all buffers first, then stores the commit words one by one.
+
+Slots and spill blocks get disk blocks before the first store into them: on a full disk, a store
+into a hole of the file would be a SIGBUS.
 """
 
 import struct
@@ -20,11 +42,11 @@ _NEXT = 1
 _KEY = 2
 
 _first_word = struct.Struct("=q").unpack_from
-"""The first word of a key. Keys are digests: any bits of it are as good as a hash."""
+"""Reads the first word of a key. Keys are digests, so its bits serve as the hash."""
 
 
 class Table:
-    """Cells by key. What every call passes is a little flat: `read`, `find`, `encode`, `write`."""
+    """Cells by key. `read`, `encode`, `write` and `insert` are on the path of every call."""
 
     __slots__ = (
         "_absent",
@@ -56,8 +78,10 @@ class Table:
     def __init__(
         self, file: StateFile, place: Place, absent: dict[bytes, int] | None = None
     ) -> None:
-        """Opens a table. `absent` notes for `insert` which keys `read` did not find, and the end
-        of their chain; whoever takes the lock empties it.
+        """Opens a table.
+
+        `read` notes in `absent` each key that it did not find, with the end of its chain, so that
+        `insert` need not search again. Taking the lock empties it.
         """
         shape = place.shape
         self._absent = absent
@@ -81,15 +105,15 @@ class Table:
         self._eviction = Eviction(file.words, place) if shape.evicts else None
         self.evicts = shape.evicts
         self._codecs: dict[int, struct.Struct] = {}
-        """of cells, by the number of integers"""
+        """codecs of cells, by number of integers"""
         self._images: dict[int, struct.Struct] = {}
-        """of slots, by the number of integers"""
+        """codecs of images, by number of integers"""
         self._image_of_one = self._image(1)
         self.known: dict[bytes, int] = {}
-        """Where keys are, if the table never evicts: then a slot keeps its key for ever."""
+        """First word of each key's slot; empty if the table evicts, as slots then change keys."""
 
     def read(self, key: bytes) -> Cell:
-        """Returns the cell, or the empty tuple."""
+        """Returns the cell; the empty tuple if there is none."""
         at = self.known.get(key) or self._seek(key)
         if at < 0:
             if self._absent is not None:
@@ -105,17 +129,17 @@ class Table:
         return codec.unpack_from(self._data, start * WORD_BYTES)
 
     def encode(self, key: bytes, cell: Cell) -> bytes:
-        """Returns the image to `write`. Fails if it can never be stored: a bug of the caller."""
+        """Returns the image to `write`. Raises ValueError if the key or cell has a wrong length."""
         if len(key) != self._key_bytes:
             raise ValueError(f"a key of this kind has {self._key_bytes} bytes, not {len(key)}")
         length = len(cell)
-        if length == 1:  # as most are
+        if length == 1:  # the usual case
             return self._image_of_one.pack(2, 0, key, cell[0])
         image = self._images.get(length) or self._image(length)
         return image.pack(length << 1, 0, key, *cell)
 
     def write(self, key: bytes, image: bytes) -> None:
-        """Replaces a cell. A process killed in here leaves the old cell or the new one."""
+        """Replaces or inserts a cell."""
         at = self.known.get(key) or self._seek(key)
         if at > 0:
             self._replace(at, image)
@@ -137,17 +161,17 @@ class Table:
                 self._file.back(self._spilled(at, length, 0), self._shape.spill_words)
             start = self._spilled(at, length, side) * WORD_BYTES
         self._data[start : start + len(payload)] = payload
-        # INVARIANT: this one store is what makes the new cell the cell.
+        # INVARIANT: this one store puts the new cell in force.
         words[at] = length << 1 | side
         if self._eviction is not None:
             self._eviction.stamp((at - self._before_slots) // self._slot_words - 1)
 
     def find(self, key: bytes) -> int:
-        """Returns the word where the key's slot starts, or 0."""
+        """Returns the first word of the key's slot; 0 if it has none."""
         return max(0, self._seek(key))
 
     def _seek(self, key: bytes) -> int:
-        """Returns the word where the key's slot starts; without one, minus its chain's end."""
+        """Returns the first word of the key's slot, or minus the last link of its chain."""
         words = self._words
         first = _first_word(key)[0]
         link: int = self._heads + (first & self._mask)
@@ -158,7 +182,7 @@ class Table:
             if not 0 < slot <= self._capacity:
                 raise self._damaged()
             at: int = self._before_slots + slot * self._slot_words
-            # A key of another slot nearly always differs in the first word already.
+            # Different keys nearly always differ in their first word.
             if words[at + _KEY] == first and self._key_at(at) == key:
                 if self._eviction is None:
                     self.known[key] = at
@@ -170,16 +194,17 @@ class Table:
         raise self._damaged()
 
     def make_room(self, slots: int) -> None:
-        """Makes sure that as many new keys fit. Raises CountersFull if they never will."""
+        """Allocates disk blocks for this many new keys. Raises CountersFull if they do not fit."""
         used = self._words[self._used]
         if used + slots > self._shape.capacity:
             raise self._full()
         self._back_slots(used + slots)
 
     def insert(self, end: int, image: bytes) -> int:
-        """Gives a key that has no slot one at the end of its chain, with a cell that fits into it.
+        """Gives a new key a slot at the end of its chain. Returns the first word of the slot.
 
-        New ones go to the end, so that the one to evict is mostly found where its chain starts.
+        The image's cell must fit into a slot. New slots go to the end of a chain, so that the slot
+        to evict is usually near its start.
         """
         words, eviction, link = self._words, self._eviction, 0
         used = words[self._used]
@@ -193,11 +218,10 @@ class Table:
             at = self._before_slots + slot * self._slot_words
             link = self._unlink(slot, at)
             if end == at + _NEXT:
-                end = link  # it was the end of this very chain
+                end = link  # the evicted slot was the end of this chain
         start = at * WORD_BYTES
-        # INVARIANT: the slot is in no chain until the last of these stores, so that no chain ever
-        # leads to half a key or half a cell, and no slot is ever in two chains. An image leads on
-        # to nothing.
+        # INVARIANT: the slot is in no chain until the second of these stores, so no chain leads to
+        # half a key or half a cell, and no slot is in two chains. The `next` of an image is 0.
         self._data[start : start + len(image)] = image
         words[end] = slot
         if eviction is not None:
@@ -207,10 +231,10 @@ class Table:
         return at
 
     def _move_ends(self, absent: dict[bytes, int], new: int, link: int, filled: int) -> None:
-        """Corrects where chains end after a slot left one for another: `new` is its next word."""
-        # Not rare: the keys of one call's arguments have one chain, by their first half.
+        """Corrects the noted ends of chains after a slot moved; `new` is the slot's `next` word."""
+        # Not rare: the keys of one call's arguments share their first half and chain.
         for key, end in absent.items():
-            if end == new:  # the chain that it left now ends where it was led to
+            if end == new:  # the chain that the slot left now ends one link earlier
                 end = link
             if end == filled:
                 end = new
@@ -218,15 +242,15 @@ class Table:
 
     def _unused_slot(self, used: int) -> int:
         self._back_slots(used + 1)
-        # INVARIANT: counted before it is filled. A process killed in between loses the slot
-        # (until it is evicted) rather than have it handed out twice.
+        # INVARIANT: counted before it is filled. If the process is killed in between, the slot is
+        # lost until it is evicted, but never handed out twice.
         self._words[self._used] = used + 1
         return used + 1
 
     def _unlink(self, slot: int, at: int) -> int:
-        """Takes a slot out of its chain, with one store. Returns the word that led to it.
+        """Takes a slot out of its chain, with one store. Returns the link that led to it.
 
-        If a killed process has already taken it out, that is the end of the chain.
+        If a killed process has already taken it out, returns the last link of the chain.
         """
         words = self._words
         link: int = self._heads + (words[at + _KEY] & self._mask)
@@ -257,7 +281,7 @@ class Table:
         return self._data[start : start + self._key_bytes]
 
     def _spilled(self, at: int, length: int, side: int) -> int:
-        """Returns the word where one of the two buffers for a long cell starts."""
+        """Returns the first word of a buffer in the slot's spill block."""
         shape = self._shape
         if length > shape.max_ints:
             raise self._damaged()
@@ -277,7 +301,7 @@ class Table:
         return image
 
     def _full(self) -> CountersFull:
-        return CountersFull(f"the run has {self._shape.capacity} counters of this kind already")
+        return CountersFull(f"the run already has {self._shape.capacity} counters of this kind")
 
     def _damaged(self) -> StateUnusable:
         return damaged(self._file.path, "its counters contradict each other")

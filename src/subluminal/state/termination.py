@@ -1,4 +1,4 @@
-"""The latch that ends a run for all its shims: set once, read before every call without a lock."""
+"""The latch that terminates a run for all its shims: set once, read before every call, no lock."""
 
 from binascii import crc32
 from typing import NamedTuple
@@ -20,17 +20,21 @@ class Termination(NamedTuple):
 
 
 class TerminationLatch:
-    """The latch word is 0, or (length << 33 | 1 << 32 | CRC) of the text that was stored before it.
+    """The latch word and the text of the reason.
 
-    The CRC is for CPUs that let another core see the word before the text: the reader, who has no
-    lock, looks again until they agree.
+    The word is 0, or `length << 33 | 1 << 32 | CRC` of the text, and is stored after the text. Some
+    CPUs let another core see the word before the text, and readers have no lock. So a reader reads
+    the text again until its CRC is the one in the word.
     """
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
     def set(self, code: str, message: str) -> bool:
-        """Terminates the run; False if it already was: the first reason stays. Needs the lock."""
+        """Terminates the run. Returns False if it was terminated before: the first reason stays.
+
+        Needs the lock.
+        """
         if self._file.words[layout.W_TERMINATED]:
             return False
         text = f"{code.replace(chr(0), '')}\0{message}".encode("utf-8", "replace")
@@ -40,7 +44,7 @@ class TerminationLatch:
         return True
 
     def get(self) -> Termination | None:
-        """Returns why the run was terminated, or None. Does not need the lock."""
+        """Returns why the run was terminated; None if it was not. Does not need the lock."""
         latch = self._file.words[layout.W_TERMINATED]
         return self._text(latch) if latch else None
 
@@ -50,4 +54,4 @@ class TerminationLatch:
             if crc32(text) == latch & (_SET - 1):
                 code, _, message = text.decode("utf-8", "ignore").partition("\0")
                 return Termination(code, message)
-        raise damaged(self._file.path, "why the run was terminated is unreadable")
+        raise damaged(self._file.path, "the reason for its termination is unreadable")

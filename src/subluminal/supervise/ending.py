@@ -1,26 +1,32 @@
-"""The order in which a tree is ended: end of input, SIGTERM, SIGKILL; each after a bounded wait.
+"""The order in which a tree is ended: end of input, SIGTERM, SIGKILL.
 
-Time is an argument. Sends no report itself: it gives them to the loop that calls it.
+    state     next step                                                         next state
+    running   `begin`: the shim has closed the upstream's input; wait `grace`   closing
+    closing   the grace is over or the upstream is dead: SIGTERM, wait 0.5 s    asked
+    asked     the wait is over: SIGKILL                                         killing
+    killing   SIGKILL again, after 20 ms, 40 ms, ... 1 s, until the tree is gone
+
+Time is an argument. `step` returns its reports; the caller's loop sends them.
 """
 
 from subluminal.supervise.processes import Process
-from subluminal.supervise.signals import posix
+from subluminal.supervise.system import posix
 from subluminal.supervise.tree import Tree, ended
 from subluminal.supervise.wire import KILLED, Report
 
 TERM_GRACE_S = 0.5
-"""Between SIGTERM and SIGKILL. With the default grace of 2 s the whole end stays under 3 s."""
+"""Wait between SIGTERM and SIGKILL. With the default grace of 2 s, the end takes under 3 s."""
 _KILL_AGAIN_S = 0.02
 _KILL_AGAIN_MOST_S = 1.0
-"""What does not die at once is stuck in the kernel or is another user's: look ever less often."""
+"""A process that survives SIGKILL is stuck in the kernel or another user's: retry less often."""
 _MOST_REPORTS = 64
-"""A tree of thousands must not fill the pipe to a shim that does not read."""
+"""Most processes reported by name: thousands would fill the pipe to a shim that does not read."""
 
 _RUNNING, _CLOSING, _ASKED, _KILLING = range(4)
 
 
 class Ending:
-    """How far the end of one tree has got."""
+    """The state of one tree's end."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -29,10 +35,10 @@ class Ending:
         self._reported: set[tuple[int, int]] = set()
         self._unreported = 0
         self.deadline: float | None = None
-        """When `step` has something to do, if nothing happens before."""
+        """Monotonic time of the next call of `step`, in seconds; None while the tree runs."""
 
     def begin(self, now: float, grace_s: float) -> None:
-        """Starts to end the tree, whose input is closed; a second call can only shorten it."""
+        """Begins to end a tree whose input is closed. A second call can only shorten the grace."""
         if self._phase == _RUNNING:
             self._phase = _CLOSING
             self.deadline = now + grace_s
@@ -40,7 +46,7 @@ class Ending:
             self.deadline = min(self.deadline, now + grace_s)
 
     def step(self, now: float) -> list[Report]:
-        """Does what is due; gives a report for each process that had to be signalled."""
+        """Takes the step that is due. Returns a report for each process that it signalled."""
         if self.deadline is None:
             return []
         due = now >= self.deadline
@@ -51,16 +57,17 @@ class Ending:
         return []
 
     def summary(self) -> list[Report]:
-        """One last report for all that were too many to name."""
+        """Returns one last report that counts the processes past `_MOST_REPORTS`."""
         if not self._unreported:
             return []
-        return [Report(KILLED, 0, None, posix.SIGKILL, f"and {self._unreported} more")]
+        return [Report(KILLED, 0, None, posix.SIGKILL, f"and {self._unreported} more processes")]
 
     def _ask(self, now: float) -> list[Report]:
         self._phase = _ASKED
         self.deadline = now + TERM_GRACE_S
-        # Who left on its own is not in the group any more, so those asked did stay.
-        return self._reports(self._tree.terminate(), posix.SIGTERM, "still ran at the end of input")
+        # Processes that ended by themselves are not in the group any more and are not reported.
+        why = "was still running after its input was closed"
+        return self._reports(self._tree.terminate(), posix.SIGTERM, why)
 
     def _kill(self, now: float) -> list[Report]:
         self._phase = _KILLING

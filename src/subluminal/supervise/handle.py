@@ -1,7 +1,7 @@
-"""The shim's side of the warden: fork it, give orders, read reports.
+"""The shim's side of the warden: forks it, gives it orders, reads its reports.
 
-Knows nothing of MCP. Not to be called from a signal handler: an order may be longer than a pipe
-takes at once, and two halves must not mix.
+Never call it from a signal handler: an order can be longer than a pipe accepts in one write, and
+the parts of two orders must not mix.
 """
 
 import gc
@@ -11,7 +11,7 @@ import time
 
 from subluminal.supervise.processes import process
 from subluminal.supervise.serving import serve
-from subluminal.supervise.signals import SHIELDED, ignored_now, posix
+from subluminal.supervise.system import SHIELDED, ignored_now, posix
 from subluminal.supervise.wire import (
     GONE,
     Frames,
@@ -25,40 +25,44 @@ from subluminal.supervise.wire import (
 )
 
 SHIM_ID = "SUBLUMINAL_SHIM_ID"
-"""Set for the upstream and so for all its descendants: `<shim pid>.<its start>.<client pid>`.
+"""Environment variable of the upstream and all its descendants: `SHIM_PID.START_TICKS.CLIENT_PID`.
 
-Nothing secret: `sub doctor` finds by it what was left behind, and whose it was.
+Not secret. `sub doctor` uses it to find processes that were left behind, and whose they were.
 """
 
 
-class Warden:
-    """A warden process and the pipes of the upstream that it starts."""
+class WardenHandle:
+    """A handle on one warden process, with the shim's ends of the upstream's three pipes."""
 
     def __init__(self, pid: int, orders: int, reports: int, stdio: tuple[int, int, int]) -> None:
         self.pid = pid
         self.stdin_fd, self.stdout_fd, self.stderr_fd = stdio
         self.report_fd = reports
-        """Readable when there are reports, and at the warden's end."""
+        """Readable when there are reports, and when the warden has exited."""
         self.closed = False
-        """Whether the warden is dead and collected: stop polling `report_fd`."""
+        """True once the warden is dead and reaped; `report_fd` must not be polled any more."""
         self.gone = False
-        """Whether the warden said that the whole tree is gone."""
+        """True once the warden reported that the whole tree is gone."""
         self._orders = orders
         self._frames = Frames()
         self._unread: list[Report] = []
         self._spawned = False
 
     @classmethod
-    def fork(cls) -> "Warden":
-        """Forks the warden. Do it first of all: what is loaded later is not in its memory."""
+    def fork(cls) -> "WardenHandle":
+        """Forks the warden.
+
+        Call it before importing anything else: modules that are loaded later do not become part
+        of the warden's memory.
+        """
         _fill_standard_descriptors()
-        # All are close-on-exec: the shim's ends must reach neither upstream nor helpers.
+        # All are close-on-exec: neither the upstream nor a helper may inherit the shim's ends.
         (up_in, stdin), (stdout, up_out), (stderr, up_err) = os.pipe(), os.pipe(), os.pipe()
         (warden_orders, orders), (reports, warden_reports) = os.pipe(), os.pipe()
         keep_ignored = ignored_now()
-        # Frozen objects are not touched by the collector, so their pages stay shared.
+        # The collector does not write to frozen objects, so their pages stay shared.
         gc.freeze()
-        # A signal to the shim's group must not reach the warden before it is deaf to it.
+        # Blocked until the warden ignores them: a signal to the shim's group must not end it.
         mask = posix.pthread_sigmask(posix.SIG_BLOCK, SHIELDED)
         pid = os.fork()
         if pid == 0:
@@ -72,7 +76,7 @@ class Warden:
 
     @property
     def lost(self) -> bool:
-        """Whether the warden died before the tree did: `sweep_descendants()` is yours to call."""
+        """True if the warden died before the tree did: the shim must call `sweep_descendants()`."""
         return self.closed and not self.gone
 
     def spawn(
@@ -84,15 +88,16 @@ class Warden:
         grace_ms: int = 2000,
         after_death: list[str] | None = None,
     ) -> None:
-        """Orders the upstream's start; `spawned` or `failed` is reported.
+        """Orders the warden to start the upstream; it reports `spawned` or `failed`.
 
-        `after_death` runs, with the environment the shim started with, when the shim dies without
-        `stop` and the tree is gone. Raises ValueError when an argument or a variable holds a NUL.
+        If the shim dies without `stop`, the warden ends the tree and then runs `after_death`, with
+        the environment that the shim started with. Raises ValueError if an argument or a variable
+        contains a NUL byte.
         """
         if self._spawned or not argv:
             raise ValueError("a warden starts one upstream, and it needs a program")
         self._spawned = True
-        # No program can be given a variable with such a name; one may stand in our own environment.
+        # No program can be given a variable with such a name, but our own environment may have one.
         passed = {k: v for k, v in env.items() if k and "=" not in k} | {SHIM_ID: _shim_id()}
         self._order(
             Spawn(
@@ -105,10 +110,11 @@ class Warden:
         )
 
     def stop(self, *, grace_ms: int | None = None) -> None:
-        """Orders the tree's end and returns at once; close `stdin_fd` before.
+        """Orders the warden to end the tree, and returns at once. Close `stdin_fd` first.
 
-        Also says that the shim's end is in order, so it is due even after `gone`. What the
-        upstream left behind when it exited lives until this call, or the shim's death.
+        It also tells the warden that the shim ends in good order, so it must be called even after
+        `gone`. Processes that an exited upstream left behind live until this call or until the
+        shim's death.
         """
         self._order(Stop(grace_ms))
 
@@ -117,13 +123,13 @@ class Warden:
         self._order(Signal(signum))
 
     def read_reports(self) -> list[Report]:
-        """Everything reported since the last call; never blocks."""
+        """Returns the reports since the last call. Never blocks."""
         self._receive()
         reports, self._unread = self._unread, []
         return reports
 
     def wait_gone(self, timeout_ms: int) -> bool:
-        """Waits until the whole tree is gone; False at the timeout, or when the warden is lost."""
+        """Waits until the whole tree is gone. False at the timeout, or if the warden is lost."""
         deadline = time.monotonic() + timeout_ms / 1000
         poll = select.poll()
         poll.register(self.report_fd, select.POLLIN)
@@ -148,15 +154,15 @@ class Warden:
                 self._collect()
 
     def _collect(self) -> None:
-        """Collects the warden, which has closed its pipes and so is at its end.
+        """Reaps the warden, which closes its pipes only by exiting.
 
-        INVARIANT: after this its children are ours, if we are a subreaper: a sweep finds them.
+        INVARIANT: after this its children are ours, if we are a subreaper, and a sweep finds them.
         """
         self.closed = True
         try:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
-            return  # someone else waits for all children of this process
+            return  # other code in this process has already reaped it
 
     def _order(self, order: Order) -> None:
         frame = memoryview(encode_order(order))
@@ -164,11 +170,11 @@ class Warden:
             while frame:
                 frame = frame[os.write(self._orders, frame) :]
         except BrokenPipeError:
-            return  # the warden is dead: `report_fd` tells
+            return  # the warden is dead, which `report_fd` shows
 
 
 def _fill_standard_descriptors() -> None:
-    """Opens what the client left closed of 0, 1 and 2, lest a pipe of ours lands there."""
+    """Opens descriptors 0, 1 and 2 if the client left them closed, so that no pipe becomes one."""
     fd = os.open(os.devnull, os.O_RDWR)
     while fd <= 2:
         fd = os.open(os.devnull, os.O_RDWR)

@@ -1,9 +1,8 @@
-"""For `sub doctor`: what an earlier shim left running; for `sub kill`: what still runs.
+"""Finds processes by their shim: left behind (`sub doctor`), or still running (`sub kill`).
 
-Looks only; ends nothing.
-
-A process of an upstream's tree carries `SUBLUMINAL_SHIM_ID`, a warden has its own name. Sees the
-processes of the same user, on Linux; elsewhere it finds nothing.
+Every process of an upstream's tree has `SUBLUMINAL_SHIM_ID` in its environment, and a warden is
+named `sub-warden`. Only processes of the same user are visible, and only on Linux; elsewhere
+nothing is found. This module ends no process.
 """
 
 import os
@@ -16,18 +15,16 @@ from subluminal.supervise.serving import NAME
 
 
 class Orphan(NamedTuple):
-    """One process that should not be there any more."""
+    """A process that should have ended."""
 
     pid: int
-    cmdline: str
-    """As `ps` shows it: it can hold what its user passed, so not for the journal."""
     reason: str
 
 
 def find_orphans() -> list[Orphan]:
-    """Guards, shims and upstream processes whose owner is gone, by pid.
+    """Lists wardens and upstream processes without a shim, and shims without a client, by pid.
 
-    A warden takes up to three seconds to end a tree: what is still there after that is stuck.
+    A warden takes up to three seconds to end a tree; a process that is still there later is stuck.
     """
     found: dict[int, str] = {}
     for pid in processes.pids():
@@ -35,11 +32,11 @@ def find_orphans() -> list[Orphan]:
         if entry is None or entry.is_dead:
             continue
         found.update(_judge_warden(entry) if entry.name.encode() == NAME else _judge_marked(entry))
-    return [Orphan(pid, _cmdline(pid), reason) for pid, reason in sorted(found.items())]
+    return [Orphan(pid, reason) for pid, reason in sorted(found.items())]
 
 
 def servers_of(shims: Collection[int]) -> list[int]:
-    """The processes of the upstream trees behind these shims, by pid."""
+    """Lists the pids of the upstream processes of these shims."""
     found = []
     for pid in processes.pids():
         entry, marker = processes.process(pid), _marker(pid)
@@ -49,14 +46,14 @@ def servers_of(shims: Collection[int]) -> list[int]:
 
 
 def _judge_warden(warden: processes.Process) -> dict[int, str]:
-    # A warden is a fork of its shim: while that lives, parent and child have one command line.
-    if _cmdline(warden.parent) == _cmdline(warden.pid):
+    # A warden is a fork of its shim, so while the shim lives both have the same command line.
+    if processes.read(warden.parent, "cmdline") == processes.read(warden.pid, "cmdline"):
         return {}
     return {warden.pid: "its shim is gone"}
 
 
 def _judge_marked(entry: processes.Process) -> dict[int, str]:
-    """Judges a process by the marker it inherited: upstream without shim, shim without client."""
+    """Judges a process, and its shim, by the `SUBLUMINAL_SHIM_ID` that the process inherited."""
     marker = _marker(entry.pid)
     if marker is None:
         return {}
@@ -77,7 +74,3 @@ def _marker(pid: int) -> tuple[int, int, int] | None:
             if len(fields) == 3 and all(field.isdigit() for field in fields):
                 return int(fields[0]), int(fields[1]), int(fields[2])
     return None
-
-
-def _cmdline(pid: int) -> str:
-    return os.fsdecode(processes.read(pid, "cmdline").rstrip(b"\0").replace(b"\0", b" "))

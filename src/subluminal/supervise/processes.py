@@ -1,6 +1,7 @@
-"""What /proc says about processes. Reads only; on a system without /proc there is nothing to see.
+"""Reads processes from /proc. On a system without /proc, no process is found.
 
-Never reads a command line or an environment here: both can hold secrets (unprintable-secrets).
+Supervision uses pids, names and parents only: command lines and environments can contain secrets
+(unprintable-secrets).
 """
 
 import os
@@ -9,12 +10,12 @@ PROC = "/proc"
 
 
 class Process:
-    """One line of /proc/PID/stat, as far as supervision needs it."""
+    """The fields of /proc/PID/stat that supervision needs."""
 
     __slots__ = ("group", "name", "parent", "pid", "start_ticks", "state")
 
     def __init__(self, stat: bytes) -> None:
-        # The name is in parentheses and may itself hold spaces and parentheses.
+        # The name is in parentheses and may itself contain spaces and parentheses.
         head, _, tail = stat.rpartition(b")")
         pid, _, name = head.partition(b" (")
         fields = tail.split()
@@ -27,20 +28,21 @@ class Process:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it only waits for its parent to collect it."""
+        """True for a zombie, which only waits for its parent to reap it."""
         return self.state in ("Z", "X")
 
 
 def process(pid: int) -> Process | None:
-    """Looks one process up; None when there is no such process."""
+    """Looks up one process. Returns None if it does not exist."""
     stat = read(pid, "stat")
     return Process(stat) if stat else None
 
 
 def descendants(root: int, spare: frozenset[int] = frozenset()) -> list[Process]:
-    """Every process below `root`, zombies included, without the spared ones and theirs.
+    """Lists every process below `root`, zombies included, except `spare` and their descendants.
 
-    A process may be born while we look: who needs all of them asks again until nothing is new.
+    A process may be forked meanwhile: a caller that needs all of them repeats the call until no new
+    one appears.
     """
     quick = os.path.exists(f"{PROC}/{root}/task/{root}/children")
     children_of = _children if quick else _table().get
@@ -56,7 +58,7 @@ def descendants(root: int, spare: frozenset[int] = frozenset()) -> list[Process]
 
 
 def pids() -> list[int]:
-    """Every process on the machine; none where there is no /proc."""
+    """Lists every process of the machine; empty on a system without /proc."""
     try:
         return [int(name) for name in os.listdir(PROC) if name.isdigit()]
     except FileNotFoundError:
@@ -64,7 +66,7 @@ def pids() -> list[int]:
 
 
 def read(pid: int, name: str) -> bytes:
-    """Reads one file of a process; empty when it is gone or not ours to read."""
+    """Reads one file of a process; empty if the process is gone or the file may not be read."""
     try:
         fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -74,14 +76,14 @@ def read(pid: int, name: str) -> bytes:
         while chunk := os.read(fd, 65536):
             chunks.append(chunk)
     except OSError:
-        pass  # it died between open and read
+        pass  # the process died between open and read
     finally:
         os.close(fd)
     return b"".join(chunks)
 
 
 def _children(pid: int) -> list[int]:
-    """The children of all threads of a process."""
+    """Lists the children of all threads of a process."""
     try:
         threads = os.listdir(f"{PROC}/{pid}/task")
     except OSError:
@@ -90,7 +92,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _table() -> dict[int, list[int]]:
-    """Parent to children for the whole machine: for kernels without the `children` file."""
+    """Maps every parent to its children, for kernels without the `children` file."""
     table: dict[int, list[int]] = {}
     for pid in pids():
         entry = process(pid)

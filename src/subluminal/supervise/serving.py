@@ -1,20 +1,20 @@
-"""From a fork of the shim to a warden: its own session, no signals, no descriptors but its own.
+"""Turns a fork of the shim into a warden: own session, no signals, only its own descriptors.
 
-What the warden then does is in `warden`. On a system without /proc or prctl it does what it can.
+`warden` has the loop that it then runs. Without /proc or prctl(2), the steps that need them are
+left out.
 """
 
 import fcntl
 import gc
 import os
 
-from subluminal.supervise.prctl import become_subreaper
-from subluminal.supervise.signals import posix, shield
+from subluminal.supervise.system import become_subreaper, posix, shield
 from subluminal.supervise.warden import WardenLoop
 
 NAME = b"sub-warden"
-"""What `ps` shows; at most 15 bytes."""
+"""The warden's name in `ps`; at most 15 bytes."""
 PIPE_BYTES = 256 * 1024
-"""For the upstream's output: saves a third of the time of an 8 MiB result."""
+"""Size of the upstream's output pipe: an 8 MiB result takes a third less time."""
 
 
 def serve(
@@ -25,8 +25,8 @@ def serve(
     mask: set[int],
     keep_ignored: tuple[int, ...],
 ) -> None:
-    """Is the warden, from fork to exit: never returns, so no code of the shim runs twice."""
-    status = 70  # a bug of ours: the shim sees the reports end without `gone`, and sweeps
+    """Runs the warden from fork to exit. Never returns, so that no code of the shim runs twice."""
+    status = 70  # a bug of ours: the shim sees the report pipe end without `gone`, and sweeps
     try:
         shim = os.getppid()
         os.setsid()
@@ -48,7 +48,7 @@ def serve(
 
 
 def _keep_only(*needed: int) -> None:
-    """Closes what the shim had open: its client waits for the end of the shim's output."""
+    """Closes the shim's descriptors: its client waits until every copy of its output is closed."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number, inheritable=False)
@@ -61,18 +61,18 @@ def _open_descriptors() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
-        return list(range(256))  # a bare chroot: the shim has few open so early
+        return list(range(256))  # a bare chroot; the shim has few descriptors open so early
 
 
 def _close(fd: int) -> None:
     try:
         os.close(fd)
     except OSError:
-        return  # the listing's own
+        return  # the descriptor that listed the directory
 
 
 def _set_name() -> None:
-    """Tells a warden from its shim in `ps`, and for `sub doctor`; only Linux can."""
+    """Sets the name by which `ps` and `sub doctor` tell the warden from its shim (Linux only)."""
     try:
         fd = os.open("/proc/self/comm", os.O_WRONLY)
     except OSError:
@@ -82,7 +82,7 @@ def _set_name() -> None:
 
 
 def _widen(fd: int) -> None:
-    """Large results take fewer turns through a larger pipe; a system may refuse."""
+    """Enlarges a pipe, so that large results need fewer reads. The system may refuse."""
     try:
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except (AttributeError, OSError):

@@ -1,20 +1,16 @@
-"""Runs inside the warden: fork, and become the upstream. Returns only in the warden.
-
-Knows nothing of who will watch the process afterwards.
-"""
+"""Starts a program from the warden: fork, own session, exec; and explains why a start failed."""
 
 import errno
 import os
 
-from subluminal.supervise.prctl import die_with_parent
-from subluminal.supervise.signals import posix, restore_defaults
+from subluminal.supervise.system import die_with_parent, posix, restore_defaults
 from subluminal.supervise.wire import Spawn
 
 _NO_SUCH_PROGRAM = (errno.ENOENT, errno.ENOTDIR)
 
 
 class CannotStart(Exception):
-    """The one line that says why there is no upstream, and what a shell would exit with."""
+    """The program did not start. `exit_code` is what a shell would return: 126 or 127."""
 
     def __init__(self, line: str, exit_code: int) -> None:
         super().__init__(line)
@@ -22,11 +18,11 @@ class CannotStart(Exception):
 
 
 def start(order: Spawn, stdio: tuple[int, int, int], keep_ignored: tuple[int, ...]) -> int:
-    """Starts a program in a session of its own that dies with us; gives its pid.
+    """Starts a program in a session of its own that dies with us. Returns its pid.
 
     Raises CannotStart.
     """
-    # Closed by a successful exec, so that end of file says: it runs.
+    # A successful exec closes the pipe, so end of file means that the program runs.
     problem, tell_problem = os.pipe()
     warden = os.getpid()
     pid = os.fork()
@@ -49,7 +45,7 @@ def _become(
     warden: int,
     tell_problem: int,
 ) -> None:
-    """Never returns: the program runs, or this copy of the warden ends."""
+    """Becomes the program, or exits. Never returns."""
     problem = errno.EIO
     try:
         os.setsid()
@@ -63,13 +59,13 @@ def _become(
     except OSError as error:
         problem = -(error.errno or errno.EIO)
     finally:
-        # Whatever went wrong: two wardens would be worse than no upstream.
+        # Exit whatever went wrong: a second warden would be worse than no upstream.
         os.write(tell_problem, b"%d" % problem)
         os._exit(127)
 
 
 def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> int:
-    """Tries each place of the upstream's own PATH; gives the error that tells most."""
+    """Tries each directory of the upstream's own PATH. Returns the most telling error number."""
     worst = errno.ENOENT
     for path in _candidates(argv[0], env):
         try:
@@ -88,7 +84,7 @@ def _candidates(program: bytes, env: dict[bytes, bytes]) -> list[bytes]:
 
 
 def _explain(order: Spawn, problem: int) -> str:
-    """One line; a negative problem came before exec, so it is the directory's."""
+    """Says in one line why the start failed. A negative error number is the working directory's."""
     place = f" in `{_printable(order.cwd)}`" if problem < 0 else ""
     reason = os.strerror(abs(problem)).lower()
     return f"cannot start `{_printable(order.argv[0])}`{place}: {reason}"

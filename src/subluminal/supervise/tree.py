@@ -1,36 +1,37 @@
-"""The processes under a warden or a shim: who is there, asking them to stop, killing, collecting.
+"""Lists, signals, kills and reaps the processes below a warden or a shim.
 
-Knows nothing of orders, reports and deadlines. On Linux the owner is a subreaper, so whatever
-escapes by double fork and setsid() becomes its child: no child left means nobody left.
+On Linux the warden is a subreaper: a process that escapes by double fork and setsid() becomes the
+warden's child. So the tree is gone when the warden has no child left. On other systems only the
+upstream's process group can be found. The order and timing of an end is in `ending`.
 """
 
 import os
 import time
 
 from subluminal.supervise.processes import Process, descendants
-from subluminal.supervise.signals import posix
+from subluminal.supervise.system import posix
 from subluminal.supervise.wire import KILLED, Report
 
 _KILL_PASSES = 64
-"""A tree that forks while it is killed is listed again at once, at most this often."""
+"""How often a tree that forks while it is killed is listed again at once."""
 _SWEEP_PAUSE_S = 0.002
-"""Death is not signalled to a sweep: it looks again."""
+"""Pause between two scans of a sweep, which nothing tells of a death."""
 
 
 class Tree:
-    """The upstream, its group and its escapees, as seen by the warden that started it."""
+    """The upstream, its process group and its escapees, as the warden sees them."""
 
     def __init__(self, upstream: int, *, adopts: bool) -> None:
         self.upstream = upstream
-        """Also the id of its process group and session."""
+        """Pid of the upstream; also the id of its process group and of its session."""
         self.upstream_is_alive = True
         self.is_gone = False
         self._adopts = adopts
-        """Whether escapees become our children; else only the group can be looked after."""
+        """True if escapees become our children; otherwise only the group can be ended."""
         self._group_is_killed = False
 
     def collect(self) -> int | None:
-        """Reaps whatever is dead; gives the upstream's wait status when it was among them."""
+        """Reaps dead children. Returns the upstream's wait status if it was one of them."""
         status = None
         while True:
             try:
@@ -45,9 +46,9 @@ class Tree:
                 status = code
 
     def signal_group(self, signum: int) -> list[Process]:
-        """Sends a signal to the upstream's group; gives those of it that we can see."""
+        """Signals the upstream's group. Returns the members that we can see."""
         members = [p for p in self._living() if p.group == self.upstream]
-        # Until we collect it, the upstream keeps its number: no stranger can have the group's.
+        # Until we reap the upstream, no other process can get its pid, nor its group's id.
         if self.upstream_is_alive or not self._adopts:
             _signal_group(self.upstream, signum)
         else:
@@ -56,7 +57,7 @@ class Tree:
         return members
 
     def terminate(self) -> list[Process]:
-        """Asks the group to stop, and the escapees that have nobody else to look after them."""
+        """Sends SIGTERM to the group, and to escapees whose parent is now the warden."""
         asked = self.signal_group(posix.SIGTERM)
         own_pid = os.getpid()
         for escapee in self._living():
@@ -66,8 +67,8 @@ class Tree:
         return asked
 
     def kill(self) -> list[Process]:
-        """Kills everything; gives what it could see. Call again until `is_gone`."""
-        # Listed first: the group may be dead before anyone looks, and every kill is told (no-orphans).
+        """Kills the whole tree. Returns those it could see. Repeat until `is_gone`."""
+        # Listed before the kill, because every kill is reported and the group may die at once.
         members = [p for p in self._living() if p.group == self.upstream]
         if self.upstream_is_alive or not self._adopts:
             _signal_group(self.upstream, posix.SIGKILL)
@@ -79,7 +80,7 @@ class Tree:
         return [p for p in descendants(os.getpid()) if not p.is_dead]
 
     def _group_exists(self) -> bool:
-        # A member that its new parent never collects still counts as one for the kernel.
+        # For the kernel, a zombie that its new parent never reaps still is a member of the group.
         if self._group_is_killed:
             return False
         try:
@@ -92,7 +93,7 @@ class Tree:
 
 
 def kill_below(root: int, spare: frozenset[int] = frozenset()) -> list[Process]:
-    """Kills what lives below `root`, listing again until nobody new turns up."""
+    """Kills every process below `root`, listing them again until no new one appears."""
     killed: dict[int, Process] = {}
     for _ in range(_KILL_PASSES):
         living = [p for p in descendants(root, spare) if not p.is_dead]
@@ -108,10 +109,11 @@ def kill_below(root: int, spare: frozenset[int] = frozenset()) -> list[Process]:
 def sweep_descendants(
     *, spare: frozenset[int] = frozenset(), timeout_ms: int = 2000
 ) -> list[Report]:
-    """Ends what a dead warden left to this process, which must be a subreaper; says what it killed.
+    """Kills the processes that a dead warden left to this process. Returns a report for each.
 
-    `spare` names children of ours that are not of the upstream's tree. Collects one by one, never
-    with `waitpid(-1)`, which could take an exit status that other code waits for.
+    This process must be a subreaper. `spare` are its children that do not belong to the upstream's
+    tree. Each child is reaped by its pid: `waitpid(-1)` could take an exit status that other code
+    waits for.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     own_pid = os.getpid()
@@ -119,7 +121,7 @@ def sweep_descendants(
     while True:
         killed |= {victim.pid: victim for victim in kill_below(own_pid, spare)}
         left = descendants(own_pid, spare)
-        # Only an empty list ends it: who was just collected may have forked before it died.
+        # Only an empty list ends the sweep: a process that was just reaped may have forked before.
         if not left or time.monotonic() > deadline:
             return [ended(victim, posix.SIGKILL, "left behind") for victim in killed.values()]
         collected = [p for p in left if p.parent == own_pid and _collect(p.pid)]
@@ -128,7 +130,7 @@ def sweep_descendants(
 
 
 def ended(victim: Process, signum: int, why: str) -> Report:
-    """The report that a process got a signal; by name only, a command line can hold secrets."""
+    """Makes the report of a signalled process. Name only: a command line can contain secrets."""
     return Report(KILLED, victim.pid, None, signum, f"`{victim.name}`: {why}")
 
 
@@ -140,7 +142,7 @@ def _collect(pid: int) -> bool:
 
 
 def _signal(pid: int, signum: int) -> None:
-    # PermissionError: it changed its user. It had end of input, and we wait for it.
+    # PermissionError: the process runs as another user now. Its input is closed; we wait for it.
     try:
         os.kill(pid, signum)
     except (ProcessLookupError, PermissionError):

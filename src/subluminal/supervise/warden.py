@@ -1,6 +1,30 @@
-"""The warden process: waits for orders, watches the tree, outlives the shim to end it (no-orphans).
+"""The loop of the warden process: obeys orders, watches the tree, outlives the shim to end it.
 
-One loop of plain system calls; nothing here runs in the shim. It sees no byte of the traffic.
+    state      event                                report          next state
+    waiting    order `Spawn`                        spawned         running
+               order `Spawn`, but it cannot start   failed, gone    gone
+               order `Stop`, or the shim died       gone            done
+    running    order `Signal`: pass it on                           running
+               the upstream exited                  exited          running
+               the last process of the tree died    gone            gone
+               order `Stop`                                         ending, with grace
+               the shim died                                        ending, without grace
+    ending     `Ending` signals a process           killed          ending
+               the upstream exited                  exited          ending
+               the shim died                                        ending, without grace
+               the last process of the tree died    gone            done
+    gone       order `Stop`, or the shim died                       done
+    done       sends unsent reports for at most 1 s, runs `after_death` unless `Stop` was ordered,
+               and exits
+
+The state is spread over `_tree` (None while waiting), `Ending` (running or ending), `_told_gone`,
+`_stop_ordered` and `_shim_is_alive`: the last two are events that may come in any state and in
+either order.
+
+Four things wake the loop: the order pipe, whose end is the shim's death; a pidfd of the shim,
+because a child that the shim forked may hold the order pipe open; a pipe that SIGCHLD writes to;
+and the deadline of `Ending`, as the poll's timeout. A full report pipe never blocks the loop:
+unsent reports are kept and tried again. Nothing in this file runs in the shim.
 """
 
 import os
@@ -8,8 +32,8 @@ import select
 import time
 
 from subluminal.supervise.ending import Ending
-from subluminal.supervise.signals import posix
 from subluminal.supervise.starting import CannotStart, start
+from subluminal.supervise.system import posix
 from subluminal.supervise.tree import Tree
 from subluminal.supervise.wire import (
     EXITED,
@@ -26,15 +50,15 @@ from subluminal.supervise.wire import (
 )
 
 AFTER_DEATH_S = 10.0
-"""How long the last program may take before it is ended too."""
+"""How long the `after_death` program may take before it is killed."""
 _LOOK_AGAIN_MS = 50
-"""For the two things that no descriptor tells: a full report pipe, and a hanging last program."""
+"""Poll interval for what no descriptor shows: a full report pipe, a hanging last program."""
 _LAST_WORDS_S = 1.0
-"""How long a shim that lives but does not read may keep a warden that is done."""
+"""How long a warden that is done waits for a living shim to read its last reports."""
 
 
 class WardenLoop:
-    """The state of one warden."""
+    """The state of one warden; see the table above."""
 
     def __init__(
         self,
@@ -69,7 +93,7 @@ class WardenLoop:
             self._poll.register(self._shim, select.POLLIN)
 
     def run(self) -> None:
-        """Returns when the shim needs no warden any more and nothing is left running."""
+        """Runs until the tree is gone and the shim has ordered `Stop` or died."""
         while not self._is_done():
             self._wait()
             self._collect()
@@ -95,12 +119,12 @@ class WardenLoop:
         if self._children in ready:
             os.read(self._children, 4096)
         if self._shim in ready:
-            # Its death closes the order pipe, unless a child of the shim inherited the other end.
+            # Read what the shim ordered before it died. A child of it may keep the pipe open.
             self._read_orders()
             self._lose_shim()
 
     def _collect(self) -> None:
-        """Reaps; relays how the upstream ended, and that nothing is left."""
+        """Reaps dead processes. Reports how the upstream ended, and when the whole tree is gone."""
         tree = self._tree
         if tree is None or self._told_gone:
             return
@@ -144,12 +168,12 @@ class WardenLoop:
             self._tree = Tree(pid, adopts=self._adopts)
             self._ending = Ending(self._tree)
             self._report(Report(SPAWNED, pid))
-        # Ours would keep the upstream's output open after its end.
+        # Our copies would keep the upstream's output open after its end.
         for fd in self._stdio:
             os.close(fd)
 
     def _lose_shim(self) -> None:
-        """The shim is dead: its end of the upstream's input is closed, nobody reads the rest."""
+        """Ends the tree without grace: its input is closed, and nobody reads its output."""
         if not self._shim_is_alive:
             return
         self._shim_is_alive = False
@@ -177,7 +201,7 @@ class WardenLoop:
         self._unsent += encode_report(report)
 
     def _send(self) -> None:
-        """Sends what the pipe takes. A shim that does not read must not hold up the end."""
+        """Sends as much as the pipe accepts; a shim that does not read must not delay the end."""
         if not self._unsent:
             return
         try:
@@ -198,13 +222,13 @@ class WardenLoop:
             self._send()
 
     def _run_after_death(self) -> None:
-        """Runs what the shim left for this case, with its environment; ends it when it hangs."""
+        """Runs the `after_death` program with the shim's environment; kills it if it hangs."""
         null = os.open(os.devnull, os.O_RDWR)
         order = Spawn(self._after_death, dict(os.environb), b"", 0, [])
         try:
             tree = Tree(start(order, (null, null, null), self._keep_ignored), adopts=self._adopts)
         except CannotStart:
-            return  # nobody is left to tell
+            return  # the shim is dead, so there is nobody to report it to
         deadline = time.monotonic() + AFTER_DEATH_S
         while not tree.is_gone:
             self._poll.poll(_LOOK_AGAIN_MS)
@@ -214,18 +238,18 @@ class WardenLoop:
 
 
 def _wake_on_child_death() -> int:
-    """A descriptor that is readable after a child died."""
+    """Returns a descriptor that becomes readable when a child dies."""
     wake, tell = os.pipe()
     for fd in (wake, tell):
         os.set_blocking(fd, False)
     posix.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    # Any handler will do: it is the wake-up descriptor that is written to.
+    # The handler does nothing: without one, the wake-up descriptor would not be written to.
     posix.signal(posix.SIGCHLD, lambda *_: None)
     return wake
 
 
 def _maybe_watch(pid: int) -> int | None:
-    """A descriptor that is readable when the process is dead; None where there is none."""
+    """Returns a descriptor that becomes readable when the process dies; None if not supported."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -1,7 +1,7 @@
-"""What shim and warden say to each other: orders one way, reports the other, in framed bytes.
+"""The messages between shim and warden, and their bytes: orders one way, reports the other.
 
-A frame is eight bytes of length and that many bytes. Fields are joined by NUL, the one byte that
-no argument, variable or path can hold. Knows no file descriptor and no process.
+A frame is a length of eight bytes, big-endian, followed by that many bytes. Its fields are joined
+by NUL, the one byte that no argument, variable or path can contain. No I/O here.
 """
 
 import os
@@ -16,7 +16,7 @@ _LENGTH_BYTES = 8
 
 
 class Report(tuple[str, int, int | None, int | None, str]):
-    """One thing that happened to the tree. (A NamedTuple in all but the import of `typing`.)"""
+    """An event in the life of the tree. A NamedTuple by hand, to save the import of `typing`."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Report(tuple[str, int, int | None, int | None, str]):
         signal: int | None = None,
         detail: str = "",
     ) -> "Report":
-        """Makes one. `exited` has an exit code or a signal, `failed` what a shell would return."""
+        """Makes a report. `exited` has an exit code or a signal, `failed` a shell's exit code."""
         return super().__new__(cls, (kind, pid, exit_code, signal, detail))
 
     @property
@@ -38,12 +38,12 @@ class Report(tuple[str, int, int | None, int | None, str]):
 
     @property
     def pid(self) -> int:
-        """The process it is about; 0 when the upstream never started."""
+        """Pid of the process that the report is about; 0 if the upstream never started."""
         return self[1]
 
     @property
     def exit_code(self) -> int | None:
-        """How the upstream ended, when it ended by itself."""
+        """Exit code of an upstream that was not ended by a signal."""
         return self[2]
 
     @property
@@ -53,7 +53,7 @@ class Report(tuple[str, int, int | None, int | None, str]):
 
     @property
     def detail(self) -> str:
-        """One line for people: no arguments, no environment, so nothing secret."""
+        """One line for people. It contains no arguments and no environment, so no secrets."""
         return self[4]
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Report(tuple[str, int, int | None, int | None, str]):
 
 
 class Spawn:
-    """Start the upstream."""
+    """Order: start the upstream."""
 
     __slots__ = ("after_death", "argv", "cwd", "env", "grace_ms")
 
@@ -76,13 +76,13 @@ class Spawn:
         self.argv = argv
         self.env = env
         self.cwd = cwd
-        """Empty for the shim's own."""
+        """Working directory; empty for the shim's own."""
         self.grace_ms = grace_ms
         self.after_death = after_death
 
 
 class Stop:
-    """End the tree in order. Says that the shim has written down all it knows."""
+    """Order: end the tree. The shim has journalled all it knows, so `after_death` is not run."""
 
     __slots__ = ("grace_ms",)
 
@@ -91,7 +91,7 @@ class Stop:
 
 
 class Signal:
-    """Pass a signal on to the upstream's process group."""
+    """Order: pass a signal on to the upstream's process group."""
 
     __slots__ = ("signum",)
 
@@ -109,7 +109,7 @@ class Frames:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Takes what was read, gives the frames that are complete now."""
+        """Adds bytes that were read. Returns the frames that are complete now."""
         self._buffer += data
         complete: list[bytes] = []
         while len(self._buffer) >= _LENGTH_BYTES:
@@ -122,7 +122,7 @@ class Frames:
 
 
 def encode_order(order: Order) -> bytes:
-    """Frames an order. Raises ValueError when an argument or a variable holds a NUL."""
+    """Encodes an order. Raises ValueError if an argument or a variable contains a NUL byte."""
     if isinstance(order, Stop):
         return _frame([b"stop", b"" if order.grace_ms is None else b"%d" % order.grace_ms])
     if isinstance(order, Signal):
@@ -134,7 +134,7 @@ def encode_order(order: Order) -> bytes:
 
 
 def decode_order(frame: bytes) -> Order:
-    """Reads what `encode_order` framed."""
+    """Decodes an order."""
     kind, *fields = frame.split(b"\0")
     if kind == b"stop":
         return Stop(int(fields[0]) if fields[0] else None)
@@ -148,12 +148,12 @@ def decode_order(frame: bytes) -> Order:
 
 
 def encode_report(report: Report) -> bytes:
-    """Frames a report."""
+    """Encodes a report."""
     return _frame(["" if field is None else str(field) for field in report])
 
 
 def decode_report(frame: bytes) -> Report:
-    """Reads what `encode_report` framed."""
+    """Decodes a report."""
     kind, pid, exit_code, signal, detail = os.fsdecode(frame).split("\0")
     return Report(kind, int(pid), _maybe_int(exit_code), _maybe_int(signal), detail)
 

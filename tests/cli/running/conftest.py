@@ -7,8 +7,6 @@ import sys
 import pytest
 from tests.shim.household import SUB, WITHIN_S, Household
 
-from subluminal.supervise import prctl
-
 AGENT = str(pathlib.Path(__file__).parent / "agent.py")
 
 
@@ -45,8 +43,7 @@ class Runner(Household):
 
 
 @pytest.fixture
-def runner(tmp_path, own_home):
-    prctl.become_subreaper()
+def runner(tmp_path, own_home, subreaper):
     house = Runner(tmp_path, own_home)
     house.started = []
     yield house
@@ -57,4 +54,3 @@ def runner(tmp_path, own_home):
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
-    prctl.resign_as_subreaper()

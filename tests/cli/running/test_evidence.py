@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.journal.lines import verify_lines
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
-from subluminal.journal.verifying import verify_lines
 from subluminal.ledger.client.run_roads import journal_roads
 from subluminal.operator.running.stream import Outlet, Stream
 

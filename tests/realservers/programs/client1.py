@@ -1,4 +1,4 @@
-"""The client of the MCP SDK 1.x: takes jobs on stdin, runs them side by side, prints what each gave."""
+"""A client on the MCP SDK 1.x: reads jobs from stdin, runs them at once, prints their results."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A server of the MCP SDK 2.x: both eras, a failing tool, and one that asks for input on the way."""
+"""A server on the MCP SDK 2.x: both eras, a failing tool, and a tool that asks for input."""
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context

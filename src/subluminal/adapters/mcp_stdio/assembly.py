@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from subluminal.config.places import Places
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp_stdio.greeting import Greeting
@@ -75,7 +75,7 @@ class Prepared:
 
 
 def not_started(
-    warden: Warden,
+    warden: WardenHandle,
     prepared: Prepared,
     where: Places,
     options: dict[str, str],
@@ -98,7 +98,7 @@ def not_started(
 
 
 def run(
-    warden: Warden,
+    warden: WardenHandle,
     greeting: "Greeting",
     prepared: Prepared,
     where: Places,

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from subluminal.core.host import Host
-from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, Warden
+from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, WardenHandle
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
@@ -19,7 +19,7 @@ _BOOT_MS = 10_000
 class Ending:
     """Keeps track of stopping; gives the warden its orders."""
 
-    def __init__(self, warden: Warden, grace_ms: int) -> None:
+    def __init__(self, warden: WardenHandle, grace_ms: int) -> None:
         self._warden = warden
         self.grace_ms = grace_ms
         self._input_open = True

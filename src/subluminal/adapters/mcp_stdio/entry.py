@@ -74,14 +74,14 @@ def run(words: list[str], open_host: "OpenHost") -> int:
     if options.problem:
         sys.stderr.write(f"error: {options.problem}\nhint: {USAGE}\n")
         return 2
-    from subluminal.supervise import Warden, become_subreaper
-    from subluminal.supervise.signals import posix
+    from subluminal.supervise import WardenHandle, become_subreaper
+    from subluminal.supervise.system import posix
 
     if posix.getsignal(posix.SIGINT) is posix.default_int_handler:
         # Until the loop listens: an end by signal, which the warden sees, and no traceback.
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
-    warden = Warden.fork()
+    warden = WardenHandle.fork()
     from subluminal.adapters.mcp_stdio.starting import start
 
     return start(warden, options.values, options.command, open_host)

@@ -39,7 +39,7 @@ from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status, Trans
 from subluminal.core.host import Host
 from subluminal.core.live_settings import of_server
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, Report, Warden, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Report, WardenHandle, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
 """A side that is behind by this much is not read for any more."""
@@ -71,7 +71,7 @@ class Shim:
 
     def __init__(
         self,
-        warden: Warden,
+        warden: WardenHandle,
         host: Host,
         splitter: LineSplitter,
         *,

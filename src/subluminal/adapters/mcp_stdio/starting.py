@@ -1,6 +1,6 @@
 """Starts the upstream server, first of all: it boots while we load what we need ourselves.
 
-Whatever is imported before `Warden.spawn` delays every server by its time (fast-start), so this
+Whatever is imported before `WardenHandle.spawn` delays every server by its time (fast-start), so this
 module has only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
 """
 
@@ -9,7 +9,7 @@ import sys
 
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
-from subluminal.supervise import Warden
+from subluminal.supervise import WardenHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def start(
-    warden: Warden, options: dict[str, str], command: list[str], open_host: "OpenHost"
+    warden: WardenHandle, options: dict[str, str], command: list[str], open_host: "OpenHost"
 ) -> int:
     """Starts the server and runs the shim in front of it; returns the exit code."""
     server = options["--server"]
@@ -46,7 +46,7 @@ def start(
     return run(warden, greeting, prepared, where, options, open_host)
 
 
-def _greet(warden: Warden) -> "Greeting":
+def _greet(warden: WardenHandle) -> "Greeting":
     _load_msgspec()
     from subluminal.adapters.mcp_stdio.greeting import greet
 

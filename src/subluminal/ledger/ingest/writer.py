@@ -13,7 +13,7 @@ from msgspec import Struct
 from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.config.settings import LedgerSettings
-from subluminal.journal.retention import remove_ingested
+from subluminal.journal.reading import remove_ingested
 from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.ingest.ring import Parcel, Ring
 from subluminal.ledger.store.committing import Store

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from subluminal.supervise.prctl import die_with_parent
+from subluminal.supervise.system import die_with_parent
 
 PASSED_ON = (
     signal.SIGINT,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from subluminal.supervise import sweep_descendants
 from subluminal.supervise.processes import Process, descendants
-from subluminal.supervise.serving import NAME as GUARD
+from subluminal.supervise.serving import NAME as WARDEN
 
 SHIMS_S = 8.0
 """A shim that lost its client ends within 3 s by default, and its warden's last words take some."""
@@ -46,7 +46,7 @@ def sweep(shim_pids: Callable[[], frozenset[int]], spare: frozenset[int]) -> lis
 def _shims(attached: frozenset[int], spare: frozenset[int]) -> frozenset[int]:
     """The shims and wardens among our descendants."""
     below = [p for p in descendants(os.getpid(), spare) if not p.is_dead]
-    return frozenset(p.pid for p in below if p.pid in attached or p.name.encode() == GUARD)
+    return frozenset(p.pid for p in below if p.pid in attached or p.name.encode() == WARDEN)
 
 
 def _terminate(pid: int) -> None:

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.journal.lines import verify_lines
 
 from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.core.records.redaction.scanning import rewrite, scan_journals
 from subluminal.journal.chain import chained_form, link, seed
-from subluminal.journal.verifying import verify_lines
 from subluminal.secrets.value import SecretValue
 
 SECRET = "s3cr3t-V4lue-here"
