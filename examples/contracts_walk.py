@@ -1,6 +1,6 @@
-"""A walk through the three contracts and the hash: `make demo`.
+"""Shows the three contracts and the hash: `.venv/bin/python examples/contracts_walk.py`.
 
-Nothing here is mocked: it uses the types, the canonical JSON and the schemas that the product uses.
+Nothing is mocked: this uses the types, the canonical JSON and the schemas of the product.
 """
 
 import json
@@ -12,7 +12,7 @@ import msgspec
 
 from subluminal.canonical import AmbiguousJSON, Profile, args_hash, encode, parse
 from subluminal.contracts.bundle import Bundle
-from subluminal.contracts.codec import decode_event, encode_event
+from subluminal.contracts.codec import decode_event
 from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.shape import misfits
 from subluminal.contracts.vocabulary import Action, HintKind, Severity
@@ -29,8 +29,8 @@ def chapter(title: str, why: str) -> None:
 def the_hash() -> str:
     chapter(
         "One call, one hash",
-        "A tool call's arguments have one canonical form, so that everybody who sees the call "
-        "computes the same args_hash, whatever the spelling.",
+        "A tool call's arguments have one canonical form, so that every program that sees the call "
+        "computes the same args_hash, however the arguments are spelt.",
     )
     for text in (
         b'{"branch":"main","force":true,"n":1.0}',
@@ -38,9 +38,9 @@ def the_hash() -> str:
     ):
         args = parse(text).value
         say(f"  {text.decode()}\n    -> {encode(args).decode()}\n    -> {args_hash(args)}")
-    say("\n  Numbers keep their value, where a double would change it:")
+    say("\n  Numbers keep their exact value, even if a double cannot hold it:")
     say(f"    pack {encode(parse(b'[9007199254740993,0.10,1E400]').value).decode()}")
-    say("\n  What two parsers may read differently is refused:")
+    say("\n  Text that two parsers may read differently is refused:")
     for text in (b'{"path":"/tmp","path":"/etc"}', b"NaN", b'"\\ud800"'):
         try:
             encode(parse(text).value, Profile.PACK)
@@ -53,7 +53,7 @@ def contract_a(hashed: str) -> None:
     chapter(
         "Contract A: events",
         "Every tool call leaves three events, one JSON object per line. Readers ignore fields and "
-        "types from the future.",
+        "types that they do not know.",
     )
     line = {
         "type": "tool_call_start",
@@ -78,13 +78,13 @@ def contract_a(hashed: str) -> None:
     }
     event = decode_event(json.dumps(line).encode())
     assert event is not None
-    say(f"  {encode_event(event).decode()}")
+    say(f"  {msgspec.json.encode(event).decode()}")
 
 
 def contract_b() -> None:
     chapter(
         "Contract B: the policy bundle",
-        "Bundles are read strictly: every mistake is told at once, with a suggestion.",
+        "Bundles are read strictly: all mistakes are reported together, with suggestions.",
     )
     bundle = {
         "policy_id": "demo",
@@ -101,7 +101,7 @@ def contract_b() -> None:
 def contract_c() -> None:
     chapter(
         "Contract C: the decision",
-        "A refused call tells the agent how to do better, instead of just failing.",
+        "A refusal tells the agent what to do instead.",
     )
     decision = Decision(
         action=Action.REJECT_WITH_HINT,

@@ -1,9 +1,9 @@
 """The requirement manifest: every MUST and SHOULD of the Interface Pack, and the test that holds it.
 
-An entry is tested (`@requirement("id")` stands on at least one test) or deferred by the name of the
-part that will deliver it, never both. Every test under tests/contracts names the entry it proves.
-`tests/test_requirements.py` enforces all of this. When you deliver a deferred entry, mark your test
-and remove `deferred` here, in the same change.
+Each entry either has a test (at least one is marked with `@requirement("id")`) or names the part that
+will deliver it, never both. Every test under tests/contracts names the entry that it proves.
+`tests/test_requirements.py` checks this. When you deliver a deferred entry, mark your test and
+remove `deferred` here, in the same change.
 """
 
 from typing import NamedTuple
@@ -14,15 +14,17 @@ DATA_PLANE = "data plane"
 
 
 class Requirement(NamedTuple):
-    """One promise: where it is written, what it says, and who will deliver it if not we."""
+    """One promise of the Interface Pack, or of our own."""
 
     section: str
+    """where the promise is written: a section of the Pack, an issue or a decision"""
     behaviour: str
     deferred: str | None = None
+    """the part that will deliver it; None if it is delivered"""
 
 
 def requirement(*ids: str) -> pytest.MarkDecorator:
-    """Says which entries of the manifest a test proves. Takes string literals only."""
+    """Marks a test with the entries that it proves. Takes string literals only."""
     for id_ in ids:
         if id_ not in REQUIREMENTS:
             raise KeyError(f"`{id_}` is not in tests/requirements.py")
@@ -32,7 +34,9 @@ def requirement(*ids: str) -> pytest.MarkDecorator:
 REQUIREMENTS: dict[str, Requirement] = {
     # 0 Compatibility
     "0.2:unknown-fields": Requirement("0.2", "event consumers MUST ignore unknown fields"),
-    "0.2:unknown-types": Requirement("0.1", "a MINOR version may add event types: ignored too"),
+    "0.2:unknown-types": Requirement(
+        "0.1", "consumers ignore event types of a later MINOR version"
+    ),
     "0.2:unknown-rule-kinds": Requirement("0.2", "compilers MUST error on unknown rule types"),
     "0.2:defaults": Requirement("0.2", "defaults of missing optional fields MUST be defined"),
     "0.3:run-id-unique": Requirement("0.3", "run_id MUST be globally unique per run"),
@@ -45,7 +49,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "1.2:emitted": Requirement("1.2", "producers MUST emit the five required types"),
     "1.3:envelope": Requirement("1.3", "every event MUST include the envelope"),
     "1.3.1:context-fields": Requirement("1.3.1", "principal and workload have these fields"),
-    "1.3.1:context-sent": Requirement("1.3.1", "events SHOULD include the two"),
+    "1.3.1:context-sent": Requirement("1.3.1", "events SHOULD include principal and workload"),
     "1.3.1:missing-workload": Requirement("1.3.1", "consumers MUST tolerate missing workload"),
     "1.4:run-start": Requirement("1.4", "run_start has run with started_at, mode, policy"),
     "1.5:tool-call-start": Requirement("1.5", "tool_call_start has call with its eight fields"),
@@ -124,7 +128,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
     "house:misfits": Requirement(
-        "rule-evaluation", "every misfit of a bundle is told, with a suggestion"
+        "rule-evaluation", "every misfit of a bundle is reported, with a suggestion"
     ),
     "house:counters": Requirement(
         "shared-runs", "a cell holds a whole window; cells have three kinds"

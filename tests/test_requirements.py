@@ -1,4 +1,7 @@
-"""The manifest is closed: entry to test, and contract test to entry. Read from the source text."""
+"""Every requirement has a test, and every contract test names a requirement.
+
+Both are read from the source text, so that a test counts even if it was not collected.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ FILES = sorted(TESTS.rglob("test_*.py"))
 
 
 def claims(nodes: list[ast.expr]) -> Iterator[str]:
-    """The ids in `@requirement(...)` decorators, or in the value of `pytestmark`."""
+    """Yields the ids in `@requirement(...)` decorators, or in the value of `pytestmark`."""
     for outer in nodes:
         for node in ast.walk(outer):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "requirement":
@@ -22,7 +25,7 @@ def claims(nodes: list[ast.expr]) -> Iterator[str]:
 
 
 def marked_tests(file: Path) -> Iterator[tuple[str, set[str]]]:
-    """Every test function of a file, with the ids that it, its class or its module claims."""
+    """Yields every test function of a file, with the ids that it, its class or its module claims."""
     yield from _tests_in(ast.parse(file.read_text("utf-8")), file.stem, set())
 
 

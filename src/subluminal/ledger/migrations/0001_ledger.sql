@@ -1,6 +1,6 @@
 -- Times are milliseconds since 1970 UTC. Text that a closed vocabulary spells is stored as spelt.
 
--- What shims wrote, as they wrote it (D14). Everything further down follows from it.
+-- What shims wrote, as they wrote it (provable-ledger). Everything further down follows from it.
 
 CREATE TABLE shims (
   id INTEGER PRIMARY KEY,
