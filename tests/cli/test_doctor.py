@@ -103,10 +103,11 @@ def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
     """The shim and its warden are gone at once; whoever looks first writes the end."""
     script = (
         "import os,sys;from subluminal.operator.running.record import RunRecord;"
+        "from subluminal.wiring import open_host;"
         "from subluminal.operator.running.stamping import Wishes,stamp;"
         "from subluminal.config.places import places;"
         "s=stamp(Wishes(),['agent'],os.environ,'/');"
-        "RunRecord.open(places(os.environ),s,None,'/');print(s.run_id,flush=True);os._exit(9)"
+        "RunRecord.open(open_host,places(os.environ),s,None,'/');print(s.run_id,flush=True);os._exit(9)"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

@@ -1,22 +1,33 @@
 """The doors into the core. Each turns a step into a call in its own protocol, and back.
 
-A new adapter is one more class here and one more name in DOORS; the body stays as it is.
+A new adapter is one more class here and one more name in DOORS; the tests stay as they are.
 """
 
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tests.adapters.policies import snapshot
 from tests.adapters.records import events_of
 from tests.adapters.wire import Wire, upstream
-from tests.hosts import enforcer_in
 
 from subluminal.canonical import args_hash, encode
+from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
-from subluminal.core.enforcer import Outcome
+from subluminal.contracts.vocabulary import Action, ErrorClass, Status, Transport
+from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.opening import ALONE, Sharing
+from subluminal.wiring import open_host
+
+WITHIN_S = 30.0
+_CODES = {
+    Action.BLOCK: -32081,
+    Action.THROTTLE: -32082,
+    Action.REJECT_WITH_HINT: -32083,
+    Action.TERMINATE_RUN: -32084,
+}
 
 
 class Step(NamedTuple):
@@ -28,25 +39,48 @@ class Step(NamedTuple):
     error: dict[str, Any] | None = None
 
 
+class Answer(NamedTuple):
+    """What the caller is told: Contract C's action, and the rest of a refusal."""
+
+    action: str
+    refusal: dict[str, Any]
+
+
 class Door(Protocol):
-    """What the body needs of an adapter."""
+    """What the tests need of an adapter."""
 
-    def call(self, step: Step) -> str:
-        """Makes the call; returns the action, as far as the caller can tell."""
+    def call(self, step: Step) -> Answer:
+        """Makes a call and ends it."""
 
-    def events(self) -> list[dict[str, Any]]:
-        """Ends the run and returns its record."""
+    def close(self) -> None:
+        """Ends the door's part in the run."""
 
 
-class MockDoor:
-    """No protocol at all: what an adapter must do, and nothing else (Pack 7.1)."""
+class MemoryDoor:
+    """No protocol at all: what an adapter must do with a host, and nothing else (Pack 7.1)."""
 
-    def __init__(self, home: Path, _place: Path, policy: dict[str, Any]) -> None:
-        self._home = home
-        rules = policy["rules"]
-        self._enforcer = enforcer_in(home, snapshot(*rules, mode=policy["mode"]))
+    sharing = ALONE
 
-    def call(self, step: Step) -> str:
+    def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
+        self._host = open_host(
+            places({"SUB_HOME": str(home)}),
+            environ={"SUB_RUN_ID": run_id},
+            cwd=str(place),
+            policy=None if policy is None else str(policy),
+            sharing=self.sharing,
+        )
+        self._host.tick(0, force=True)
+        self._host.await_policies(WITHIN_S)
+        self._host.give_up_waiting()
+
+    def call(self, step: Step) -> Answer:
+        self._host.tick(time.monotonic_ns() // 1_000_000)
+        return self._call(step)
+
+    def close(self) -> None:
+        self._host.close()
+
+    def _call(self, step: Step) -> Answer:
         call = ToolCall(
             server_name="probe",
             tool_name=step.tool,
@@ -55,31 +89,71 @@ class MockDoor:
             bytes_in=1,
             transport=Transport.UNKNOWN,
         )
-        ruling = self._enforcer.begin(call, encode(step.arguments))
+        ruling = self._host.begin(call, encode(step.arguments))
+        self._host.finish(ruling, _answered(step) if ruling.is_allowed else _refused(ruling))
+        self._host.flush()
+        decision = ruling.decision
         if ruling.is_allowed:
-            self._enforcer.finish(ruling, _outcome(step))
-        else:
-            codes = {"BLOCK": -32081, "THROTTLE": -32082, "REJECT_WITH_HINT": -32083}
-            self._enforcer.finish(
-                ruling,
-                Outcome(
-                    Status.ERROR,
-                    1,
-                    error_class=ErrorClass.POLICY_BLOCK,
-                    error_message=ruling.decision.summary,
-                    error_code=codes.get(ruling.decision.action, -32084),
-                ),
-            )
-        return str(ruling.decision.action)
-
-    def events(self) -> list[dict[str, Any]]:
-        self._enforcer.flush()
-        self._enforcer.run.leave()
-        self._enforcer.run.close()
-        return events_of(self._home)
+            return Answer("ALLOW", {})
+        hint = decision.hint
+        shown = {} if hint is None else {"hint": {"hint_text": hint.hint_text}}
+        if hint is not None and hint.suggested_args is not None:
+            shown["hint"]["suggested_args"] = hint.suggested_args  # type: ignore[assignment]
+        refusal = {"reason_code": str(decision.reason_code), "summary": decision.summary, **shown}
+        return Answer(str(decision.action), {**refusal, "call_id": ruling.call_id})
 
 
-def _outcome(step: Step) -> Outcome:
+class ThreadedDoor(MemoryDoor):
+    """A host that is used from another thread at every call, and that ticks by itself."""
+
+    sharing = Sharing(threads=True)
+
+    def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
+        super().__init__(home, place, policy, run_id)
+        self._threads = [ThreadPoolExecutor(max_workers=1) for _ in range(4)]
+        self._made = 0
+
+    def call(self, step: Step) -> Answer:
+        self._made += 1
+        thread = self._threads[self._made % len(self._threads)]
+        return thread.submit(self._call, step).result(WITHIN_S)
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.shutdown()
+        super().close()
+
+
+class StdioDoor:
+    """`sub shim stdio` between a client and a server that are real processes."""
+
+    def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
+        env = {"SUB_RUN_ID": run_id}
+        if policy is not None:
+            env["SUB_POLICY"] = str(policy)
+        self._wire = Wire(upstream("echoer"), home=home, place=place, env=env)
+        self._id = 0
+
+    def call(self, step: Step) -> Answer:
+        self._id += 1
+        answer = {"result": step.result} if step.error is None else {"error": step.error}
+        # How the server is to answer goes where no policy and no hash looks.
+        params = {"name": step.tool, "arguments": step.arguments, "_meta": {"answer": answer}}
+        body = {"jsonrpc": "2.0", "id": self._id, "method": "tools/call", "params": params}
+        self._wire.send(json.dumps(body).encode() + b"\n")
+        said = self._wire.line()
+        assert said["id"] == self._id
+        data = said.get("error", {}).get("data", {})
+        if "subluminal" not in data:
+            return Answer("ALLOW", {})
+        return Answer(str(data["subluminal"]["action"]), data["subluminal"])
+
+    def close(self) -> None:
+        self._wire.finish()
+        self._wire.abandon()
+
+
+def _answered(step: Step) -> Outcome:
     if step.error is not None:
         code, message = step.error["code"], step.error["message"]
         kind = ErrorClass.UPSTREAM_ERROR
@@ -96,32 +170,53 @@ def _outcome(step: Step) -> Outcome:
     return Outcome(Status.OK, 1, result)
 
 
-class StdioDoor:
-    """`sub shim stdio` between a client and a server that are real processes."""
-
-    def __init__(self, home: Path, place: Path, policy: dict[str, Any]) -> None:
-        self._wire = Wire(upstream("echoer"), home=home, place=place, policy=policy)
-        self._id = 0
-
-    def call(self, step: Step) -> str:
-        self._id += 1
-        answer = {"result": step.result} if step.error is None else {"error": step.error}
-        # How the server is to answer goes where no policy and no hash looks.
-        params = {"name": step.tool, "arguments": step.arguments, "_meta": {"answer": answer}}
-        body = {"jsonrpc": "2.0", "id": self._id, "method": "tools/call", "params": params}
-        self._wire.send(json.dumps(body).encode() + b"\n")
-        said = self._wire.line()
-        assert said["id"] == self._id
-        data = said.get("error", {}).get("data", {})
-        return str(data["subluminal"]["action"]) if "subluminal" in data else "ALLOW"
-
-    def events(self) -> list[dict[str, Any]]:
-        self._wire.finish()
-        self._wire.abandon()
-        return self._wire.events()
+def _refused(ruling: Ruling) -> Outcome:
+    return Outcome(
+        Status.ERROR,
+        1,
+        error_class=ErrorClass.POLICY_BLOCK,
+        error_message=ruling.decision.summary,
+        error_code=_CODES[ruling.decision.action],
+    )
 
 
-DOORS: dict[str, Callable[[Path, Path, dict[str, Any]], Door]] = {
-    "mock": MockDoor,
+DOORS: dict[str, Callable[[Path, Path, Path | None, str], Door]] = {
+    "memory": MemoryDoor,
+    "threaded": ThreadedDoor,
     "mcp_stdio": StdioDoor,
 }
+
+
+class Doorway:
+    """Opens doors of one kind into one home, and ends them with the test."""
+
+    def __init__(self, kind: str, home: Path, place: Path) -> None:
+        self._open = DOORS[kind]
+        self.kind = kind
+        self.home = home
+        self._place = place
+        self._doors: list[Door] = []
+
+    def __call__(self, policy: dict[str, Any] | str | None, run_id: str = "run-1") -> Door:
+        """Opens a door under a policy: a bundle, a file's text as it is, or none."""
+        file = None
+        if policy is not None:
+            file = self.write_policy(policy)
+        door = self._open(self.home, self._place, file, run_id)
+        self._doors.append(door)
+        return door
+
+    def write_policy(self, policy: dict[str, Any] | str) -> Path:
+        file = self._place / "policy.json"
+        aside = file.with_suffix(".aside")
+        aside.write_text(policy if isinstance(policy, str) else json.dumps(policy))
+        return aside.replace(file)
+
+    def close(self) -> None:
+        while self._doors:
+            self._doors.pop().close()
+
+    def events(self) -> list[dict[str, Any]]:
+        """Ends all doors and returns the record, proven sound."""
+        self.close()
+        return events_of(self.home, threads=self.kind == "threaded")

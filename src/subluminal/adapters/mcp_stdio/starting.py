@@ -1,7 +1,8 @@
 """Starts the upstream server, first of all: it boots while we load what we need ourselves.
 
-Whatever is imported before `WardenHandle.spawn` delays every server by its time (fast-start), so this
-module has only what the start needs and nothing that loads `typing`; the rest is in `assembly`.
+Whatever is imported before `WardenHandle.spawn` delays every server by its time (fast-start), so
+this module has only what the start needs and nothing that loads `typing`; the rest is in
+`assembly`.
 """
 
 import os
