@@ -15,6 +15,7 @@ class Places:
     def __init__(self, home: str, runtime_dir: str) -> None:
         self.home = home
         self.runtime_dir = runtime_dir
+        self.ledgerd_socket = os.path.join(runtime_dir, "ledgerd.sock")
         self.settings = os.path.join(home, "config.toml")
         self.journal = os.path.join(home, "journal")
         self.state = os.path.join(home, "state")
