@@ -285,7 +285,8 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
     assert "sub-secret:file:hub.GH_TOKEN" in same.read_text()
     assert "other-value" in other.read_text()
     assert (
-        "`GH_TOKEN` of `hub` stayed in the configuration: it is bound to another value" in ran.err
+        "`GH_TOKEN` of `hub` stayed in the configuration: "
+        "the server already has a binding for it, with another value" in ran.err
     )
 
 
