@@ -1,4 +1,4 @@
-"""`config.toml`: what is right is read, what is wrong is told with its line."""
+"""`config.toml`: valid settings are read, mistakes are reported with their line."""
 
 from pathlib import Path
 
@@ -109,11 +109,11 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_mistake_is_told_with_its_line(text: str, expected: tuple[str, str | None]) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, expected: tuple[str, str | None]) -> None:
     assert problems(text) == [expected]
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     text = "[ledger]\nkeep_day = 3\n[record]\nmode = 1\n[nonsense]\n"
     assert sorted(message.partition(": ")[0] for message, _ in problems(text)) == [
         "config.toml:2",
@@ -122,7 +122,7 @@ def test_every_mistake_is_told_at_once() -> None:
     ]
 
 
-def test_text_that_is_not_utf8_is_told_with_its_line() -> None:
+def test_text_that_is_not_utf8_is_reported_with_its_line() -> None:
     with pytest.raises(InvalidInput, match=r"config\.toml:2: the file is not UTF-8 text"):
         parse_settings(b"[ledger]\nkeep_days = '\xff'\n", "config.toml")
 
@@ -132,7 +132,7 @@ def test_nesting_that_exhausts_the_parser_is_no_bug() -> None:
         parse_settings(b"a = " + b"[" * 100_000, "config.toml")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SubluminalError, match=r"cannot read `.*`: is a directory"):
         load_settings(str(tmp_path))
 

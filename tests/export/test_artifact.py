@@ -245,7 +245,7 @@ class TestDiff:
         ]
 
 
-def test_a_directory_that_is_gone_is_told(tmp_path):
+def test_a_directory_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(SubluminalError, match="cannot write the artifact"):
         make_artifact(str(tmp_path / "no"), iter([]), str)
 

@@ -93,7 +93,7 @@ def test_the_same_run_without_demands_holds():
     assert summary_of(shim).verdict() == {"holds": True, "because": []}
 
 
-def test_rules_that_did_nothing_are_told_too():
+def test_rules_that_did_nothing_are_listed_too():
     shim = Shim("a")
     snapshot = loaded(shim, "quiet", "loud")
     shim.begin(
@@ -202,7 +202,7 @@ def test_the_last_end_counts_whoever_wrote_it():
         "٢٠٢٦-01-01T00:00:00Z",
     ],
 )
-def test_a_time_that_is_none_is_not_told(text):
+def test_an_invalid_time_is_left_out(text):
     """Reports show times as they are, and their schemas want real ones."""
     shim = Shim("a")
     shim.emit("run_start", run={"started_at": text, "mode": "guardrails", "policy": ref()})

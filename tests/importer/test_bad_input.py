@@ -20,7 +20,7 @@ Write = Callable[[str, str | bytes], Path]
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Every file and link below a folder, but not who has locked it."""
+    """Every file and link below a folder, without lock files."""
     found: dict[str, tuple[int, bytes | str]] = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -39,7 +39,7 @@ def nothing_changes(*folders: Path) -> Iterator[None]:
 
 
 def refused(sub: Any, user_home: Path, own_home: Path, *words: str) -> str:
-    """Runs an import that must be refused, and returns what was said."""
+    """Runs an import that must be refused, and returns its error message."""
     with nothing_changes(user_home, own_home):
         ran = sub("import", *(words or ("claude", "--yes")))
     assert ran.code == 2
@@ -314,7 +314,7 @@ def test_a_change_in_the_last_moment_is_not_lost(
 def test_a_writer_that_never_stops_loses_nothing(
     sub: Any, write: Write, program: Path, user_home: Path
 ) -> None:
-    """Imports and a client's own rewrites, at once: the client's last word stands."""
+    """Imports and a client's own rewrites, at once: the client's last version is kept."""
     file = write(".claude.json", GOOD)
     stop = threading.Event()
     written = 0

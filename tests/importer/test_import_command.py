@@ -300,7 +300,9 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
         (["claude", "--source", "file"], "`--source` is for `--bind-secrets`"),
     ],
 )
-def test_what_is_not_there_is_said(sub: Any, program: Path, words: list[str], error: str) -> None:
+def test_a_missing_configuration_is_an_error(
+    sub: Any, program: Path, words: list[str], error: str
+) -> None:
     ran = sub("import", *words)
     assert ran.code == 2
     assert error in ran.err

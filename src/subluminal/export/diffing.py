@@ -84,8 +84,8 @@ class _Record:
         read = list(_read(os.path.join(directory, EVENTS)))
         for event, _ in read:
             self._learn(event)
-        for event, told in read:
-            self._add(event, told)
+        for event, content in read:
+            self._add(event, content)
 
     def _learn(self, event: Event) -> None:
         """Notes which server a shim serves and which number a call has."""
@@ -96,21 +96,21 @@ class _Record:
         if event["type"] == EventType.TOOL_CALL_START:
             self._seqs[call["call_id"]] = call["seq"]
 
-    def _add(self, event: Event, told: Any) -> None:
+    def _add(self, event: Event, content: Any) -> None:
         kind = event["type"]
         call = _part(event, "call")
         seq = self._seqs.get(call.get("call_id", ""), _NO_CALL)
         if seq == _NO_CALL:
             server = self._servers.get(event["source"]["shim_id"], "")
             where = f"server {server} {kind}" if server else f"run {kind}"
-            self.others[where, msgspec.json.encode(told, order="deterministic").decode()] += 1
+            self.others[where, msgspec.json.encode(content, order="deterministic").decode()] += 1
             return
         tool = f"{call.get('server_name', '')}/{call.get('tool_name', '')}"
         name, again = f"{tool} {kind.removeprefix('tool_call_')}", 1
         while (seq, name) in self.calls:
             again += 1
             name = f"{tool} {kind.removeprefix('tool_call_')} {again}"
-        self.calls[seq, name] = told
+        self.calls[seq, name] = content
 
 
 def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
@@ -127,10 +127,10 @@ def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
         if len(gone) == len(come) == 1:
             yield from _diff_values(where, "", gone[0], come[0])
             continue
-        for told in gone:
-            yield Difference(where, "", told, None)
-        for told in come:
-            yield Difference(where, "", None, told)
+        for content in gone:
+            yield Difference(where, "", content, None)
+        for content in come:
+            yield Difference(where, "", None, content)
 
 
 def _by_place(others: Counter[tuple[str, str]]) -> dict[str, list[Any]]:
