@@ -108,7 +108,9 @@ def exchange(one: str, other: str) -> bool:
 
 def _refuse_changed(path: str, found: ReadFile) -> None:
     if read_config(path).data != found.data:
-        raise FileChanged(f"another program changed `{found.path}`")
+        raise FileChanged(
+            f"another program changed `{found.path}`", hint="it was not overwritten; try again"
+        )
 
 
 def _write_like(path: str, data: bytes, model: ReadFile) -> None:
