@@ -20,7 +20,6 @@ from websockets.sync.client import unix_connect
 
 from bench.harness import Result
 from subluminal.ledger.daemon.garbage import tune_garbage_collection
-from subluminal.ledger.daemon.instance import socket_path
 from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.store.committing import Store
 from subluminal.ledger.store.database import open_writer
@@ -147,7 +146,7 @@ def _live(place: str) -> Iterator[Result]:
         for thread in busy:
             thread.start()
         probe = home.producer("probe", "probe")
-        path = socket_path(home.places)
+        path = home.places.ledgerd_socket
         delays = []
         with unix_connect(path, "ws://ledgerd/v1/stream?run=probe&decision=ALLOW") as stream:
             wait_until(lambda: daemon.client.get("/v1/status")["events_total"] > 100)

@@ -65,14 +65,14 @@ def test_what_is_no_run(sub, full):
     assert sub("export", "run", "shim-a-00000001") == (
         2,
         "",
-        "error: `shim-a-00000001` is a call, not a run\nhint: `sub query runs` lists runs\n",
+        "error: `shim-a-00000001` is a call, not a run\nhint: list the runs with `sub query runs`\n",
     )
 
 
 @pytest.fixture
 def without_ledger(monkeypatch):
     """As where `subluminal[daemon]` is not installed."""
-    monkeypatch.setattr("subluminal.ledger.client.one_run.find_spec", lambda _name: None)
+    monkeypatch.setattr("subluminal.ledger.client.opening.find_spec", lambda _name: None)
 
 
 def files_in(directory):
@@ -84,7 +84,7 @@ def files_in(directory):
 def test_ledger_and_journals_give_the_same_bundle(sub, full, tmp_path, monkeypatch, run):
     """And `sub run --artifact` makes its own out of the journals."""
     assert sub("export", "run", run, "--format", "bundle", "-o", str(tmp_path / "a")).code == 0
-    monkeypatch.setattr("subluminal.ledger.client.one_run.find_spec", lambda _name: None)
+    monkeypatch.setattr("subluminal.ledger.client.opening.find_spec", lambda _name: None)
     assert sub("export", "run", run, "--format", "bundle", "-o", str(tmp_path / "b")).code == 0
     assert files_in(tmp_path / "a") == files_in(tmp_path / "b")
     assert {"events.jsonl", "summary.json", "chain.json"} < set(files_in(tmp_path / "a"))
@@ -130,7 +130,7 @@ class TestFromJournals:
         ran = sub("export", "run", "open")
         assert (ran.code, ran.err.splitlines()[0]) == (
             2,
-            "error: `open` is the end of several: other-open, run-open",
+            "error: `open` matches more than one id: other-open, run-open",
         )
 
     def test_none(self, sub, own_home):

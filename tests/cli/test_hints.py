@@ -9,7 +9,7 @@ from tests.ledger.home import Home
 
 from subluminal.cli.commands import hints
 from subluminal.clock import rfc3339
-from subluminal.ledger.client import socket as daemon
+from subluminal.ledger.client.http import Client
 
 SINCE = rfc3339(START_MS + 100_000)
 BUDGET = decision_json("REJECT_WITH_HINT", "few", "BUDGET_EXCEEDED").replace(
@@ -122,7 +122,7 @@ def test_empty(sub, home):
 
 
 def test_a_daemon_that_does_not_answer_is_no_bug(sub, full, monkeypatch):
-    monkeypatch.setattr(daemon, "answers", lambda _places: True)
+    monkeypatch.setattr(Client, "answers", lambda _client: True)
     ran = sub("hints")
     assert ran.code == 2
-    assert ran.err == "error: ledgerd does not answer\nhint: `sub doctor` tells more\n"
+    assert ran.err == "error: ledgerd does not answer\nhint: run `sub doctor` to find out why\n"

@@ -107,7 +107,7 @@ def test_runs_are_named_by_the_end_of_their_ids(sub, stage, candidate):
     assert summary["runs"] == 2
     ran = sub(*replay, "--run", "nobody")
     assert ran.code == 2
-    assert "there is no call and no run `nobody`" in ran.err
+    assert "there is no call or run `nobody`" in ran.err
 
 
 def test_since(sub, stage, candidate):

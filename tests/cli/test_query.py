@@ -10,8 +10,7 @@ from tests.ledger.home import Home
 
 from subluminal.cli.commands import query, show
 from subluminal.clock import rfc3339
-from subluminal.ledger.client import socket as daemon
-from subluminal.ledger.daemon import instance
+from subluminal.ledger.client.http import Client
 
 SINCE = rfc3339(START_MS + 119_000)
 LISTS = ["calls", "runs", "hints", "tools"]
@@ -190,16 +189,12 @@ def test_narrow_and_wide(sub, full, monkeypatch):
         assert max(map(len, lines)) <= max(width, 72)
 
 
-def test_the_socket_is_where_ledgerd_puts_it(home):
-    assert daemon.socket_path(home.places) == instance.socket_path(home.places)
-
-
 @pytest.mark.parametrize("what", [*LISTS, "approvals"])
 def test_a_ledgerd_that_is_too_old_to_know(sub, home, monkeypatch, what):
     """It was left running when `sub` was upgraded."""
-    monkeypatch.setattr(daemon, "answers", lambda _places: True)
-    monkeypatch.setattr(daemon, "get", lambda *_asked: None)
+    monkeypatch.setattr(Client, "answers", lambda _client: True)
+    monkeypatch.setattr(Client, "find", lambda *_asked: None)
     ran = sub("query", what)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: the ledgerd that runs is older than this `sub`")
+    assert ran.err.startswith("error: the running ledgerd is older than this `sub`")
     assert "`sub ledgerd stop`" in ran.err

@@ -195,7 +195,7 @@ def test_check_resolves_as_a_start_would_and_prints_no_value(
     assert ran.code == 1
     assert ran.out == (
         "failed  github: GITHUB_TOKEN from env `github_token`: variable `github_token` is not set\n"
-        "  hint: set it where the client starts; some clients clear the environment of servers\n"
+        "  hint: set it where you start the client; some clients clear the environment of servers\n"
     )
     assert ran.err == "1 bindings, 1 failed\n"
     monkeypatch.setenv("github_token", VALUE)

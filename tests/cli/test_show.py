@@ -50,12 +50,12 @@ def test_what_is_not_there_or_not_clear(sub, full):
     assert sub("show", "nothing") == (
         2,
         "",
-        "error: there is no call and no run `nothing`\n"
-        "hint: `sub query` and `sub query runs` list them\n",
+        "error: there is no call or run `nothing`\n"
+        "hint: list calls with `sub query`, and runs with `sub query runs`\n",
     )
     ran = sub("show", "00000002")
     assert ran.code == 2
-    assert ran.err.endswith("hint: give more of it\n")
+    assert ran.err.endswith("hint: type more characters of the id you mean\n")
     assert sub("show", "*").code == 2
 
 
@@ -64,4 +64,4 @@ def test_an_empty_name_means_nothing(sub, full, words):
     """Everything ends in it."""
     ran = sub(*words, "")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: there is no call and no run ``")
+    assert ran.err.startswith("error: there is no call or run ``")

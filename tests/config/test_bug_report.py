@@ -1,4 +1,4 @@
-"""A report is written where there is room; that there is none must not become a second bug."""
+"""A report is written wherever there is room; a full disk must not cause a second bug."""
 
 import builtins
 import tempfile

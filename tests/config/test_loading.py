@@ -1,10 +1,10 @@
-"""`config.toml`: what is right is read, what is wrong is told with its line."""
+"""`config.toml`: valid settings are read, mistakes are reported with their line."""
 
 from pathlib import Path
 
 import pytest
 
-from subluminal.config.loading import MAX_SETTINGS_BYTES, load_settings, parse_settings
+from subluminal.config.loading import MAX_SETTINGS_BYTES, line_of, load_settings, parse_settings
 from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import InvalidInput, SubluminalError
@@ -109,11 +109,11 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_mistake_is_told_with_its_line(text: str, expected: tuple[str, str | None]) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, expected: tuple[str, str | None]) -> None:
     assert problems(text) == [expected]
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     text = "[ledger]\nkeep_day = 3\n[record]\nmode = 1\n[nonsense]\n"
     assert sorted(message.partition(": ")[0] for message, _ in problems(text)) == [
         "config.toml:2",
@@ -122,8 +122,8 @@ def test_every_mistake_is_told_at_once() -> None:
     ]
 
 
-def test_text_that_is_not_utf8_is_told_with_its_line() -> None:
-    with pytest.raises(InvalidInput, match=r"config\.toml:2: not UTF-8"):
+def test_text_that_is_not_utf8_is_reported_with_its_line() -> None:
+    with pytest.raises(InvalidInput, match=r"config\.toml:2: the file is not UTF-8 text"):
         parse_settings(b"[ledger]\nkeep_days = '\xff'\n", "config.toml")
 
 
@@ -132,7 +132,7 @@ def test_nesting_that_exhausts_the_parser_is_no_bug() -> None:
         parse_settings(b"a = " + b"[" * 100_000, "config.toml")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SubluminalError, match=r"cannot read `.*`: is a directory"):
         load_settings(str(tmp_path))
 
@@ -148,3 +148,50 @@ def test_only_newlines_count_as_lines() -> None:
     """U+2028 ends a line for Python's splitlines, not for TOML."""
     text = "# a\u2028b\n[ledger]\nkeep_day = 1\n"
     assert problems(text)[0][0].startswith("config.toml:3:")
+
+
+TEXT = """\
+top = 1
+[a]
+b = 2
+"quoted key" = 3
+'literal' = 4
+c.d = 5
+
+[[list]]
+x = 1
+[list.inner]
+y = 2
+
+[[list]]
+x = 3
+[[list.deep]]
+z = 4
+[a.sub] # comment
+w = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("top",), 1),
+        (("a",), 2),
+        (("a", "b"), 3),
+        (("a", "quoted key"), 4),
+        (("a", "literal"), 5),
+        (("a", "c", "d"), 6),
+        (("list", 0), 8),
+        (("list", 0, "x"), 9),
+        (("list", 0, "inner", "y"), 11),
+        (("list", 1), 13),
+        (("list", 1, "x"), 14),
+        (("list", 1, "deep", 0, "z"), 16),
+        (("a", "sub", "w"), 18),
+        (("a", "sub", "missing"), 17),
+        (("missing",), 0),
+        ((), 0),
+    ],
+)
+def test_line_of(path: tuple[str | int, ...], line: int) -> None:
+    assert line_of(TEXT, path) == line

@@ -94,7 +94,7 @@ class TestProof:
         path = artifact / "events.jsonl"
         path.write_bytes(path.read_bytes() + b"no event\n{")
         tables = [found.message for found in verify_artifact(str(artifact)).findings]
-        assert any("no event" in message for message in tables)
+        assert any("not an event" in message for message in tables)
         assert "the file ends in the middle of a line" in tables
 
     def test_a_path_that_leads_out_is_not_read(self, artifact):
@@ -203,7 +203,7 @@ class TestDiff:
         with pytest.raises(SubluminalError, match="cannot read"):
             diff_artifacts(str(artifact), str(tmp_path / "no"))
         (artifact / "events.jsonl").write_text("{}\n")
-        with pytest.raises(SubluminalError, match="line 1 is no event"):
+        with pytest.raises(SubluminalError, match="line 1 is not an event"):
             diff_artifacts(str(artifact), str(artifact))
 
     @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ class TestDiff:
     )
     def test_lines_that_only_look_like_events(self, artifact, text):
         (artifact / "events.jsonl").write_bytes(text + b"\n")
-        with pytest.raises(SubluminalError, match="line 1 is no event"):
+        with pytest.raises(SubluminalError, match="line 1 is not an event"):
             diff_artifacts(str(artifact), str(artifact))
 
     def test_an_event_from_the_future_may_hold_anything(self, artifact):
@@ -245,7 +245,7 @@ class TestDiff:
         ]
 
 
-def test_a_directory_that_is_gone_is_told(tmp_path):
+def test_a_directory_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(SubluminalError, match="cannot write the artifact"):
         make_artifact(str(tmp_path / "no"), iter([]), str)
 

@@ -28,7 +28,7 @@ def test_every_row_has_the_cells_of_its_header():
         assert len(widths) == 1, table
 
 
-def test_nothing_from_outside_stands_outside_of_code_spans():
+def test_text_from_outside_is_always_in_code_spans():
     outside = SPAN.sub("", page(hostile.run()))
     for word in ("script", "evil", "@admin", "bold", "\u202e", "\x1b"):
         assert word not in outside

@@ -78,7 +78,7 @@ def test_two_policies_may_use_the_same_rule_id():
 
 
 class TestLocations:
-    """Where a rule stands, as long as the file still says the same."""
+    """The line of a rule, as long as the file has not changed."""
 
     def location(self, path, root, *rules):
         shim = Shim("a")

@@ -79,7 +79,7 @@ def test_the_verdict_says_why():
         "because": [
             "1 violation",
             "the run was terminated",
-            "the policy `p.yaml` was not taken: no rules",
+            "the policy `p.yaml` could not be loaded: no rules",
             "2 events could not be recorded",
         ],
     }
@@ -93,7 +93,7 @@ def test_the_same_run_without_demands_holds():
     assert summary_of(shim).verdict() == {"holds": True, "because": []}
 
 
-def test_rules_that_did_nothing_are_told_too():
+def test_rules_that_did_nothing_are_listed_too():
     shim = Shim("a")
     snapshot = loaded(shim, "quiet", "loud")
     shim.begin(
@@ -137,16 +137,16 @@ class TestGaps:
 
     def test_no_record_at_all(self):
         verdict = summarise([], Demands(Strict.REFUSED)).verdict()
-        assert verdict["because"] == ["the record has no beginning or no end"]
+        assert verdict["because"] == ["the record lacks its run_start or run_end event"]
 
     def test_a_run_without_its_end(self):
-        assert self.because(self.strict()) == ["the record has no beginning or no end"]
+        assert self.because(self.strict()) == ["the record lacks its run_start or run_end event"]
 
     def test_calls_that_are_counted_and_not_recorded(self):
         shim = self.strict()
         shim.call(1)
         shim.end_run(calls_total=3)
-        assert self.because(shim) == ["2 calls not on record"]
+        assert self.because(shim) == ["missing from the record: 2 calls"]
 
     def test_a_killed_shim_may_have_counted_one(self):
         shim = self.strict()
@@ -174,7 +174,7 @@ class TestGaps:
         shim = self.strict()
         shim.emit("tool_call_decision", call={})
         shim.end_run()
-        assert self.because(shim) == ["1 line in the record that cannot be read"]
+        assert self.because(shim) == ["1 line of the record cannot be read"]
 
     def test_what_was_demanded_is_not_for_an_agent_to_say(self):
         shim, forged = self.strict(), Shim("b")
@@ -202,7 +202,7 @@ def test_the_last_end_counts_whoever_wrote_it():
         "٢٠٢٦-01-01T00:00:00Z",
     ],
 )
-def test_a_time_that_is_none_is_not_told(text):
+def test_an_invalid_time_is_left_out(text):
     """Reports show times as they are, and their schemas want real ones."""
     shim = Shim("a")
     shim.emit("run_start", run={"started_at": text, "mode": "guardrails", "policy": ref()})

@@ -6,10 +6,8 @@ an entry is started, so that it means the same before and after an import.
 
 from collections.abc import Callable
 
-from subluminal.importer.document import Document
-from subluminal.importer.entries import Entry, EntryKind
-from subluminal.importer.text.edits import Edit
-from subluminal.importer.text.notation import append
+from subluminal.importer.document import Document, Entry, EntryKind
+from subluminal.importer.text.notation import Edit, append
 from subluminal.importer.text.tree import Kind
 
 UserEdit = Callable[[Document, int], bytes | None]

@@ -20,7 +20,7 @@ Write = Callable[[str, str | bytes], Path]
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Every file and link below a folder, but not who has locked it."""
+    """Every file and link below a folder, without lock files."""
     found: dict[str, tuple[int, bytes | str]] = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -39,7 +39,7 @@ def nothing_changes(*folders: Path) -> Iterator[None]:
 
 
 def refused(sub: Any, user_home: Path, own_home: Path, *words: str) -> str:
-    """Runs an import that must be refused, and returns what was said."""
+    """Runs an import that must be refused, and returns its error message."""
     with nothing_changes(user_home, own_home):
         ran = sub("import", *(words or ("claude", "--yes")))
     assert ran.code == 2
@@ -53,7 +53,7 @@ def refused(sub: Any, user_home: Path, own_home: Path, *words: str) -> str:
     [
         (b"", "claude.json:1:1: the file is empty"),
         (b" \n\t", "claude.json:2:2: the file is empty"),
-        (b"// only this", "there is no value"),
+        (b"// only this", "the file has no value, only comments"),
         (b"\xef\xbb\xbf", "the file is empty"),
         (b'{\n  "a": 1\n  "b": 2}', "claude.json:3:3: expected `,` or `}`"),
         (b"{'a': 1}", "claude.json:1:2: expected a name in double quotes"),
@@ -65,15 +65,15 @@ def refused(sub: Any, user_home: Path, own_home: Path, *words: str) -> str:
         (b'{"a": tru}', "claude.json:1:7: expected a value"),
         (b'{"a": NaN}', "claude.json:1:7: expected a value"),
         (b'{"a": 1} /* x', "claude.json:1:10: a comment is not closed"),
-        (b'{"a": 1}}', "claude.json:1:9: something follows"),
+        (b'{"a": 1}}', "claude.json:1:9: unexpected text after the end"),
         (b'{"a":', "claude.json:1:6: expected a value"),
         (b"[" * 5000, "nested too deeply"),
-        (b"[]", "it does not hold an object"),
-        (b'{"mcpServers": {"a": {}, "a": {}}}', "`a` stands twice"),
-        (b'{"mcpServers": {}, "mcpServers": {}}', "`mcpServers` stands twice"),
-        (b'{"mcpServers": {"a": {"command": "x", "command": "y"}}}', "`command` stands twice"),
-        (b"\x7fELF\x02\x01\x00\x00\xff", "claude.json:1:9: not UTF-8 text"),
-        (b'{"a": 1}\x00', "claude.json:1:9: not a text file"),
+        (b"[]", "the file does not hold an object"),
+        (b'{"mcpServers": {"a": {}, "a": {}}}', "`a` occurs twice"),
+        (b'{"mcpServers": {}, "mcpServers": {}}', "`mcpServers` occurs twice"),
+        (b'{"mcpServers": {"a": {"command": "x", "command": "y"}}}', "`command` occurs twice"),
+        (b"\x7fELF\x02\x01\x00\x00\xff", "claude.json:1:9: the file is not UTF-8 text"),
+        (b'{"a": 1}\x00', "claude.json:1:9: the file holds a NUL character"),
         ('{"größe": x'.encode("utf-16"), "not UTF-8 text"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_later_file_that_cannot_be_written_takes_the_earlier_ones_back(
     write(".mcp.json", GOOD)
     real = files._write_like
 
-    def write_like(path: str, data: bytes, model: files.Found) -> None:
+    def write_like(path: str, data: bytes, model: files.ReadFile) -> None:
         if model.path.endswith(".mcp.json"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real(path, data, model)
@@ -259,7 +259,7 @@ class Meddler:
         self._real = files._write_like
         monkeypatch.setattr(files, "_write_like", self._write_like)
 
-    def _write_like(self, path: str, data: bytes, model: files.Found) -> None:
+    def _write_like(self, path: str, data: bytes, model: files.ReadFile) -> None:
         self._real(path, data, model)
         if self.times and model.path == str(self.file):
             self.times -= 1
@@ -286,7 +286,7 @@ def test_a_file_that_changes_all_the_time_is_given_up(
     Meddler(file, 100, monkeypatch)
     ran = sub("import", "claude")
     assert ran.code == 2
-    assert "is being changed by another program all the time" in ran.err
+    assert "another program keeps changing" in ran.err
     assert file.read_text().rstrip("\n") == GOOD
     assert not list_backups(places(os.environ))
 
@@ -314,7 +314,7 @@ def test_a_change_in_the_last_moment_is_not_lost(
 def test_a_writer_that_never_stops_loses_nothing(
     sub: Any, write: Write, program: Path, user_home: Path
 ) -> None:
-    """Imports and a client's own rewrites, at once: the client's last word stands."""
+    """Imports and a client's own rewrites, at once: the client's last version is kept."""
     file = write(".claude.json", GOOD)
     stop = threading.Event()
     written = 0

@@ -13,7 +13,7 @@ from tests.e2e.desk import wait_until
 from subluminal.config.places import places
 from subluminal.importer.clients.description import Scene
 from subluminal.importer.drift import DriftKind, codex_daemons, findings
-from subluminal.importer.program import our_installation
+from subluminal.importer.wrapper import our_installation
 
 CLAUDE = '{"mcpServers": {"fs": {"command": "npx", "args": ["x"]}}}\n'
 Write = Callable[[str, str | bytes], Path]
@@ -46,7 +46,7 @@ def test_a_new_server_is_found(sub: Any, write: Write, program: Path, user_home:
     ran = sub("import", "--check")
     assert ran.code == 1
     assert ran.out == (
-        f"unwrapped: `late` in `{file}` is not wrapped\n  hint: `sub import claude` wraps it\n"
+        f"unwrapped: `late` in `{file}` is not wrapped\n  hint: wrap it with `sub import claude`\n"
     )
 
 

@@ -285,7 +285,8 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
     assert "sub-secret:file:hub.GH_TOKEN" in same.read_text()
     assert "other-value" in other.read_text()
     assert (
-        "`GH_TOKEN` of `hub` stayed in the configuration: it is bound to another value" in ran.err
+        "`GH_TOKEN` of `hub` stayed in the configuration: "
+        "the server already has a binding for it, with another value" in ran.err
     )
 
 
@@ -299,7 +300,9 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
         (["claude", "--source", "file"], "`--source` is for `--bind-secrets`"),
     ],
 )
-def test_what_is_not_there_is_said(sub: Any, program: Path, words: list[str], error: str) -> None:
+def test_a_missing_configuration_is_an_error(
+    sub: Any, program: Path, words: list[str], error: str
+) -> None:
     ran = sub("import", *words)
     assert ran.code == 2
     assert error in ran.err

@@ -142,7 +142,7 @@ def test_a_broken_file_is_refused_and_the_backup_is_named(
     ran = sub("restore", "claude")
     assert (ran.code, file.read_text()) == (2, broken)
     (backup,) = list_backups(places(os.environ))
-    assert f"the file before its import is `{backup.folder}/before`" in ran.err
+    assert f"its backup from before the import is `{backup.folder}/before`" in ran.err
 
 
 def test_values_go_back_only_for_a_person(

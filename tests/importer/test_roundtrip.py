@@ -12,16 +12,13 @@ from tests.importer.generated import json_configs, toml_configs
 
 from subluminal.config.places import places
 from subluminal.config.settings import SecretsSettings
-from subluminal.importer.clients.claude import CLAUDE
-from subluminal.importer.clients.codex import CODEX
 from subluminal.importer.clients.description import Client
-from subluminal.importer.document import parse
-from subluminal.importer.entries import EntryKind
+from subluminal.importer.clients.table import CLAUDE, CODEX
+from subluminal.importer.document import EntryKind, parse
 from subluminal.importer.importing import Target, import_targets
-from subluminal.importer.planning import Action, make_plan
+from subluminal.importer.proposal import Action, make_proposal
 from subluminal.importer.restoring import How, Restorer
-from subluminal.importer.wrapper import recognise
-from subluminal.importer.wrapping import Installation
+from subluminal.importer.wrapper import Installation, recognise
 from subluminal.secrets.resolving import Sources
 
 OURS = Installation("/opt/sub dir/bin/sub", "/h/größe")
@@ -82,7 +79,7 @@ def test_an_import_wraps_every_stdio_server_and_nothing_else(
 ) -> None:
     client, configs = CONFIGS[kind]
     original = data.draw(configs)
-    plan = make_plan(client, "f", original, OURS)
+    plan = make_proposal(client, "f", original, OURS)
     before, after = parse(client, "f", original), parse(client, "f", plan.after)
     for old, new in zip(before.entries, after.entries, strict=True):
         found = recognise(new.argv) if new.kind is EntryKind.STDIO else None
@@ -99,7 +96,7 @@ def test_an_import_wraps_every_stdio_server_and_nothing_else(
         else:
             assert new.kind is not EntryKind.STDIO
     # Importing twice changes nothing.
-    again = make_plan(client, "f", plan.after, OURS)
+    again = make_proposal(client, "f", plan.after, OURS)
     assert again.after == plan.after
     assert {row.action for row in again.rows} <= {Action.KEEP, Action.REMOTE, Action.REFUSE}
 
@@ -109,10 +106,10 @@ def test_an_import_wraps_every_stdio_server_and_nothing_else(
 def test_a_moved_program_is_refreshed_and_never_nested(kind: str, data: st.DataObject) -> None:
     client, configs = CONFIGS[kind]
     original = data.draw(configs)
-    once = make_plan(client, "f", original, OURS).after
+    once = make_proposal(client, "f", original, OURS).after
     moved = Installation("/elsewhere/sub", None)
-    refreshed = make_plan(client, "f", once, moved).after
-    direct = make_plan(client, "f", original, moved).after
+    refreshed = make_proposal(client, "f", once, moved).after
+    direct = make_proposal(client, "f", original, moved).after
     said = [repr(parse(client, "f", data).root.value()) for data in (direct, refreshed)]
     assert said[0] == said[1]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from subluminal.config.places import Places
-from subluminal.ledger.client.ledgerd import Client, DaemonUnavailable
+from subluminal.ledger.client.http import Client, DaemonUnavailable
 from subluminal.ledger.daemon.instance import read_note
 
 PATIENCE_S = 20.0

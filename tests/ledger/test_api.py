@@ -22,7 +22,7 @@ from websockets.sync.client import ClientConnection, connect, unix_connect
 
 from subluminal.errors import SubluminalError
 from subluminal.ledger.api.resources import RESOURCES
-from subluminal.ledger.daemon.instance import load_token, read_note, socket_path
+from subluminal.ledger.daemon.instance import load_token, read_note
 
 Start = Callable[..., Ledgerd]
 
@@ -168,7 +168,7 @@ def test_the_live_stream_filters_and_resumes(home: Home, ledgerd: Start) -> None
     producer.call()
     daemon = ledgerd().ready()
     daemon.has_stored(3)
-    path = socket_path(home.places)
+    path = home.places.ledgerd_socket
     with unix_connect(path, "ws://ledgerd/v1/stream?after=0") as stream:
         seen = [next_event(stream) for _ in range(3)]
         assert [each["position"] for each in seen] == [1, 2, 3]
@@ -193,7 +193,7 @@ def test_the_live_stream_filters_and_resumes(home: Home, ledgerd: Start) -> None
 def test_a_stream_with_a_wrong_question_is_closed(home: Home, ledgerd: Start) -> None:
     ledgerd().ready()
     with (
-        unix_connect(socket_path(home.places), "ws://ledgerd/v1/stream?afterr=1") as stream,
+        unix_connect(home.places.ledgerd_socket, "ws://ledgerd/v1/stream?afterr=1") as stream,
         pytest.raises(ConnectionClosed, match="unknown parameter `afterr`"),
     ):
         next_event(stream)

@@ -119,7 +119,7 @@ def test_verify_proves_an_artifact(home: Home, sub: Sub, tmp_path: Path) -> None
     damaged = sub("ledger", "verify", "--artifact", str(artifact), "--json")
     findings = json.loads(damaged.out)["findings"]
     assert damaged.code == 1
-    assert "it is no event" in findings[0]["message"]
+    assert "it is not an event" in findings[0]["message"]
     assert sub("ledger", "verify", "--artifact", str(tmp_path / "no")).code == 2
     assert sub("ledger", "verify", "--artifact", "x", "--run", "y").code == 2
 

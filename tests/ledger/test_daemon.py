@@ -21,10 +21,9 @@ from subluminal.ledger.daemon.instance import (
     lock_path,
     log_path,
     read_note,
-    socket_path,
     token_path,
 )
-from subluminal.ledger.daemon.sockets import connect_unix
+from subluminal.ledger.daemon.sockets import short_address
 
 Start = Callable[..., Ledgerd]
 
@@ -42,7 +41,7 @@ def test_it_stores_what_is_journalled_and_stops_cleanly(home: Home, ledgerd: Sta
     assert daemon.client.get("/v1/calls", {"run": "run", "limit": 7})["calls"][0]["seq"] == 50
     assert daemon.stop() == 0
     assert not is_running(home.places)
-    for path in (socket_path(home.places), ingest_path(home.places)):
+    for path in (home.places.ledgerd_socket, ingest_path(home.places)):
         assert not os.path.exists(path)
     assert not os.path.exists(home.places.ledger + "-wal"), "folded into the ledger"
     report = home.verify()
@@ -53,7 +52,7 @@ def test_everything_it_makes_is_private(home: Home, ledgerd: Start) -> None:
     """local-is-not-trusted"""
     ledgerd().ready()
     places = home.places
-    for path in (socket_path(places), ingest_path(places), token_path(places), places.ledger):
+    for path in (places.ledgerd_socket, ingest_path(places), token_path(places), places.ledger):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
     for path in (places.home, places.state, places.runtime_dir):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o700, path
@@ -176,7 +175,12 @@ def test_jsonl_over_the_socket_is_acknowledged_once_stored(home: Home, ledgerd: 
     for _ in range(20):
         producer.call()
     daemon = ledgerd().ready()
-    with connect_unix(ingest_path(home.places), 20) as sending:
+    with (
+        socket.socket(socket.AF_UNIX) as sending,
+        short_address(ingest_path(home.places)) as address,
+    ):
+        sending.settimeout(20)
+        sending.connect(address)
         data = b"".join(line + b"\n" for line in elsewhere.lines())
         sending.sendall(data[:1_000])
         sending.sendall(data[1_000:] + b"no event\n")

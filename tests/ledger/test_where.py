@@ -5,7 +5,6 @@ import json
 from websockets.sync.client import unix_connect
 
 from subluminal.errors import SubluminalError
-from subluminal.ledger.daemon.instance import socket_path
 
 
 def test_everywhere(home, ledgerd):
@@ -27,7 +26,7 @@ def test_everywhere(home, ledgerd):
     ]
     assert get("/v1/hints", {"where": "server:nowhere"})["hints"] == []
     address = "ws://ledgerd/v1/stream?after=0&where=decision:ALLOW%20status:OK%20seq%3E35"
-    with unix_connect(socket_path(home.places), address) as stream:
+    with unix_connect(home.places.ledgerd_socket, address) as stream:
         event = json.loads(stream.recv(timeout=20))["event"]
     assert event["type"] == "tool_call_end"
 

@@ -111,9 +111,11 @@ def test_without_the_library_a_sealed_store_says_what_to_install(
     monkeypatch.setitem(
         __import__("sys").modules, "cryptography.hazmat.primitives.ciphers.aead", None
     )
-    with pytest.raises(SecretUnavailable, match="`cryptography` package is not here") as caught:
+    with pytest.raises(
+        SecretUnavailable, match="`cryptography` package is not installed"
+    ) as caught:
         FileStore(here, settings).read("a")
-    assert caught.value.hint == "install `subluminal[keychain]`"
+    assert caught.value.hint == "install it with `pip install 'subluminal[keychain]'`"
 
 
 def test_dates_renames_and_deletes(here: Places, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_dates_renames_and_deletes(here: Places, tmp_path: Path) -> None:
     store.write("b", "3", AT)
     entry = store.contents().secrets["a"]
     assert (entry.added_at, entry.changed_at) == (AT, LATER)
-    with pytest.raises(SubluminalError, match="there is a secret `b` already"):
+    with pytest.raises(SubluminalError, match="a secret named `b` already exists"):
         store.rename("a", "b")
     store.rename("a", "c")
     store.delete("b")

@@ -63,7 +63,7 @@ def test_a_locked_keychain_fails_in_bounded_time(locked_keychain: PrivateSecretS
 
 
 @pytest.mark.usefixtures("no_keychain")
-def test_no_keychain_is_said_plainly() -> None:
+def test_a_missing_keychain_has_a_clear_error() -> None:
     for use in (lambda: keychain.read("x", WAIT), lambda: keychain.backend(WAIT)):
         with pytest.raises(SecretUnavailable, match="there is no keychain here"):
             use()

@@ -39,7 +39,7 @@ def test_what_is_missing_is_none_and_what_is_no_file_is_refused(tmp_path: Path) 
     (tmp_path / "dir").mkdir(mode=0o700)
     os.mkfifo(tmp_path / "fifo", 0o600)
     for name in ("dir", "fifo"):
-        with pytest.raises(SecretUnavailable, match="is not a file"):
+        with pytest.raises(SecretUnavailable, match="is not a regular file"):
             read_private(str(tmp_path / name))
 
 

@@ -8,8 +8,8 @@ from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import SecretUnavailable
 from subluminal.secrets.file_store import FileStore
-from subluminal.secrets.resolving import Sources, resolve
-from subluminal.secrets.value import MAX_SECRET_BYTES
+from subluminal.secrets.resolving import Sources, attempt_all, failure_of
+from subluminal.secrets.value import MAX_SECRET_BYTES, SecretValue
 
 AT = "2026-11-15T12:00:00.000Z"
 
@@ -22,6 +22,17 @@ def bind(
 
 def sources(here: Places, **environ: str) -> Sources:
     return Sources(environ, here, SecretsSettings(keychain_wait_ms=15_000))
+
+
+def resolve(
+    server_name: str, bindings: list[SecretBinding], sources: Sources
+) -> dict[str, SecretValue]:
+    """Reads all values, as the start of a server does."""
+    attempts = attempt_all(bindings, sources)
+    failure = failure_of(server_name, attempts)
+    if failure is not None:
+        raise failure
+    return {a.binding.inject_as: a.value for a in attempts if a.value is not None}
 
 
 @pytest.mark.usefixtures("keychain_here")
@@ -54,16 +65,20 @@ def test_every_source_gives_its_value(here: Places) -> None:
             {},
             "secret `GONE` (env) for `TOKEN` of server `github`: variable `GONE` is not set",
         ),
-        (bind("E"), {"E": ""}, "secret `E` (env) for `TOKEN` of server `github`: it is empty"),
+        (
+            bind("E"),
+            {"E": ""},
+            "secret `E` (env) for `TOKEN` of server `github`: its value is empty",
+        ),
         (
             bind("E"),
             {"E": "a\0b"},
-            "secret `E` (env) for `TOKEN` of server `github`: it holds a NUL byte, which no variable can",
+            "secret `E` (env) for `TOKEN` of server `github`: its value contains a NUL byte, which a variable cannot hold",
         ),
         (
             bind("E"),
             {"E": "x" * (MAX_SECRET_BYTES + 1)},
-            "secret `E` (env) for `TOKEN` of server `github`: it is larger than 32768 bytes",
+            "secret `E` (env) for `TOKEN` of server `github`: its value is larger than 32768 bytes",
         ),
         (
             bind("E", inject_as="A=B"),
@@ -110,4 +125,4 @@ def test_no_keychain_is_a_failure_of_the_binding(here: Places) -> None:
 def test_a_secret_that_is_not_in_the_keychain_says_how_to_add_it(here: Places) -> None:
     with pytest.raises(SecretUnavailable, match="it is not in the keychain") as caught:
         resolve("github", [bind("absent", SecretSource.KEYCHAIN)], sources(here))
-    assert caught.value.hint == "`sub secrets add absent --source keychain`"
+    assert caught.value.hint == "add it with `sub secrets add absent --source keychain`"

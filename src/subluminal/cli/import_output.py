@@ -10,7 +10,7 @@ from subluminal.importer.binding import Binder
 from subluminal.importer.clients.description import Scope
 from subluminal.importer.drift import Finding
 from subluminal.importer.importing import Done
-from subluminal.importer.planning import Action, Plan, Row
+from subluminal.importer.proposal import Action, Proposal, Row
 from subluminal.secrets.value import SecretValue
 
 _WORDS = {
@@ -24,11 +24,11 @@ _MAX_DETAIL_CHARS = 60
 
 
 def print_rows(
-    plans: list[Plan], out: Output, *, as_json: bool = False, done: list[Done] | None = None
+    plans: list[Proposal], out: Output, *, as_json: bool = False, done: list[Done] | None = None
 ) -> None:
     """Prints every server and what becomes of it."""
     redactor = _redactor(plans)
-    changed = {finished.plan.path for finished in done or ()}
+    changed = {finished.proposal.path for finished in done or ()}
     for plan in plans:
         if as_json:
             for row in plan.rows:
@@ -54,7 +54,7 @@ def _print_row(row: Row, width: int, redactor: Redactor, out: Output) -> None:
     out.line(f"  {shown(row.server):<{width}}  {word}  {detail}{secrets}".rstrip())
 
 
-def _json_row(plan: Plan, row: Row, redactor: Redactor, changed: set[str]) -> dict[str, Any]:
+def _json_row(plan: Proposal, row: Row, redactor: Redactor, changed: set[str]) -> dict[str, Any]:
     return {
         "client": plan.client.name,
         "path": plan.path,
@@ -67,7 +67,7 @@ def _json_row(plan: Plan, row: Row, redactor: Redactor, changed: set[str]) -> di
     }
 
 
-def print_diff(plan: Plan, out: Output) -> None:
+def print_diff(plan: Proposal, out: Output) -> None:
     """Prints what would change, as a unified difference without secrets."""
     before, after = (
         data.decode("utf-8-sig").splitlines(keepends=True) for data in (plan.before, plan.after)
@@ -91,7 +91,7 @@ def print_drift(found: list[Finding], as_json: bool, out: Output) -> None:
         out.talk("every stdio server goes through a shim")
 
 
-def warn_about(plans: list[Plan], args: Args, out: Output) -> None:
+def warn_about(plans: list[Proposal], args: Args, out: Output) -> None:
     """Says what an import leaves open."""
     for plan in plans:
         for row in plan.rows:
@@ -123,9 +123,9 @@ def say_what_was_done(done: list[Done], binder: Binder | None, args: Args, out: 
         return
     out.talk("")
     for finished in done:
-        count = sum(row.action in (Action.WRAP, Action.REFRESH) for row in finished.plan.rows)
+        count = sum(row.action in (Action.WRAP, Action.REFRESH) for row in finished.proposal.rows)
         servers = f"{count} server{'' if count == 1 else 's'}"
-        out.talk(f"wrapped {servers} in `{shown(finished.plan.path)}`")
+        out.talk(f"wrapped {servers} in `{shown(finished.proposal.path)}`")
         out.talk(f"  backup: `{finished.backup.folder}`")
     for moved in binder.outcomes.values() if binder else ():
         told = f"`{moved.variable}` of `{moved.server}`"
@@ -140,6 +140,6 @@ def say_what_was_done(done: list[Done], binder: Binder | None, args: Args, out: 
     )
 
 
-def _redactor(plans: list[Plan]) -> Redactor:
+def _redactor(plans: list[Proposal]) -> Redactor:
     secrets = [s for plan in plans for row in plan.rows for s in row.secrets]
     return Redactor([SecretValue(secret.variable, secret.value) for secret in secrets])

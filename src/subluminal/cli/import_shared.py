@@ -13,9 +13,8 @@ from subluminal.importer.binding import Binder
 from subluminal.importer.clients.description import Client, Scene, Scope
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.importing import Target, find_targets
-from subluminal.importer.program import our_installation
 from subluminal.importer.restoring import Restorer
-from subluminal.importer.wrapping import Installation
+from subluminal.importer.wrapper import Installation, our_installation
 from subluminal.secrets.resolving import Sources
 
 

@@ -1,1 +1,1 @@
-"""Every SUB_* variable, every setting and every place, declared once with its documentation."""
+"""Every SUB_* variable, setting and path, declared once with its documentation."""

@@ -1,6 +1,7 @@
-"""Tells whether a command was started by an agent. What only a person may do asks here (local-is-not-trusted).
+"""Recognises commands that an agent started, and refuses what only a person may do
+(local-is-not-trusted).
 
-The agent runs as the same user, so this stops a habit and a mistake, not a determined attacker:
+The agent runs as the same user, so this stops habits and mistakes, not a determined attacker.
 docs/concepts/agents-with-a-shell.md says what does.
 """
 
@@ -12,7 +13,7 @@ from subluminal.errors import SubluminalError
 
 
 class Marker(NamedTuple):
-    """A variable that an agent's client sets for what it starts."""
+    """A variable that an agent's client sets for the programs it starts."""
 
     name: str
     client: str
@@ -37,19 +38,19 @@ MARKERS = (
     Marker("AI_AGENT", "an agent"),
     Marker("AGENT", "an agent"),
 )
-"""`CODEX_HOME` and the like are not here: people set them in their own shells."""
+"""`CODEX_HOME` and the like are left out, because people set them in their own shells."""
 
 
 def agent_marker(environ: Mapping[str, str]) -> Marker | None:
-    """Returns the first sign that an agent is at the keyboard."""
+    """Returns the first marker in the environment; None if a person started the command."""
     return next((marker for marker in MARKERS if environ.get(marker.name)), None)
 
 
 def refuse_inside_agent(environ: Mapping[str, str], what: str) -> None:
-    """Raises if an agent started us. `what` is the command, as a person would type it."""
+    """Raises if an agent started this command. `what` is the command as a person types it."""
     marker = agent_marker(environ)
     if marker is not None:
         raise SubluminalError(
-            f"`{what}` is for a person, and this is {marker.client}: `{marker.name}` is set",
-            hint="run it in a terminal of your own",
+            f"`{what}` is for a person to run, but {marker.client} runs it: `{marker.name}` is set",
+            hint="run it in your own terminal",
         )

@@ -1,4 +1,4 @@
-"""Writes what a maintainer needs to find a bug of ours. Loaded only when there is one."""
+"""Writes a report about a bug in Subluminal. Imported only when there is one."""
 
 import os
 import platform
@@ -15,12 +15,12 @@ from subluminal.config.places import Places, make_private_dir, places
 def write_bug_report(
     bug: BaseException, words: list[str], where: Places | None = None
 ) -> str | None:
-    """Returns the report's path; None if it could be written nowhere."""
+    """Writes a report and returns its path; None if it could not be written anywhere."""
     trace = "".join(traceback.format_exception(bug))
     if os.environ.get(env.SUB_DEBUG.name):
         sys.stderr.write(trace)
     at = rfc3339(now().wall_ms)
-    # The command's name only: its arguments are the user's own business.
+    # Only the command's name, because its arguments are private.
     text = (
         f"sub {__version__} on Python {platform.python_version()}, {platform.platform()}\n"
         f"at {at}, command `{' '.join(words[:1])}`\n\n{trace}"
@@ -33,6 +33,6 @@ def write_bug_report(
             with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
         except OSError:
-            continue  # a full disk has room for the name alone
+            continue  # for example, the disk is full
         return path
     return None

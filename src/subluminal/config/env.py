@@ -1,13 +1,13 @@
 """Every environment variable that Subluminal reads or sets (Pack section 5).
 
-The reference page is generated from this table. Nothing else spells a variable's name.
+The reference page is generated from this table. No other file spells a variable's name.
 """
 
 
 class Variable:
     """One variable: its name and what it means, in Markdown.
 
-    (A NamedTuple in all but the import of `typing`, for which a server would have to wait.)
+    Not a NamedTuple, because a server's start would have to wait for the import of `typing`.
     """
 
     __slots__ = ("doc", "name")
@@ -26,7 +26,7 @@ SUB_CLIENT = Variable(
 SUB_PRINCIPAL = Variable("SUB_PRINCIPAL", "Who initiated the run: a user or a service. Optional.")
 SUB_WORKLOAD = Variable(
     "SUB_WORKLOAD",
-    "The workload as a JSON object (additive). What cannot be read is treated as absent.",
+    "The workload as a JSON object (additive). A value that is not valid is ignored.",
 )
 SUB_HOME = Variable("SUB_HOME", "Where Subluminal keeps its files. Default `~/.subluminal`.")
 SUB_RUNTIME_DIR = Variable(
@@ -37,9 +37,9 @@ SUB_POLICY = Variable("SUB_POLICY", "A policy file that replaces the repository'
 SUB_DEBUG = Variable("SUB_DEBUG", "`1` prints the traceback of a bug besides writing its report.")
 SUB_PASSPHRASE_FD = Variable(
     "SUB_PASSPHRASE_FD",
-    "A descriptor to read the passphrase of `sub passphrase` from, where nobody can type it.",
+    "A file descriptor to read the passphrase of `sub passphrase` from, instead of a terminal.",
 )
-NO_COLOR = Variable("NO_COLOR", "Any value: no colour, even on a terminal.")
+NO_COLOR = Variable("NO_COLOR", "Any value turns colour off, even on a terminal.")
 
 VARIABLES = (
     SUB_RUN_ID,
@@ -64,4 +64,4 @@ IDENTITY_VARIABLES = (
     SUB_PRINCIPAL,
     SUB_WORKLOAD,
 )
-"""What `sub run` stamps on an agent, and what a client that clears the environment must pass."""
+"""The variables that `sub run` sets. A client that clears the environment must pass them on."""

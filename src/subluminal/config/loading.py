@@ -1,19 +1,24 @@
-"""Reads `config.toml`. Every problem in it is told at once, with its line."""
+"""Reads `config.toml`, and reports every problem in it at once, with its line."""
 
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 from subluminal.config.settings import Settings
-from subluminal.config.toml_lines import line_of
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 
 MAX_SETTINGS_BYTES = 1_048_576
 
+_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
+_NAME = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_KEY = re.compile(rf"^\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+_PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
+
 
 def load_settings(path: str) -> Settings:
-    """Returns the settings in a file; the defaults if there is no file."""
+    """Returns the settings in a file; the defaults if the file does not exist."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_SETTINGS_BYTES + 1)
@@ -24,17 +29,19 @@ def load_settings(path: str) -> Settings:
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}"
         ) from None
     if len(data) > MAX_SETTINGS_BYTES:
-        raise SubluminalError(f"`{path}` is larger than {MAX_SETTINGS_BYTES} bytes")
+        raise SubluminalError(
+            f"`{path}` is larger than {MAX_SETTINGS_BYTES} bytes, so it is not a settings file"
+        )
     return parse_settings(data, path)
 
 
 def parse_settings(data: bytes, path: str) -> Settings:
-    """Returns the settings in TOML text, or raises InvalidInput with every problem."""
+    """Parses settings. Raises InvalidInput with every problem."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInput([Problem("not UTF-8", path, line)]) from None
+        raise InvalidInput([Problem("the file is not UTF-8 text", path, line)]) from None
     try:
         value = tomllib.loads(text)
     except RecursionError:
@@ -58,10 +65,60 @@ def _problems(value: dict[str, Any], text: str, path: str) -> Iterator[Problem]:
 
 
 def _syntax_problem(error: Exception, path: str) -> Problem:
-    # tomllib puts the place at the end of its message, until 3.14 only there.
+    # Before Python 3.14 the place is only found at the end of the message.
     message, _, place = str(error).partition(" (at ")
     line = column = 0
     words = place.rstrip(")").replace(",", "").split()
     if len(words) == 4:
         line, column = int(words[1]), int(words[3])
     return Problem(message[:1].lower() + message[1:], path, line, column)
+
+
+def line_of(text: str, path: tuple[str | int, ...]) -> int:
+    """Returns the line of a key in valid TOML text; 0 if it is not found.
+
+    tomllib returns values without their places. This reads only headers and `key =` lines: a key
+    inside an inline table or a multi-line value gets the line where that value begins.
+    """
+    places = _places(text)
+    for length in range(len(path), 0, -1):
+        line = places.get(path[:length])
+        if line is not None:
+            return line
+    return 0
+
+
+def _places(text: str) -> dict[tuple[str | int, ...], int]:
+    places: dict[tuple[str | int, ...], int] = {}
+    counts: dict[tuple[str | int, ...], int] = {}
+    table: tuple[str | int, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header = _HEADER.match(line)
+        if header:
+            table = _resolve(_parts(header.group(2)), counts)
+            if header.group(1) == "[[":
+                index = counts.get(table, 0)
+                counts[table] = index + 1
+                table = (*table, index)
+            places.setdefault(table, number)
+            continue
+        key = _KEY.match(line)
+        if key:
+            places.setdefault(table + _parts(key.group(1)), number)
+    return places
+
+
+def _parts(dotted: str) -> tuple[str | int, ...]:
+    return tuple(a or b or c for a, b, c in _PART.findall(dotted))
+
+
+def _resolve(
+    names: tuple[str | int, ...], counts: dict[tuple[str | int, ...], int]
+) -> tuple[str | int, ...]:
+    """Inserts indexes: a header below an array of tables refers to its last element."""
+    path: tuple[str | int, ...] = ()
+    for position, name in enumerate(names):
+        path = (*path, name)
+        if path in counts and position < len(names) - 1:
+            path = (*path, counts[path] - 1)
+    return path

@@ -1,11 +1,11 @@
-"""Where things are on disk (`cli.md`, Places). Directories are made 0700, on first use."""
+"""Where things are on disk. Directories are created on first use, with mode 0700."""
 
 import os
 
 from subluminal.config import env
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # a server would have to wait for its import
+if TYPE_CHECKING:  # the import would delay the start of a server
     from collections.abc import Mapping
 
 
@@ -15,6 +15,7 @@ class Places:
     def __init__(self, home: str, runtime_dir: str) -> None:
         self.home = home
         self.runtime_dir = runtime_dir
+        self.ledgerd_socket = os.path.join(runtime_dir, "ledgerd.sock")
         self.settings = os.path.join(home, "config.toml")
         self.journal = os.path.join(home, "journal")
         self.state = os.path.join(home, "state")
@@ -27,7 +28,7 @@ class Places:
 
 
 def places(environ: "Mapping[str, str]", home: str | None = None) -> Places:
-    """Finds the home: the argument, else SUB_HOME, else `~/.subluminal`."""
+    """Returns the paths of the home: the argument, else SUB_HOME, else `~/.subluminal`."""
     chosen = home or environ.get(env.SUB_HOME.name) or "~/.subluminal"
     root = os.path.abspath(os.path.expanduser(chosen))
     runtime = environ.get(env.SUB_RUNTIME_DIR.name)
@@ -37,7 +38,7 @@ def places(environ: "Mapping[str, str]", home: str | None = None) -> Places:
 
 
 def make_private_dir(path: str) -> str:
-    """Creates a directory that only its owner can enter, parents included."""
+    """Creates a directory, and its parents, that only its owner can enter."""
     parent = os.path.dirname(path)
     if parent and not os.path.isdir(parent):
         make_private_dir(parent)  # os.makedirs would give parents the mode of the umask
@@ -50,18 +51,24 @@ def make_private_dir(path: str) -> str:
 
 
 def encode_name(name: str) -> str:
-    """A name from outside as one safe path component; different names stay different (shared-runs)."""
+    """Encodes a name from outside as one safe path component.
+
+    Different names stay different (shared-runs).
+    """
     safe = "".join(
         char if char.isascii() and (char.isalnum() or char in "-_") else f"%{ord(char):x}."
         for char in name
     )
     if len(safe) <= 120:
         return safe or "%"
-    import hashlib  # only names longer than any id we make
+    import hashlib  # only for names longer than any id that we make
 
     return f"{safe[:60]}%{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def recordable(name: str) -> str:
-    """A name from outside as text that an event can hold; different names stay different."""
+    """Encodes a name from outside as text that an event can hold.
+
+    Different names stay different.
+    """
     return name.encode("utf-8", "backslashreplace").decode()

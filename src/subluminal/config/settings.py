@@ -19,12 +19,12 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LedgerSettings(_Section, frozen=True, kw_only=True):
-    """How long the ledger remembers."""
+    """How long calls stay in the ledger."""
 
     keep_days: Size = 90
     """Calls older than this are removed."""
     max_bytes: Size = 10_737_418_240
-    """A larger ledger forgets its oldest previews, then its oldest calls."""
+    """When the ledger is larger, its oldest previews are removed, then its oldest calls."""
 
 
 class RecordSettings(_Section, frozen=True, kw_only=True):
@@ -36,21 +36,21 @@ class RecordSettings(_Section, frozen=True, kw_only=True):
 
 
 class LimitSettings(_Section, frozen=True, kw_only=True):
-    """Bounds of the data plane."""
+    """Size limits for messages and files."""
 
     max_inspect_bytes: Size = MAX_INSPECT_BYTES
-    """A larger message is forwarded whole, but not inspected."""
+    """Messages larger than this are forwarded whole, but not inspected."""
     max_preview_bytes: Count = MAX_PREVIEW_BYTES
-    """Size of one preview."""
+    """Largest size of one preview."""
     max_spool_bytes: Count = 1_074_790_400
-    """A client line above `max_inspect_bytes` waits on disk, up to this (1 GiB and an envelope),
-    until it is decided."""
+    """A line from the client above `max_inspect_bytes` is kept on disk until it is decided. This is
+    the largest such line (1 GiB and an envelope)."""
     max_journal_bytes: Size = 67_108_864
     """A journal file is rotated at this size."""
 
 
 class ShimSettings(_Section, frozen=True, kw_only=True):
-    """How shims speak."""
+    """How shims answer clients."""
 
     codes: Literal["pack", "mcp"] = "pack"
     """`pack`: error codes -32081 to -32084; `mcp`: -31081 to -31084, outside the range that MCP
@@ -58,44 +58,46 @@ class ShimSettings(_Section, frozen=True, kw_only=True):
 
 
 class RedactPattern(_Section, frozen=True, kw_only=True):
-    """A shape of token that is masked besides the built-in ones."""
+    """A pattern of secrets that is masked besides the built-in ones."""
 
     name: str
-    """What the mark says: `[REDACTED:name]`."""
+    """Name in the mark that replaces the secret: `[REDACTED:name]`."""
     pattern: str
-    """RE2. If it has groups, only what they catch is masked."""
+    """Regular expression (RE2). If it has groups, only what the groups match is masked."""
 
 
 class RedactSettings(_Section, frozen=True, kw_only=True):
     """What is masked in previews, messages and logged stderr, besides the values of bindings."""
 
     patterns: list[RedactPattern] = field(default_factory=list)
-    """Shapes of your own."""
+    """Your own patterns."""
     ignore: list[str] = field(default_factory=list)
-    """Built-in shapes that are not masked, by name; for one that hits what is no secret."""
+    """Names of built-in patterns that are turned off, because they match what is not secret."""
 
 
 class SecretsSettings(_Section, frozen=True, kw_only=True):
     """The file store, and how long a keychain may take."""
 
     passphrase_file: str | None = None
-    """A 0600 file whose contents encrypt the file store, on another disk or from a vault. Without
-    it a key in the keychain does, where there is one; else the store is plain."""
+    """A file with mode 0600 whose contents encrypt the file store; keep it on another disk, or have
+    a vault write it. Without this file the store is encrypted with a key in the keychain, or not
+    at all if there is no keychain."""
     keychain_wait_ms: Count = 20_000
-    """How long a server waits for the keychain to be unlocked before it is not started."""
+    """How long the start of a server waits for the keychain to be unlocked. After that the server
+    is not started."""
 
 
 class ServerSettings(_Section, frozen=True, kw_only=True):
     """One MCP server, by its name in the client's configuration."""
 
     grace_ms: Count = 2000
-    """How long the upstream server has to end by itself after its stdin closed."""
+    """How long the upstream server may take to exit by itself after its stdin was closed."""
     call_timeout_ms: Size | None = None
-    """A call that takes longer is recorded as TIMEOUT. The call itself is not cut off."""
+    """A call that takes longer is recorded as TIMEOUT. The call itself is not interrupted."""
     pass_env: list[str] = field(default_factory=list)
-    """Credentials of the client that this server may see all the same, from its next start on."""
+    """Credentials of the client that this server gets anyway. Takes effect at its next start."""
     secret_bindings: list[SecretBinding] = field(default_factory=list)
-    """Secrets that this server gets as environment variables. Holds from its next start."""
+    """Secrets that this server gets as environment variables. Takes effect at its next start."""
 
 
 class Settings(_Section, frozen=True, kw_only=True):

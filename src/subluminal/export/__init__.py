@@ -1,1 +1,1 @@
-"""Runs on their way out of the house. Takes events, knows neither ledger nor journals."""
+"""A run for other systems: the artifact, JUnit, SARIF, Markdown. Callers bring the event lines."""

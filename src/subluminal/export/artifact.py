@@ -1,6 +1,7 @@
-"""A run as a directory that CI systems show and keep. Files appear whole or not at all.
+"""The artifact of a run: a directory of files that CI systems show and keep.
 
-`chain.json` comes last: an artifact without it was not finished.
+Each file is written completely or not at all. `chain.json` is written last, so an artifact without
+it is not finished.
 """
 
 import os
@@ -32,13 +33,13 @@ _OURS = re.compile(f"(?:{'|'.join(map(re.escape, FILES))}){_UNFINISHED}")
 _SNAPSHOT = re.compile(rf"[0-9a-f]{{64}}\.json{_UNFINISHED}")
 
 Shown = Callable[[str], str]
-"""Makes control characters visible."""
+"""Returns text with control characters made visible."""
 
 
 def make_artifact(
     directory: str, lines: Iterable[bytes], shown: Shown, demands: Demands | None = None
 ) -> Summary:
-    """Writes every file, from a run's events in the order of `ordering`. Raises SubluminalError."""
+    """Writes every file from the events of a run, in the order of `ordering`."""
     summary = Summary(demands)
     try:
         written = {EVENTS: _write_events(directory, lines, summary)}
@@ -47,15 +48,15 @@ def make_artifact(
         _write(directory, CHAIN, as_json(summary.chain.chain(written)))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SubluminalError(f"cannot write the artifact `{directory}`: {reason}") from None
+        raise SubluminalError(f"cannot write the artifact to `{directory}`: {reason}") from None
     return summary
 
 
 def clear_artifact(directory: str) -> None:
-    """Removes an earlier run's files: none of its verdicts may be taken for the next run's."""
+    """Removes the files of an earlier run, whose results must not pass for the next run's."""
     policies = os.path.join(directory, POLICIES)
     if os.path.islink(policies):
-        # What lies where it leads is not ours to clear, nor to write.
+        # The directory that a symbolic link points to is not ours to clear or write.
         remove(policies)
     for place, ours in ((directory, _OURS), (policies, _SNAPSHOT)):
         for name in _listed(place):
@@ -64,12 +65,12 @@ def clear_artifact(directory: str) -> None:
 
 
 def markdown(found: dict[str, Any], shown: Shown) -> bytes:
-    """`summary.md`."""
+    """Returns the contents of `summary.md`."""
     return "".join(f"{shown(line)}\n" for line in as_markdown(found)).encode()
 
 
 def as_json(value: Any) -> bytes:
-    """JSON that people read too."""
+    """Returns indented JSON, for people to read."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 

@@ -1,6 +1,7 @@
-"""`chain.json`: where each shim's hash chain begins and ends, and the hash of every other file.
+"""`chain.json`: the begin and end of each shim's hash chain, and the hash of every other file.
 
-With it, events that were cut off at the end of an artifact are missed, not only those inside.
+The chains alone show missing events in the middle. With their ends on record, events that were cut
+off at the end of an artifact are noticed too.
 """
 
 import msgspec
@@ -12,7 +13,7 @@ FORMAT = 1
 
 
 class ChainedSource(msgspec.Struct, frozen=True):
-    """What an event says of its place in its shim's chain."""
+    """The place of an event in the chain of its shim."""
 
     shim_id: str
     n: int = 0
@@ -28,41 +29,41 @@ decode_line = msgspec.json.Decoder(_Line).decode
 
 
 class ShimChain(msgspec.Struct, kw_only=True):
-    """One shim's part of an artifact."""
+    """The part of one shim's chain that is in an artifact."""
 
     shim_id: str
     first: int
-    """number of its first event here"""
+    """number of its first event in the artifact"""
     events: int = 0
     prev: str
-    """the chain's hash before the first event"""
+    """hash of the chain before the first event"""
     head: str
-    """and after the last one"""
+    """hash of the chain after the last event"""
 
 
 class Chain(msgspec.Struct, kw_only=True):
-    """The whole file."""
+    """The contents of `chain.json`."""
 
     format: int = FORMAT
     run_id: str = ""
     events: int = 0
     shims: list[ShimChain] = []
     files: dict[str, str] = {}
-    """SHA-256 of every other file of the artifact"""
+    """SHA-256 of every other file of the artifact, by name"""
 
 
 class ChainRecord:
-    """Follows the events as they are written out."""
+    """Builds the chain while events are written to an artifact."""
 
     def __init__(self) -> None:
         self.broken: set[str] = set()
-        """shims whose events do not follow from each other, or not from the first one"""
+        """shims whose events do not form a chain from the first event on"""
         self._run_id = ""
         self._events = 0
         self._shims: dict[str, ShimChain] = {}
 
     def add(self, line: bytes) -> None:
-        """Takes in one event; one from elsewhere may have no chain."""
+        """Adds one event. Events that did not come from a shim may have no chain."""
         event = decode_line(line)
         self._events += 1
         self._run_id = self._run_id or event.run_id
@@ -84,7 +85,7 @@ class ChainRecord:
         shim.head = link(source.prev.encode(), chained_form(line)).decode()
 
     def chain(self, files: dict[str, str]) -> Chain:
-        """What stands at the end, over files with these hashes."""
+        """Returns the contents of `chain.json`, for other files with these hashes."""
         return Chain(
             run_id=self._run_id,
             events=self._events,

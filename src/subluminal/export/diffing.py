@@ -1,7 +1,7 @@
-"""What two artifacts differ in, but for ids and times: nothing, where two runs made the same calls.
+"""Compares two artifacts, ignoring ids and times. Two runs that made the same calls do not differ.
 
-Calls are compared by their number within the run. Everything else that a shim tells, such as that
-its server was started, has no order of its own: it is compared by server, and how often it came.
+Calls are compared by their number within the run. Other events, such as the start of a server, have
+no fixed order; they are compared by server, and by how often each occurred.
 """
 
 import os
@@ -42,18 +42,18 @@ _KNOWN = frozenset(EventType)
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same."""
+    """One difference."""
 
     where: str
     """`run`, `files`, `call 3 git/push decision`, `server git shim_health`"""
     field: str
-    """path inside of it; empty if all of it is in one of the two only"""
+    """path inside the event; empty if the whole event is in one artifact only"""
     a: Any
     b: Any
 
 
 def diff_artifacts(a: str, b: str) -> list[Difference]:
-    """Compares two directories. Raises SubluminalError for one that is no artifact."""
+    """Compares two directories. Raises SubluminalError if one is not an artifact."""
     return [
         *_diff_files(_names(a), _names(b)),
         *_diff_records(_Record(a), _Record(b)),
@@ -74,7 +74,7 @@ def _diff_files(a: set[str], b: set[str]) -> Iterator[Difference]:
 
 
 class _Record:
-    """One artifact's events: those of each call, and how often each other one came."""
+    """The events of one artifact: those of each call, and how often each other event occurred."""
 
     def __init__(self, directory: str) -> None:
         self.calls: dict[tuple[int, str], Any] = {}
@@ -84,11 +84,11 @@ class _Record:
         read = list(_read(os.path.join(directory, EVENTS)))
         for event, _ in read:
             self._learn(event)
-        for event, told in read:
-            self._add(event, told)
+        for event, content in read:
+            self._add(event, content)
 
     def _learn(self, event: Event) -> None:
-        """Which shim serves which server, and which call has which number."""
+        """Notes which server a shim serves and which number a call has."""
         call = _part(event, "call")
         named = call.get("server_name") or _part(event, "health").get("server_name")
         if named:
@@ -96,21 +96,21 @@ class _Record:
         if event["type"] == EventType.TOOL_CALL_START:
             self._seqs[call["call_id"]] = call["seq"]
 
-    def _add(self, event: Event, told: Any) -> None:
+    def _add(self, event: Event, content: Any) -> None:
         kind = event["type"]
         call = _part(event, "call")
         seq = self._seqs.get(call.get("call_id", ""), _NO_CALL)
         if seq == _NO_CALL:
             server = self._servers.get(event["source"]["shim_id"], "")
             where = f"server {server} {kind}" if server else f"run {kind}"
-            self.others[where, msgspec.json.encode(told, order="deterministic").decode()] += 1
+            self.others[where, msgspec.json.encode(content, order="deterministic").decode()] += 1
             return
         tool = f"{call.get('server_name', '')}/{call.get('tool_name', '')}"
         name, again = f"{tool} {kind.removeprefix('tool_call_')}", 1
         while (seq, name) in self.calls:
             again += 1
             name = f"{tool} {kind.removeprefix('tool_call_')} {again}"
-        self.calls[seq, name] = told
+        self.calls[seq, name] = content
 
 
 def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
@@ -127,10 +127,10 @@ def _diff_records(a: _Record, b: _Record) -> Iterator[Difference]:
         if len(gone) == len(come) == 1:
             yield from _diff_values(where, "", gone[0], come[0])
             continue
-        for told in gone:
-            yield Difference(where, "", told, None)
-        for told in come:
-            yield Difference(where, "", None, told)
+        for content in gone:
+            yield Difference(where, "", content, None)
+        for content in come:
+            yield Difference(where, "", None, content)
 
 
 def _by_place(others: Counter[tuple[str, str]]) -> dict[str, list[Any]]:
@@ -150,7 +150,7 @@ def _diff_values(where: str, path: str, a: Any, b: Any) -> Iterator[Difference]:
 
 
 def comparable(value: Any) -> Any:
-    """A value without what no two runs share."""
+    """Returns a value without ids and times, which always differ between runs."""
     if isinstance(value, dict):
         return {
             name: comparable(item) for name, item in value.items() if name not in _IDS_AND_TIMES
@@ -164,13 +164,13 @@ def comparable(value: Any) -> Any:
 
 
 def _part(event: Event, name: str) -> dict[str, Any]:
-    """An object in an event. One from the future may have anything there."""
+    """Returns an object in an event; empty for event types that this version does not know."""
     found = event.get(name) if event["type"] in _KNOWN else None
     return found or {}
 
 
 def _read(path: str) -> Iterator[tuple[Event, Any]]:
-    """Every event, and what can be compared of it."""
+    """Yields each event, and the part of it that can be compared."""
     try:
         with open_plain(path) as file:
             number = 0
@@ -180,7 +180,8 @@ def _read(path: str) -> Iterator[tuple[Event, Any]]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(
-            f"cannot read `{path}`: {reason}", hint="name two directories that --artifact left"
+            f"cannot read `{path}`: {reason}",
+            hint="give two directories that `sub run --artifact` wrote",
         ) from None
 
 
@@ -192,5 +193,6 @@ def _event(line: bytes, path: str, number: int) -> tuple[Event, Any]:
         return event, comparable(event)
     except NO_EVENT:
         raise SubluminalError(
-            f"`{path}` line {number} is no event", hint="see `sub ledger verify --artifact`"
+            f"`{path}` line {number} is not an event",
+            hint="check the artifact with `sub ledger verify --artifact`",
         ) from None

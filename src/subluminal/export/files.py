@@ -1,4 +1,4 @@
-"""Files of an artifact: they appear whole or not at all; one from elsewhere is read with care."""
+"""Writes files completely or not at all, and opens files that may come from an untrusted place."""
 
 import hashlib
 import os
@@ -8,12 +8,15 @@ from typing import BinaryIO
 
 
 def write_whole(path: str, pieces: Iterable[bytes], mode: int = 0o666) -> str:
-    """Puts a file in its place when all of it is written; returns its SHA-256. Raises OSError."""
+    """Writes a file aside, moves it into place when complete, and returns its SHA-256.
+
+    Raises OSError.
+    """
     aside = f"{path}.{os.getpid()}.part"
     digest = hashlib.sha256()
     remove(aside)
     try:
-        # Made anew: a link that somebody left here would be followed, a pipe would hold us up.
+        # O_EXCL, so that a symbolic link left here is not followed and a pipe does not block.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with open(os.open(aside, flags, mode), "wb") as file:
             for piece in pieces:
@@ -21,14 +24,14 @@ def write_whole(path: str, pieces: Iterable[bytes], mode: int = 0o666) -> str:
                 file.write(piece)
         os.replace(aside, path)
     except BaseException:
-        # On a full disk the rest needs its room.
+        # Free the space, in case the disk is full.
         remove(aside)
         raise
     return digest.hexdigest()
 
 
 def remove(path: str) -> None:
-    """Takes a file away, if there is one."""
+    """Removes a file if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -36,7 +39,7 @@ def remove(path: str) -> None:
 
 
 def open_plain(path: str) -> BinaryIO:
-    """Opens a file to read it. Raises OSError, also for a pipe or a device in its place."""
+    """Opens a regular file for reading. Raises OSError, also for a pipe or a device."""
     file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

@@ -1,25 +1,25 @@
-"""`junit.xml`: a case per rule and one per violation, as Ant, Jenkins and GitLab read it.
+"""`junit.xml`: one test case for each rule and each violation, as Ant, Jenkins and GitLab read it.
 
-A rule's case says whether it was broken; a violation's case says by which call. What was only
-observed, or throttled where that is allowed, is skipped, not failed.
+The case of a rule fails if any call violated the rule; the case of a violation names the call. A
+violation that was only observed, or throttled where that is allowed, is skipped instead of failed.
 """
 
 import re
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from subluminal.export.rules import RuleRow
+from subluminal.export.policies import RuleRow
 from subluminal.export.summary import Summary
 from subluminal.export.violations import Violation
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 does not allow, not even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HOST = "localhost"
-"""The schema wants one; the machine's name would make two runs differ."""
+"""The schema requires a host. The real name would make two equal runs differ."""
 
 
 def as_junit(summary: Summary) -> bytes:
-    """The whole file."""
+    """Returns the contents of `junit.xml`."""
     found = summary.as_dict()
     rules, violations = summary.rules(), summary.violations
     cases = [*map(_rule_case, rules), *map(_violation_case, violations)]
@@ -51,7 +51,7 @@ def as_junit(summary: Summary) -> bytes:
 
 
 def xml_text(text: str) -> str:
-    """Text from outside; what XML cannot hold is shown as an escape."""
+    """Returns text with the characters that XML does not allow written as escapes."""
     return _ILLEGAL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -73,7 +73,7 @@ def _properties(found: dict[str, Any]) -> Xml.Element:
 def _rule_case(rule: RuleRow) -> Xml.Element:
     case = _case(f"rules.{rule.policy_id}", rule.rule_id)
     if rule.failures:
-        told = f"{rule.failures} of {rule.calls} calls that it decided broke it"
+        told = f"{rule.failures} of the {rule.calls} calls that this rule decided violated it"
         _fail(case, rule.severity, told, rule.message or told)
     return case
 
@@ -92,7 +92,7 @@ def _violation_case(violation: Violation) -> Xml.Element:
     if violation.is_failure:
         _fail(case, violation.severity, violation.summary, "\n".join(lines))
     else:
-        # Jenkins' schema knows no message here.
+        # Jenkins' schema does not allow a message attribute here.
         Xml.SubElement(case, "skipped").text = xml_text("\n".join(lines))
     return case
 
@@ -104,7 +104,7 @@ def _case(classname: str, name: str) -> Xml.Element:
 
 
 def _fail(case: Xml.Element, severity: str, message: str, text: str) -> None:
-    # One line, also where a reader does not normalise attributes.
+    # One line, because not every reader normalises attributes.
     attributes = {"message": xml_text(" ".join(message.split())), "type": xml_text(severity)}
     Xml.SubElement(case, "failure", attributes).text = xml_text(text)
 

@@ -1,7 +1,7 @@
-"""`summary.md`: a run for the page of a job.
+"""`summary.md`: a run's summary for the page of a CI job.
 
-Whatever came from an agent, a tool or a policy stands in a code span, where it cannot become
-markup, a mention or a link. The caller makes control characters visible.
+Text from an agent, a tool or a policy is put into code spans, where it cannot become markup, a
+mention or a link. The caller makes control characters visible.
 """
 
 from collections.abc import Iterable
@@ -10,21 +10,21 @@ from typing import Any
 from subluminal.contracts.vocabulary import Action
 
 MAX_ROWS = 100
-"""Of each table: job pages have a limit of their own, and all of it is in summary.json."""
+"""Most rows of a table. CI pages have a size limit; summary.json has all rows."""
 MAX_CHARS = 200
 
 
 def code(text: object) -> str:
-    """One line of text from outside, as a code span in a table's cell."""
+    """Returns text as a code span on one line, for a table cell."""
     line = " ".join(str(text).replace("`", "'").split())
     if len(line) > MAX_CHARS:
         line = f"{line[:MAX_CHARS]}…"
-    # A bar ends a cell even inside a code span.
+    # A bar ends a table cell even inside a code span.
     return f"`{line}`".replace("|", "\\|") if line else "–"
 
 
 def as_markdown(summary: dict[str, Any]) -> list[str]:
-    """The page, a line each."""
+    """Returns the lines of the page."""
     return [
         *_head(summary),
         *_totals(summary),

@@ -1,7 +1,8 @@
-"""The order of a run's events in an artifact: that of the calls, and the same for the same calls.
+"""The order of a run's events in an artifact: by call, and the same whenever the calls are.
 
-Times would not do: shims that start at once write in any order. Each shim's own order is kept, so
-its chain holds. What comes before a shim's first call stands at the beginning, shims by name.
+Ordering by time would not be repeatable, because shims that start at once write in any order. Each
+shim's events stay in its own order, so that its hash chain holds. Events before a shim's first call
+come at the beginning, sorted by server name.
 """
 
 import heapq
@@ -14,8 +15,8 @@ from subluminal.contracts.codec import NO_EVENT
 from subluminal.contracts.vocabulary import EventType
 from subluminal.export.chain import ChainedSource
 
-Road = Callable[[], Iterable[bytes]]
-"""One shim's lines from the first on, as often as it is asked."""
+ShimLines = Callable[[], Iterable[bytes]]
+"""Returns the lines of one shim from the first on. It is called twice."""
 
 _LAST = 1 << 62
 
@@ -37,24 +38,25 @@ _peek = msgspec.json.Decoder(_Peek).decode
 
 
 class _Rank(NamedTuple):
+    """Sort key of a shim among those of its run. `sub run` itself comes first."""
+
     is_shim: bool
-    """`sub run` itself comes first"""
     server_name: str
     first_seq: int
     shim_id: str
 
 
-def ordered(roads: Sequence[Road]) -> Iterator[bytes]:
-    """Every event of a run. Lines that are no events are left out: no chain holds with them."""
-    ranked = [(_rank(road), road) for road in roads]
-    keyed = [_keyed(road, rank) for rank, road in sorted(ranked, key=lambda pair: pair[0])]
+def ordered(shims: Sequence[ShimLines]) -> Iterator[bytes]:
+    """Yields every event of a run. Lines that are not events have no chain and are left out."""
+    ranked = [(_rank(lines), lines) for lines in shims]
+    keyed = [_keyed(lines, rank) for rank, lines in sorted(ranked, key=lambda pair: pair[0])]
     for _, _, line in heapq.merge(*keyed, key=lambda place: place[:2]):
         yield line
 
 
-def _rank(road: Road) -> _Rank:
+def _rank(lines: ShimLines) -> _Rank:
     server_name = shim_id = ""
-    for line in road():
+    for line in lines():
         event = _event(line)
         if event is None:
             continue
@@ -65,10 +67,10 @@ def _rank(road: Road) -> _Rank:
     return _Rank(bool(server_name), server_name, 0, shim_id)
 
 
-def _keyed(road: Road, rank: _Rank) -> Iterator[tuple[int, _Rank, bytes]]:
-    """Each line with the number of the last call that had begun in its shim."""
+def _keyed(lines: ShimLines, rank: _Rank) -> Iterator[tuple[int, _Rank, bytes]]:
+    """Yields each line with the number of the last call that its shim had started."""
     place = 0
-    for line in road():
+    for line in lines():
         event = _event(line)
         if event is None:
             continue
@@ -80,7 +82,7 @@ def _keyed(road: Road, rank: _Rank) -> Iterator[tuple[int, _Rank, bytes]]:
 
 
 def _is_sweeping(event: _Peek, rank: _Rank) -> bool:
-    """`sub run` tells of processes only when it clears up behind the agent."""
+    """`sub run` reports processes only when it cleans up after the agent."""
     return not rank.is_shim and event.type == EventType.SHIM_HEALTH
 
 

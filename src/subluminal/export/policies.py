@@ -1,11 +1,12 @@
-"""The policies that a run was under, with their rules, out of its policy_loaded events."""
+"""The policies that applied to a run, from its policy_loaded events, and what each rule did."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
+from subluminal.export.violations import Violation
 from subluminal.policy.snapshot import Snapshot
 
 _LAYERS = [layer.value for layer in Layer]
@@ -35,7 +36,7 @@ _decode = msgspec.json.Decoder(_Loaded).decode
 
 
 class UsedPolicy:
-    """One policy, by its hash."""
+    """One policy, identified by its hash."""
 
     def __init__(self, ref: _Ref, mode: str) -> None:
         self.policy_id = ref.policy_id
@@ -45,30 +46,30 @@ class UsedPolicy:
         self.layers: set[str] = set()
         self.files: set[str] = set()
         self.snapshot: Snapshot | None = None
-        """None where the event did not carry it"""
+        """None if the event did not contain it"""
         self._rule_ids: frozenset[str] = frozenset()
 
     def learn(self, snapshot: Snapshot | None) -> None:
-        """Takes in its rules."""
+        """Stores the compiled policy, and with it the rules."""
         self.snapshot = snapshot
         self._rule_ids = frozenset(rule["rule_id"] for rule in self.rules)
 
     @property
     def rules(self) -> list[dict[str, Any]]:
-        """Its rules in order, as compiled."""
+        """The compiled rules, in order."""
         return self.snapshot.data["rules"] if self.snapshot else []
 
     def has(self, rule_id: str) -> bool:
-        """Whether it is known to have this rule."""
+        """Whether the policy is known to have this rule."""
         return rule_id in self._rule_ids
 
     def place(self) -> tuple[int, str, str, str]:
-        """Where it stands among others: by layer, then by name."""
+        """Sort key of the policy: layer, then name, version and hash."""
         first = min((_LAYERS.index(each) for each in self.layers if each in _LAYERS), default=99)
         return first, self.policy_id, self.policy_version, self.policy_hash
 
     def as_dict(self) -> dict[str, Any]:
-        """As a summary tells it."""
+        """Returns the policy as it appears in a summary."""
         return {
             "policy_id": self.policy_id,
             "policy_version": self.policy_version,
@@ -81,15 +82,15 @@ class UsedPolicy:
 
 
 class UsedPolicies:
-    """All of them, and what was refused."""
+    """All policies of a run, and the files that could not be loaded."""
 
     def __init__(self) -> None:
         self._by_hash: dict[str, UsedPolicy] = {}
         self.problems: set[tuple[str, str]] = set()
-        """(file, why it was not taken)"""
+        """files that could not be loaded, each with the problem"""
 
     def add(self, line: bytes) -> None:
-        """Takes in one policy_loaded event."""
+        """Adds one policy_loaded event."""
         event = _decode(line)
         load, ref = event.load, event.policy
         if not load.ok:
@@ -104,14 +105,14 @@ class UsedPolicies:
             used.learn(_snapshot(bytes(event.snapshot), ref.policy_hash))
 
     def all(self) -> list[UsedPolicy]:
-        """Every policy, in an order that does not depend on time."""
+        """Returns the policies in an order that does not depend on time."""
         return sorted(self._by_hash.values(), key=UsedPolicy.place)
 
     def owner(self, policy_hash: str, rule_id: str) -> str:
-        """The hash of the policy that a rule is in.
+        """Returns the hash of the policy that a rule belongs to.
 
-        A decision names the layer that decided; what an observing layer would have done is told
-        with the rule alone.
+        A decision names the policy that decided. When an observing policy would have decided
+        otherwise, the decision names only its rule, so the rule is looked up in all policies.
         """
         named = self._by_hash.get(policy_hash)
         if named is not None and named.has(rule_id):
@@ -120,9 +121,77 @@ class UsedPolicies:
 
 
 def _snapshot(text: bytes, policy_hash: str) -> Snapshot | None:
-    """The snapshot in an event, if it is the one that the event names."""
+    """Returns the snapshot in an event if it has the hash that the event names, else None."""
     try:
         found = Snapshot.from_json(text)
     except SubluminalError:
-        return None  # written by another version; its hash still names it
+        return None  # written by another version; the hash still identifies the policy
     return found if found.policy_hash == policy_hash else None
+
+
+class _Key(NamedTuple):
+    policy_hash: str
+    rule_id: str
+
+
+class RuleRow(msgspec.Struct, kw_only=True):
+    """What one rule of one policy did in a run."""
+
+    policy_id: str
+    policy_hash: str
+    rule_id: str
+    kind: str | None = None
+    """None if the policy itself is not on record"""
+    severity: str
+    message: str | None = None
+    calls: int = 0
+    violations: int = 0
+    failures: int = 0
+    """violations that reports show as failures"""
+
+
+class RuleCounts:
+    """Counts decisions and violations by rule."""
+
+    def __init__(self) -> None:
+        self._rows: dict[_Key, RuleRow] = {}
+
+    def add(self, decision: dict[str, Any], violation: Violation | None) -> None:
+        """Adds one decision, and its violation if there was one."""
+        made = decision.get("would_be") or decision
+        if made["rule_id"] is None:
+            return
+        policy = decision["policy"]
+        key = _Key(policy["policy_hash"], made["rule_id"])
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = RuleRow(
+                policy_id=policy["policy_id"], severity=made["severity"], **key._asdict()
+            )
+        row.calls += 1
+        row.violations += violation is not None
+        row.failures += violation is not None and violation.is_failure
+
+    def rows(self, policies: UsedPolicies) -> list[RuleRow]:
+        """Returns the rules of all policies, then those whose policy is not on record."""
+        acted: dict[_Key, list[RuleRow]] = {}
+        for row in self._rows.values():
+            owner = policies.owner(row.policy_hash, row.rule_id)
+            acted.setdefault(_Key(owner, row.rule_id), []).append(row)
+        found = [
+            RuleRow(
+                policy_id=policy.policy_id,
+                policy_hash=policy.policy_hash,
+                rule_id=rule["rule_id"],
+                kind=rule["kind"],
+                severity=rule["severity"],
+                message=rule["effect"].get("message"),
+                calls=sum(row.calls for row in rows),
+                violations=sum(row.violations for row in rows),
+                failures=sum(row.failures for row in rows),
+            )
+            for policy in policies.all()
+            for rule in policy.rules
+            for rows in [acted.pop(_Key(policy.policy_hash, rule["rule_id"]), [])]
+        ]
+        return found + [row for _, rows in sorted(acted.items()) for row in rows]

@@ -1,12 +1,19 @@
-"""`results.sarif`: SARIF 2.1.0. Rules are the policy's rules, results are the violations."""
+"""`results.sarif` (SARIF 2.1.0): the rules of the policies, and the violations as results.
+
+Results point at the line of the rule in the policy's file. The file may have changed since the run,
+so its lines are used only if it still compiles to the same hash.
+"""
 
 import hashlib
-from typing import Any
+import os
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from subluminal import __version__
 from subluminal.contracts.vocabulary import RunStatus, Severity
-from subluminal.export.locations import NOWHERE, Located, locate
-from subluminal.export.rules import RuleRow
+from subluminal.errors import SubluminalError
+from subluminal.export.files import open_plain
+from subluminal.export.policies import RuleRow, UsedPolicy
 from subluminal.export.summary import Summary
 from subluminal.export.violations import Kind, Violation
 
@@ -15,12 +22,30 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.WARN: "warning", Severity.INFO: 
 _ROOT = "%SRCROOT%"
 _BRACKETS = str.maketrans({"[": "\\[", "]": "\\]", "\\": "\\\\"})
 
+_MAX_POLICY_BYTES = 4_194_304
+
+
+class _Located(NamedTuple):
+    """The file of a policy, and the line of each rule in it."""
+
+    uri: str
+    in_repository: bool
+    """True if `uri` is relative to the root of the repository"""
+    lines: dict[str, int]
+
+    def line(self, rule_id: str | None) -> int:
+        return self.lines.get(rule_id or "", 1)
+
+
+_NOWHERE = _Located(".subluminal/policy.yaml", True, {})
+"""Location for calls that no policy applied to: the file where a policy would be."""
+
 
 def as_sarif(summary: Summary) -> dict[str, Any]:
-    """The whole file, as plain data."""
+    """Returns the contents of `results.sarif` as plain data."""
     found = summary.as_dict()
     root = (found.get("workload") or {}).get("repo_path")
-    located = {each.policy_hash: locate(each, root) for each in summary.policies.all()}
+    located = {each.policy_hash: _locate(each, root) for each in summary.policies.all()}
     catalogue = _Catalogue(summary, located)
     results = [catalogue.result(each) for each in summary.violations]
     return {
@@ -58,14 +83,14 @@ def _invocation(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """Text from outside: brackets would be read as links."""
+    """Escapes text from outside, because SARIF reads brackets as links."""
     return text.translate(_BRACKETS)
 
 
 class _Catalogue:
-    """The rules of a report, and where each stands."""
+    """The rules of a report, and the location of each."""
 
-    def __init__(self, summary: Summary, located: dict[str, Located]) -> None:
+    def __init__(self, summary: Summary, located: dict[str, _Located]) -> None:
         self.rules: list[dict[str, Any]] = []
         self._located = located
         self._policies = summary.policies
@@ -75,7 +100,7 @@ class _Catalogue:
             self._add((row.policy_hash, row.rule_id), _descriptor(row))
 
     def result(self, violation: Violation) -> dict[str, Any]:
-        """One violation."""
+        """Returns the result for one violation."""
         index = self._index_of(violation)
         tool = f"{violation.server_name}/{violation.tool_name}"
         told = f"{_TOLD[violation.kind].format(violation.action)} {tool}: {violation.summary}"
@@ -100,7 +125,10 @@ class _Catalogue:
         }
 
     def _index_of(self, violation: Violation) -> int:
-        """A refusal that no rule made is a rule of its own, named by its reason."""
+        """Returns the index of a violation's rule.
+
+        A refusal that no rule made gets a rule of its own, named by its reason code.
+        """
         if violation.rule_id is None:
             key = ("", violation.reason_code)
             if key not in self._index:
@@ -111,7 +139,7 @@ class _Catalogue:
 
     def _add(self, key: tuple[str, str], rule: dict[str, Any]) -> None:
         if rule["id"] in self._ids:
-            # Two layers may use the same name.
+            # Two policies may use the same rule id.
             rule = {**rule, "id": f"{key[0][:12]}/{rule['id']}"}
         self._index[key] = len(self.rules)
         self._ids.add(rule["id"])
@@ -119,7 +147,7 @@ class _Catalogue:
 
     def _location(self, violation: Violation) -> dict[str, Any]:
         owner = self._policies.owner(violation.policy_hash, violation.rule_id or "")
-        located = self._located.get(owner, NOWHERE)
+        located = self._located.get(owner, _NOWHERE)
         place: dict[str, Any] = {"uri": located.uri}
         if located.in_repository:
             place["uriBaseId"] = _ROOT
@@ -156,7 +184,7 @@ def _level(severity: str) -> str:
 
 
 def _fingerprint(violation: Violation) -> str:
-    """The same for the same call against the same rule, in whichever run."""
+    """Returns a hash that is the same for the same call and rule in every run."""
     parts = [
         violation.policy_id,
         violation.rule_id or violation.reason_code,
@@ -165,3 +193,38 @@ def _fingerprint(violation: Violation) -> str:
         violation.args_hash,
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _locate(policy: UsedPolicy, root: str | None) -> _Located:
+    """Finds the file of a policy. `root` is the root of the repository."""
+    if not policy.files:
+        return _NOWHERE
+    files = sorted(policy.files)
+    read = ((file, _lines(file, policy.policy_hash)) for file in files)
+    file, lines = next(((file, lines) for file, lines in read if lines), (files[0], {}))
+    path = os.path.abspath(file)
+    if root and os.path.isabs(root) and os.path.commonpath([root, path]) == root:
+        return _Located(quote(os.path.relpath(path, root)), True, lines)
+    return _Located(f"file://{quote(path)}", False, lines)
+
+
+def _lines(file: str, policy_hash: str) -> dict[str, int]:
+    # Imported here because loading the YAML parser takes longer than the rest of an artifact.
+    from subluminal.policy.compiling import compile_bundle
+    from subluminal.policy.loading import parse_bundle
+
+    try:
+        with open_plain(file) as opened:
+            loaded = parse_bundle(opened.read(_MAX_POLICY_BYTES), file)
+    except (
+        OSError,
+        ValueError,
+        SubluminalError,
+    ):  # the name comes from an event, and may be anything
+        return {}
+    if compile_bundle(loaded.bundle).policy_hash != policy_hash:
+        return {}
+    return {
+        rule.rule_id: loaded.node.find(("rules", index)).line or 1
+        for index, rule in enumerate(loaded.bundle.rules)
+    }

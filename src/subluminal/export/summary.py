@@ -1,8 +1,8 @@
-"""A run's summary from its events alone: what it did, what it was refused, how that went."""
+"""The summary of a run, made from its events alone: calls, refusals, outcomes and the verdict."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,18 +11,17 @@ import msgspec
 from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
 from subluminal.export.chain import ChainRecord
-from subluminal.export.latencies import Latencies
-from subluminal.export.policies import UsedPolicies
-from subluminal.export.rules import RuleCounts, RuleRow
+from subluminal.export.policies import RuleCounts, RuleRow, UsedPolicies
 from subluminal.export.violations import NO_DEMANDS, Demands, Violation, violation_in
 
 Event = dict[str, Any]
 
 MAX_VIOLATIONS = 5_000
-"""Violations that are listed one by one; all are counted."""
+"""Most violations that are listed one by one. All are counted."""
 UNKNOWN = "UNKNOWN"
-"""How a call ended that was forwarded and of whose end nobody heard."""
+"""Status of a call that was forwarded and whose end was never recorded."""
 
+_QUANTILES = (("p50", 50), ("p95", 95), ("p99", 99))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _HEAD = ("run_id", "agent_id", "client", "env", "principal", "workload")
 _ACTIONS = [action.value for action in Action]
@@ -30,15 +29,15 @@ _STATUSES = [*(status.value for status in Status), UNKNOWN]
 
 
 class Summary:
-    """Counts one run, event by event, in the order of `ordering`."""
+    """Counts the events of one run, which must come in the order of `ordering`."""
 
     def __init__(self, demands: Demands | None = None) -> None:
-        """`demands` go before those that the events tell of: an agent can write events too."""
+        """`demands` replace those in the run_start event, which the agent could have written."""
         self.policies = UsedPolicies()
         self.chain = ChainRecord()
         self.violations: list[Violation] = []
         self.demands = demands or NO_DEMANDS
-        self._is_told = demands is not None
+        self._has_demands = demands is not None
         self._rules = RuleCounts()
         self._head: dict[str, Any] = {}
         self._start: dict[str, Any] = {}
@@ -54,13 +53,13 @@ class Summary:
         self._reasons: Counter[str] = Counter()
         self._servers: defaultdict[str, Counter[str]] = defaultdict(_nothing)
         self._tools: defaultdict[str, Counter[str]] = defaultdict(_nothing)
-        self._latencies = Latencies()
-        self._tool_latencies: dict[str, Latencies] = {}
+        self._latencies = _Latencies()
+        self._tool_latencies: dict[str, _Latencies] = {}
         self._seqs: dict[str, int] = {}
         self._open: dict[str, str] = {}
 
     def add(self, line: bytes) -> None:
-        """Takes in one event."""
+        """Adds one event."""
         self._events += 1
         try:
             self.chain.add(line)
@@ -76,10 +75,10 @@ class Summary:
         match event["type"]:
             case EventType.RUN_START:
                 self._start = event["run"]
-                if not self._is_told:
+                if not self._has_demands:
                     self.demands = Demands.recorded(self._start.get("meta") or {})
             case EventType.RUN_END:
-                # The last one counts (shared-runs), whichever shim wrote it.
+                # The last run_end counts (shared-runs), whichever shim wrote it.
                 self._end = max(event["run"], self._end, key=lambda end: end.get("ended_at", ""))
             case EventType.TOOL_CALL_START:
                 self._seqs[event["call"]["call_id"]] = event["call"]["seq"]
@@ -123,13 +122,13 @@ class Summary:
         for counts in self._counts_of(call):
             counts["errors"] += status != Status.OK
         self._latencies.add(event["latency_ms"])
-        self._tool_latencies.setdefault(tool, Latencies()).add(event["latency_ms"])
+        self._tool_latencies.setdefault(tool, _Latencies()).add(event["latency_ms"])
 
     def _counts_of(self, call: Event) -> tuple[Counter[str], Counter[str]]:
         return self._servers[call["server_name"]], self._tools[_tool(call)]
 
     def as_dict(self) -> dict[str, Any]:
-        """The whole summary; every list and every object has an order that time does not change."""
+        """Returns the summary. The order of lists and objects does not depend on time."""
         end, start, totals = self._end, self._start, self._end.get("summary")
         open_calls = Counter({UNKNOWN: len(self._open)}) if self._open else Counter[str]()
         return {
@@ -151,7 +150,10 @@ class Summary:
             "rules": [msgspec.to_builtins(row) for row in self.rules()],
             "servers": {name: dict(found) for name, found in sorted(self._servers.items())},
             "tools": {
-                name: {**found, "latency_ms": self._tool_latencies.get(name, Latencies()).summary()}
+                name: {
+                    **found,
+                    "latency_ms": self._tool_latencies.get(name, _Latencies()).summary(),
+                }
                 for name, found in sorted(self._tools.items())
             },
             "latency_ms": self._latencies.summary(),
@@ -160,11 +162,11 @@ class Summary:
         }
 
     def rules(self) -> list[RuleRow]:
-        """What each rule did, in the order of the policies."""
+        """Returns what each rule did, in the order of the policies."""
         return self._rules.rows(self.policies)
 
     def verdict(self) -> dict[str, Any]:
-        """Whether the run held to what was demanded of it, and if not, why."""
+        """Returns whether the run met its demands, and the reasons if it did not."""
         because = list(self._broken())
         return {**self.demands.meta(), "holds": not because, "because": because}
 
@@ -176,28 +178,28 @@ class Summary:
         if self._end.get("status") == RunStatus.TERMINATED:
             yield "the run was terminated"
         for file, problem in sorted(self.policies.problems):
-            yield f"the policy `{file}` was not taken: {problem}"
+            yield f"the policy `{file}` could not be loaded: {problem}"
         yield from self._gaps()
 
     def _gaps(self) -> Iterable[str]:
-        """What keeps the record from showing that the policy held."""
+        """Yields gaps in the record, which prevent it from proving that the policy held."""
         if not self._start or not self._end:
-            yield "the record has no beginning or no end"
+            yield "the record lacks its run_start or run_end event"
         if self._lost:
             yield f"{counted(self._lost, 'event')} could not be recorded"
         if self._damaged:
-            yield f"{counted(self._damaged, 'line')} in the record that cannot be read"
+            yield f"{counted(self._damaged, 'line')} of the record cannot be read"
         for shim_id in sorted(self.chain.broken):
             yield f"the record of shim `{shim_id}` was changed"
-        # A shim that is killed may have counted a call that it had no time to record.
+        # A shim that was killed may have counted a call that it had no time to record.
         asked = self._end.get("summary", {}).get("calls_total", 0) - self._killed
         missing = asked - sum(self._decisions.values())
         if missing > 0:
-            yield f"{counted(missing, 'call')} not on record"
+            yield f"missing from the record: {counted(missing, 'call')}"
 
 
 def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary:
-    """Counts one run."""
+    """Counts the events of one run."""
     summary = Summary(demands)
     for line in lines:
         summary.add(line)
@@ -205,7 +207,7 @@ def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary
 
 
 def _moment(text: str | None) -> str | None:
-    """A time as reports show it; None where an event has something else in its place."""
+    """Returns a time if it is valid RFC 3339; None for anything else an event may contain."""
     try:
         is_time = text is not None and _TIME.fullmatch(text) and datetime.fromisoformat(text)
     except ValueError:
@@ -214,7 +216,7 @@ def _moment(text: str | None) -> str | None:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
+    """Returns a number with its noun: `1 call`, `2 calls`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -229,3 +231,32 @@ def _tool(call: Event) -> str:
 def _in_order(counts: Counter[str], names: list[str]) -> dict[str, int]:
     known = {name: counts[name] for name in names if counts[name]}
     return known | dict(sorted((name, n) for name, n in counts.items() if name not in names))
+
+
+class _Latencies:
+    """Latencies, counted by millisecond so that a million calls fit into memory."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+
+    def add(self, latency_ms: int) -> None:
+        self._counts[latency_ms] += 1
+
+    def summary(self) -> dict[str, int]:
+        """Returns count, quantiles by nearest rank, and maximum; only the count if it is 0."""
+        total = self._counts.total()
+        if not total:
+            return {"count": 0}
+        found = {"count": total}
+        for name, percent in _QUANTILES:
+            found[name] = _at(self._counts, -(-total * percent // 100))
+        return found | {"max": max(self._counts)}
+
+
+def _at(counts: Mapping[int, int], rank: int) -> int:
+    passed = 0
+    for latency_ms in sorted(counts):
+        passed += counts[latency_ms]
+        if passed >= rank:
+            break
+    return latency_ms

@@ -1,7 +1,8 @@
-"""Proves an artifact where it lies: no home, no ledger, no daemon (provable-ledger).
+"""Verifies an artifact without a home, a ledger or a daemon (provable-ledger).
 
-With `chain.json` every file and every chain's end is held to it. Without, the chains in the
-directory's `*.jsonl` files are proven as far as they go: journals themselves, or exported events.
+With `chain.json`, every file is compared with its hash and every chain with its recorded end.
+Without it, the chains in the directory's `*.jsonl` files are checked as far as they go; these may
+be journals, or exported events.
 """
 
 import hashlib
@@ -18,12 +19,12 @@ from subluminal.journal.verifying import ChainCheck
 
 _PIECE_BYTES = 1_048_576
 _MAX_CHAIN_BYTES = 67_108_864
-"""Room for more shims than one run ever had."""
+"""Most bytes that are read of chain.json; enough for more shims than any run has."""
 _decode = msgspec.json.Decoder(Chain).decode
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that does not hold, as `sub ledger verify` tells it."""
+    """One problem, in the same form as the findings of `sub ledger verify`."""
 
     table: str
     row: str
@@ -31,29 +32,31 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct):
-    """What was looked at, and what is wrong with it."""
+    """How much was checked, and the problems that were found."""
 
     findings: list[Finding]
     events: int = 0
     shims: int = 0
     files: int = 0
-    """held to their hash in chain.json; 0 without one"""
+    """number of files compared with their hash; 0 without chain.json"""
 
 
 def verify_artifact(directory: str) -> Proof:
-    """Raises SubluminalError where there is nothing to prove."""
+    """Verifies a directory. Raises SubluminalError if it has nothing to verify."""
     chain = _read_chain(directory)
     files = sorted(files_in(directory, "")) if chain else journal_files(directory)
     if not files:
         raise SubluminalError(
-            f"there is no `*.jsonl` file in `{directory}`", hint="name the artifact's directory"
+            f"there is no `*.jsonl` file in `{directory}`", hint="give the artifact's directory"
         )
     proof = Proof([])
     checks: dict[str, ChainCheck] = {}
     for file in files:
         _prove_file(file, os.path.relpath(file.path, directory), proof, checks)
     if not proof.events and not proof.findings:
-        raise SubluminalError(f"there is no event in `{directory}`", hint="its run never began")
+        raise SubluminalError(
+            f"there is no event in `{directory}`", hint="its run probably never started"
+        )
     proof.shims = len(checks)
     if chain is not None:
         _hold_to(chain, directory, proof, checks)
@@ -75,10 +78,11 @@ def _read_chain(directory: str) -> Chain | None:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(f"cannot read `{path}`: {reason}") from None
     except NO_EVENT as error:
-        raise SubluminalError(f"`{path}` is no proof: {error}") from None
+        raise SubluminalError(f"`{path}` is not a valid chain file: {error}") from None
     if chain.format != FORMAT:
         raise SubluminalError(
-            f"`{path}` was written by another version of sub", hint="prove it with that version"
+            f"`{path}` was written by another version of `sub`",
+            hint="verify the artifact with that version",
         )
     return chain
 
@@ -105,11 +109,11 @@ def _check(lines: list[bytes], checks: dict[str, ChainCheck], proof: Proof, name
             source = decode_line(line).source
         except NO_EVENT as error:
             where = f"line after event {proof.events}"
-            proof.findings.append(Finding(name, where, f"it is no event: {error}"))
+            proof.findings.append(Finding(name, where, f"it is not an event: {error}"))
             continue
         proof.events += 1
         if source.n and source.prev:
-            # An artifact of one run may begin in the middle of a shim's chain.
+            # A shim may serve several runs, so an artifact may begin in the middle of its chain.
             check = checks.get(source.shim_id)
             if check is None:
                 check = ChainCheck(source.shim_id, source.n, source.prev.encode())
@@ -118,7 +122,7 @@ def _check(lines: list[bytes], checks: dict[str, ChainCheck], proof: Proof, name
 
 
 def _hold_to(chain: Chain, directory: str, proof: Proof, checks: dict[str, ChainCheck]) -> None:
-    """Compares what is there with what chain.json says there is."""
+    """Compares the files and chains with chain.json."""
     for name, expected in chain.files.items():
         found = _hash_of(directory, name)
         proof.files += found is not None
@@ -131,13 +135,13 @@ def _hold_to(chain: Chain, directory: str, proof: Proof, checks: dict[str, Chain
         if problem:
             proof.findings.append(Finding("events", f"shim `{shim_id}`", problem))
     if chain.events != proof.events:
-        what = f"there are {proof.events} events where there were {chain.events}"
+        what = f"there are {proof.events} events, but there were {chain.events}"
         proof.findings.append(Finding("events", "all", what))
 
 
 def _misses(named: ShimChain | None, check: ChainCheck | None) -> str | None:
     if named is None:
-        return f"`{CHAIN}` does not know it"
+        return f"`{CHAIN}` does not list it"
     if check is None:
         return "all its events are missing"
     if check.damage is None:
@@ -154,6 +158,6 @@ def _hash_of(directory: str, name: str) -> str | None:
         with open_plain(path) as file:
             while data := file.read(_PIECE_BYTES):
                 digest.update(data)
-    except (OSError, ValueError):  # the name is what chain.json says
+    except (OSError, ValueError):  # the name comes from chain.json, and may be anything
         return None
     return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""What a run may not do without being told of it: one record for every call that broke a rule.
+"""Violations: one record for each call that broke a rule.
 
-Whether a violation fails the run depends on what `sub run` was asked for; that is recorded in
-run_start, so the same events give the same answer wherever they are read.
+Whether a violation fails the run depends on the options of `sub run`. They are recorded in
+run_start, so the same events give the same verdict wherever they are read.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from msgspec import Struct
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, ReasonCode, Severity
 
 NO_POLICY = "none"
-"""policy_id of a call that no policy was asked about (policy-layers)"""
+"""policy_id of a call in a run without any policy (policy-layers)"""
 
-_NOBODY_SPOKE = (ReasonCode.DEFAULT_ALLOW, ReasonCode.POLICY_NOT_APPLICABLE)
-"""Calls that pass because no rule says anything have no severity of their own."""
+_NO_RULE = (ReasonCode.DEFAULT_ALLOW, ReasonCode.POLICY_NOT_APPLICABLE)
+"""Reasons of calls that passed because no rule matched. Their severity means nothing."""
 
 
 class Strict(StrEnum):
@@ -25,31 +25,31 @@ class Strict(StrEnum):
     REFUSED = "refused"
     """BLOCK, REJECT_WITH_HINT and TERMINATE_RUN"""
     THROTTLE = "throttle"
-    """and THROTTLE"""
+    """the same, and THROTTLE"""
 
 
 class Kind(StrEnum):
-    """In which way a call was a violation."""
+    """Why a call is a violation."""
 
     REFUSED = "refused"
     THROTTLED = "throttled"
     OBSERVED = "observed"
-    """it passed, because the policy only observes"""
+    """it passed only because the policy is in observe mode"""
     FLAGGED = "flagged"
-    """it passed by a rule as serious as the run was not to meet"""
+    """it passed, but by a rule whose severity fails the run (`--fail-on`)"""
     UNGOVERNED = "ungoverned"
     """it passed, because no policy applied to it"""
 
 
 class Demands(NamedTuple):
-    """What a run is held to."""
+    """The options of `sub run` that decide whether violations fail the run."""
 
     strict: Strict | None = None
     fail_on: Severity | None = None
 
     @classmethod
     def recorded(cls, meta: Mapping[str, Any]) -> "Demands":
-        """Those that a run_start carries."""
+        """Returns the demands in the `meta` of a run_start event."""
         strict, fail_on = meta.get("strict"), meta.get("fail_on")
         return cls(
             Strict(strict) if strict in list(Strict) else None,
@@ -57,7 +57,7 @@ class Demands(NamedTuple):
         )
 
     def meta(self) -> dict[str, str]:
-        """What run_start carries of them."""
+        """Returns the demands as `meta` of a run_start event."""
         named = {"strict": self.strict, "fail_on": self.fail_on}
         return {name: value.value for name, value in named.items() if value is not None}
 
@@ -74,16 +74,16 @@ class Violation(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     fails: bool
-    """whether the run fails because of it"""
+    """True if it fails the run"""
     seq: int
-    """the call's number within the run; 0 where its start is not on record"""
+    """number of the call within the run; 0 if its start is not on record"""
     call_id: str
     ts: str
     server_name: str
     tool_name: str
     args_hash: str
     action: str
-    """what was done, or would have been"""
+    """the decision, or the one that enforcing would have made"""
     rule_id: str | None
     severity: str
     reason_code: str
@@ -93,12 +93,12 @@ class Violation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_failure(self) -> bool:
-        """Whether reports show it in red: it fails the run, or it was refused in any case."""
+        """Whether reports show it as a failure: it fails the run, or it was refused."""
         return self.fails or self.kind is Kind.REFUSED
 
 
 def violation_in(event: Mapping[str, Any], seq: int, demands: Demands) -> Violation | None:
-    """The violation that a tool_call_decision event tells of; None where all was well."""
+    """Returns the violation in a tool_call_decision event; None if there is none."""
     call, decision = event["call"], event["decision"]
     policy = decision["policy"]
     made = decision.get("would_be") or decision
@@ -135,7 +135,7 @@ def _kind(decision: Mapping[str, Any], demands: Demands) -> Kind | None:
     if "would_be" in decision and decision["would_be"]["action"] != Action.ALLOW:
         return Kind.OBSERVED
     reason_code = decision["explain"]["reason_code"]
-    if reason_code not in _NOBODY_SPOKE and demands.reaches(decision["severity"]):
+    if reason_code not in _NO_RULE and demands.reaches(decision["severity"]):
         return Kind.FLAGGED
     is_asked = decision["policy"]["policy_id"] != NO_POLICY
     if is_asked and reason_code != ReasonCode.POLICY_NOT_APPLICABLE:

@@ -1,6 +1,8 @@
 """Client configurations: find them, wrap their MCP servers with shims, back up, restore (spec 13).
 
-This is surgery on files that other programs own. What is not ours to change keeps its bytes: `text`
-finds the spans of values, `clients` says where each client keeps what, `wrapping` and `unwrapping`
-make edits, `files` and `backups` put them on disk. Nothing here starts a client or a server.
+These files belong to other programs, so every byte that need not change is kept. `clients` says
+where each client keeps its servers, `text` finds the span of each value, `document` is one parsed
+file, and `wrapping` makes the edits. `proposal` works out what an import would do and `checking`
+proves it; `importing` and `restoring` do it, with `files` and `backups`. `binding` moves secrets
+out, and `drift` finds what changed since. Nothing here starts a client or a server.
 """

@@ -1,7 +1,8 @@
-"""What client files were before we changed them: `$SUB_HOME/backups`, 0600, one folder a change.
+"""Backups of client files from before each change: `$SUB_HOME/backups`, 0600, one folder a change.
 
-A backup is written before the file is, and says which bytes we left there: as long as the file
-still has them, nobody else touched it. No shared index, so that no two imports can damage one.
+A backup is written before the file is changed. Its manifest has the hash of the bytes that we left
+in the file: as long as the file has that hash, nobody else has touched it. There is no shared
+index that two imports at once could damage.
 """
 
 import hashlib
@@ -20,47 +21,50 @@ _BYTES = "before"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one change."""
+    """The record of one change to one file."""
 
     v: int = 1
     backup_id: str
     kind: str
-    """`import`, or `restore`: what was there before it was undone"""
+    """`import`, or `restore` for a backup made before an import was undone"""
     client: str
     path: str
-    """as it was given"""
+    """path as the user or the client gave it; `real_path` has symbolic links resolved"""
     real_path: str
     created_at: str
     after_sha256: str
-    """of what we left in the file"""
+    """hash of the bytes that we left in the file"""
     servers: list[list[str]]
-    """paths of the entries that were wrapped after the change"""
+    """path inside the file of each entry that is wrapped after the change"""
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """One backup, and where it is."""
+    """One backup and its folder."""
 
     folder: str
     manifest: Manifest
 
     def before(self) -> bytes:
-        """The file's bytes before the change; notes stand in for secrets that were bound since."""
+        """Returns the bytes from before the change. Notes replace secrets that were moved since."""
         data = read_private(os.path.join(self.folder, _BYTES))
         if data is None:
-            raise SubluminalError(f"the backup `{self.folder}` has lost its contents")
+            raise SubluminalError(
+                f"the backup in `{self.folder}` is incomplete: its file `{_BYTES}` is missing",
+                hint="list the other backups with `sub restore --list`",
+            )
         return data
 
     def overwrite(self, data: bytes) -> None:
-        """Replaces the kept bytes, when values in them have moved elsewhere."""
+        """Replaces the backed-up bytes, after secrets in them were moved to a secret store."""
         write_private(os.path.join(self.folder, _BYTES), data)
 
     def discard(self) -> None:
-        """Removes a backup of a change that did not happen."""
+        """Removes the backup of a change that did not happen."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def digest(data: bytes) -> str:
-    """What a file is known by."""
+    """Returns the hash by which a file's contents are recognised."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -75,7 +79,7 @@ def make_backup(
     after: bytes,
     servers: list[list[str]],
 ) -> Backup:
-    """Keeps a file's bytes, durably, before it is changed."""
+    """Writes a file's bytes to a new backup, durably. Call it before changing the file."""
     at = now().wall_ms
     stamp = rfc3339(at).replace(":", "").replace("-", "")
     manifest = Manifest(
@@ -92,16 +96,20 @@ def make_backup(
     try:
         make_private_dir(folder)
         write_private(os.path.join(folder, _BYTES), before)
-        # The manifest last: a folder without one is a change that never began.
+        # The manifest is written last: a folder without one belongs to a change that never began.
         write_private(os.path.join(folder, _MANIFEST), msgspec.json.encode(manifest))
     except (OSError, SecretUnavailable) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SubluminalError(f"cannot back up to `{folder}`: {error}") from None
+        reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else error
+        raise SubluminalError(
+            f"cannot write a backup to `{folder}`: {reason}",
+            hint="nothing was changed, because a change needs a backup",
+        ) from None
     return Backup(folder, manifest)
 
 
 def list_backups(places: Places, real_path: str | None = None) -> list[Backup]:
-    """Every backup, oldest first; of one file if its path is given."""
+    """Returns all backups, or those of one file, oldest first."""
     try:
         names = sorted(os.listdir(places.backups))
     except OSError:

@@ -1,20 +1,18 @@
-"""Proves an edited configuration before it is written: it says what it should, and nothing else.
+"""Checks an edited configuration before it is written: only what was meant to change has changed.
 
-What fails here would be a bug of ours. Better that nothing changes than that something is lost.
+A failure here is a bug in the importer. Raising leaves the user's file as it is.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from subluminal.errors import SubluminalError
-from subluminal.importer.document import Document
-from subluminal.importer.entries import Entry, EntryKind
-from subluminal.importer.wrapper import recognise
-from subluminal.importer.wrapping import Installation
+from subluminal.importer.document import Document, Entry, EntryKind
+from subluminal.importer.wrapper import Installation, recognise
 
 
 def check_wrapped(before: Document, after: Document, ours: Installation) -> None:
-    """Raises unless every stdio entry starts what it did, through our shim."""
+    """Raises unless every stdio entry starts the same server as before, through our shim."""
 
     def fits(old: Entry, new: Entry) -> bool:
         found = recognise(new.argv)
@@ -24,7 +22,7 @@ def check_wrapped(before: Document, after: Document, ours: Installation) -> None
 
 
 def check_unwrapped(before: Document, after: Document) -> None:
-    """Raises unless every stdio entry starts what it did, without any shim."""
+    """Raises unless every stdio entry starts the same server as before, without a shim."""
     _check(before, after, lambda old, new: not recognise(new.argv) and _same_server(old, new))
 
 
@@ -32,10 +30,17 @@ def _check(before: Document, after: Document, fits: Callable[[Entry, Entry], boo
     same_servers = [e.path for e in before.entries] == [e.path for e in after.entries]
     pairs = zip(before.entries, after.entries, strict=False)
     if not same_servers or not all(_fits(old, new, fits) for old, new in pairs):
-        raise SubluminalError(f"`{before.path}` would not come out right; nothing was changed")
+        raise _not_safe(before.path, "a server would no longer start as before")
     # Compared as text: TOML's nan is not equal to itself, and order counts.
     if repr(_rest(before)) != repr(_rest(after)):
-        raise SubluminalError(f"`{before.path}` would lose something; nothing was changed")
+        raise _not_safe(before.path, "something besides the servers' commands would change")
+
+
+def _not_safe(path: str, reason: str) -> SubluminalError:
+    return SubluminalError(
+        f"cannot edit `{path}` safely: {reason}",
+        hint="nothing was changed; this is a bug in `sub`, please report it",
+    )
 
 
 def _fits(old: Entry, new: Entry, fits: Callable[[Entry, Entry], bool]) -> bool:
@@ -50,7 +55,7 @@ def _same_server(old: Entry, new: Entry) -> bool:
 
 
 def _rest(document: Document) -> Any:
-    """The whole value, without what an import may change in an entry."""
+    """Returns the whole configuration without the parts that an import may change."""
     value = document.root.value()
     shape = document.client.shape
     for entry in document.entries:

@@ -1,4 +1,4 @@
-"""What has changed since an import so that calls would pass unseen (`--check`, `sub doctor`)."""
+"""Finds entries whose calls would not go through a shim (`sub import --check`, `sub doctor`)."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ from subluminal.importer.clients.description import Client, Scene, Scope
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.files import read_config
 from subluminal.importer.importing import Target, find_targets
-from subluminal.importer.planning import Action, Plan, Row, make_plan
-from subluminal.importer.wrapping import Installation
+from subluminal.importer.proposal import Action, Proposal, Row, make_proposal
+from subluminal.importer.wrapper import Installation
 from subluminal.supervise.processes import pids, read
 
 
@@ -22,15 +22,20 @@ class DriftKind(Enum):
 
     UNWRAPPED = "unwrapped"
     STALE = "stale"
+    """wrapped by another installation, or under another name"""
     MISSING_PROGRAM = "missing_program"
+    """the wrapper names a `sub` that does not exist"""
     REFUSED = "refused"
+    """the entry cannot be wrapped"""
     WIPED = "wiped"
+    """the file, or all its servers, disappeared after an import"""
     UNREADABLE = "unreadable"
     DAEMON = "daemon"
+    """a background daemon of Codex keeps servers of an earlier run"""
 
 
 class Finding(NamedTuple):
-    """One thing that is not as an import left it, and what to do about it."""
+    """One problem, and what to do about it."""
 
     client: str
     kind: DriftKind
@@ -50,7 +55,7 @@ def findings(
     scope: Scope | None = None,
     imported_only: bool = False,
 ) -> list[Finding]:
-    """Looks at the clients' files. `imported_only` leaves out clients nobody has imported."""
+    """Checks the clients' files. `imported_only` skips clients that were never imported."""
     imported = _imported(places)
     found: list[Finding] = []
     for client in clients:
@@ -67,15 +72,18 @@ def findings(
 
 
 def codex_daemons() -> Iterator[Finding]:
-    """Background daemons of Codex: they keep the environment of the terminal that began them."""
+    """Finds background daemons of Codex.
+
+    A daemon keeps the environment of the terminal that started it, and with it the run.
+    """
     for pid in pids():
         words = read(pid, "cmdline").split(b"\0")
         if b"app-server" in words and b"--managed-daemon" in words and _is_own(pid):
             yield Finding(
                 "codex",
                 DriftKind.DAEMON,
-                f"a background daemon of Codex (process {pid}) keeps servers under an old run",
-                f"close Codex and `kill {pid}`; `codex --no-daemon` starts none",
+                f"a background daemon of Codex (process {pid}) keeps its servers in an earlier run",
+                f"close Codex and run `kill {pid}`; `codex --no-daemon` works without a daemon",
             )
 
 
@@ -87,7 +95,7 @@ def _is_own(pid: int) -> bool:
 
 
 def _imported(places: Places) -> list[Manifest]:
-    """The newest import of every file that was not restored since."""
+    """Returns the newest import of each file that was not restored since."""
     newest = {b.manifest.real_path: b.manifest for b in list_backups(places)}
     return [manifest for manifest in newest.values() if manifest.kind == "import"]
 
@@ -96,29 +104,29 @@ def _of_file(target: Target, ours: Installation, known: list[Manifest]) -> Itera
     name = target.client.name
     try:
         data = read_config(target.path)
-        plan = make_plan(target.client, target.path, data.data, ours)
+        proposal = make_proposal(target.client, target.path, data.data, ours)
     except SubluminalError as error:
-        hint = error.hint or f"mend it, then `sub import {name}`"
+        hint = error.hint or f"fix the file, then run `sub import {name}`"
         yield Finding(name, DriftKind.UNREADABLE, str(error), hint, target.path)
         return
     real = data.path
-    if not plan.rows and any(m.real_path == real and m.servers for m in known):
+    if not proposal.rows and any(m.real_path == real and m.servers for m in known):
         yield Finding(
             name,
             DriftKind.WIPED,
             f"`{target.path}` has lost all its servers since it was imported",
-            f"`sub restore --list` shows what was there; then `sub import {name}`",
+            f"find its backup with `sub restore --list`, then run `sub import {name}`",
             target.path,
         )
-    for row in plan.rows:
-        finding = _of_row(plan, row)
+    for row in proposal.rows:
+        finding = _of_row(proposal, row)
         if finding:
             yield finding
 
 
-def _of_row(plan: Plan, row: Row) -> Finding | None:
-    again = f"`sub import {plan.client.name}`"
-    where = f"`{row.server}` in `{plan.path}`"
+def _of_row(proposal: Proposal, row: Row) -> Finding | None:
+    again = f"`sub import {proposal.client.name}`"
+    where = f"`{row.server}` in `{proposal.path}`"
     match row.action:
         case Action.KEEP | Action.REMOTE:
             return None
@@ -126,15 +134,15 @@ def _of_row(plan: Plan, row: Row) -> Finding | None:
             kind, message, hint = (
                 DriftKind.UNWRAPPED,
                 f"{where} is not wrapped",
-                f"{again} wraps it",
+                f"wrap it with {again}",
             )
         case Action.REFUSE:
             kind, message = DriftKind.REFUSED, f"{where} cannot be wrapped: {row.detail}"
-            hint = "mend the entry"
+            hint = "fix the entry by hand"
         case Action.REFRESH:
             kind, message = _stale(where, row)
-            hint = f"{again} renews it"
-    return Finding(plan.client.name, kind, message, hint, plan.path, row.server)
+            hint = f"refresh it with {again}"
+    return Finding(proposal.client.name, kind, message, hint, proposal.path, row.server)
 
 
 def _stale(where: str, row: Row) -> tuple[DriftKind, str]:
@@ -142,7 +150,7 @@ def _stale(where: str, row: Row) -> tuple[DriftKind, str]:
     if program and not os.access(program, os.X_OK):
         return (
             DriftKind.MISSING_PROGRAM,
-            f"{where} cannot start: there is no `{program}`",
+            f"{where} cannot start: its wrapper names `{program}`, which does not exist",
         )
     return DriftKind.STALE, f"{where} is wrapped by another installation or under another name"
 
@@ -153,7 +161,7 @@ def _gone(client: Client, known: list[Manifest]) -> Iterator[Finding]:
             yield Finding(
                 client.name,
                 DriftKind.WIPED,
-                f"`{manifest.path}` was imported and is gone",
-                "`sub restore --list` shows what was there",
+                f"`{manifest.path}` was imported and does not exist any more",
+                "find its backup with `sub restore --list`",
                 manifest.path,
             )

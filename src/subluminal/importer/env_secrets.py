@@ -1,7 +1,8 @@
-"""Values in an entry's `env` that look like secrets, and the note that is left where one was.
+"""Values in an entry's `env` that look like secrets, and the notes that replace them.
 
-A reference (`${TOKEN}`) is not a secret, whatever its name. The note names the source and the
-secret; the server never sees it, because its binding fills the variable at spawn.
+A reference such as `${TOKEN}` is not a secret, whatever the variable is called. A note names the
+secret and its source. The server never sees the note, because its binding sets the variable when
+the server is started.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.importer.clients.description import Client
-from subluminal.importer.entries import Entry, env_of
+from subluminal.importer.document import Entry, env_of
 from subluminal.importer.text.tree import Node
 
 _SECRET_NAME = re.compile(
@@ -21,11 +22,11 @@ _SECRET_NAME = re.compile(
 _REFERENCE = re.compile(r"\$\{|\$[A-Za-z_]|\{env:|\{file:|^op://")
 _NOTE = re.compile(r"sub-secret:(file|keychain):([!-~]+)")
 _MIN_CHARS = 6
-"""Shorter values are settings; they could not be masked in records either."""
+"""Shortest value that counts as a secret. Shorter ones could not be redacted in records either."""
 
 
 class EnvSecret(NamedTuple):
-    """One variable of an entry whose value looks like a secret."""
+    """A variable of an entry whose value looks like a secret."""
 
     variable: str
     path: tuple[str, ...]
@@ -37,7 +38,7 @@ class EnvSecret(NamedTuple):
 
 
 class SecretNote(NamedTuple):
-    """Where a value went that was in a configuration."""
+    """The place that a secret was moved to; written into the configuration instead of it."""
 
     source: SecretSource
     name: str
@@ -47,13 +48,13 @@ class SecretNote(NamedTuple):
 
 
 def read_note(value: str | None) -> SecretNote | None:
-    """Returns what a note says; None for any other value."""
+    """Reads a note; None if the value is not a note."""
     found = _NOTE.fullmatch(value or "")
     return SecretNote(SecretSource(found[1]), found[2]) if found else None
 
 
 def find_secrets(client: Client, entry: Entry) -> Iterator[EnvSecret]:
-    """The variables of an entry that had better be bindings."""
+    """Yields the variables of an entry whose values look like secrets."""
     table = env_of(entry, client)
     for member in table.members if table else ():
         value = member.node.string
@@ -63,7 +64,7 @@ def find_secrets(client: Client, entry: Entry) -> Iterator[EnvSecret]:
 
 
 def find_notes(client: Client, entry: Entry) -> Iterator[tuple[Node, SecretNote]]:
-    """The variables of an entry whose values we moved elsewhere."""
+    """Yields the values of an entry that are notes."""
     table = env_of(entry, client)
     for member in table.members if table else ():
         note = read_note(member.node.string)
@@ -83,7 +84,7 @@ _made: list[Redactor] = []
 
 
 def _shapes() -> Redactor:
-    """The built-in shapes of tokens; compiled once, when the first value is looked at."""
+    """Returns a redactor with the built-in token patterns, compiled on first use."""
     if not _made:
         _made.append(Redactor())
     return _made[0]

@@ -1,37 +1,42 @@
-"""Reads a client's file, and replaces it as a whole: whoever reads it sees the old or the new one.
+"""Reads a client's file and replaces it atomically: readers see the old file or the new one.
 
-Mode, owner and extended attributes stay, symbolic links are followed, and a file that changed since
-it was read is not replaced. Everything that is odd about a file is refused before it is touched.
+Mode, owner and extended attributes are kept, and symbolic links are followed. Unusual files are
+refused before anything is touched. A file that changed since it was read is not replaced. Another
+program may write between our last look and the replacement, so on Linux the two files are
+exchanged in one step; then we look at what came out, and exchange them back if it is not what we
+read.
 """
 
+import ctypes
 import os
 import stat
 from typing import NamedTuple
 
 from subluminal.errors import SubluminalError
-from subluminal.importer.exchange import exchange
 
 MAX_CONFIG_BYTES = 16 << 20
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 
 
-class Found(NamedTuple):
-    """A file as it was read."""
+class ReadFile(NamedTuple):
+    """A file as it was when it was read."""
 
     path: str
-    """where it really is"""
+    """path with symbolic links resolved"""
     data: bytes
     stat: os.stat_result
 
 
 class FileChanged(SubluminalError):
-    """Someone else wrote the file since it was read."""
+    """Another program changed the file since it was read."""
 
 
-def read_config(path: str) -> Found:
-    """Reads a file that can be replaced later. Raises on everything that is not a plain file."""
+def read_config(path: str) -> ReadFile:
+    """Reads a file that may be replaced later. Raises if it is not a regular file."""
     real = os.path.realpath(path)
     try:
-        # Non-blocking: a FIFO in the file's place must not hold us up.
+        # Non-blocking, so that opening a FIFO does not wait for a writer.
         fd = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise SubluminalError(f"cannot read `{path}`: {_reason(error)}") from None
@@ -46,25 +51,30 @@ def read_config(path: str) -> Found:
         os.close(fd)
     if len(data) > MAX_CONFIG_BYTES:
         raise _too_large(path)
-    return Found(real, data, found)
+    return ReadFile(real, data, found)
 
 
-def refuse_unwritable(path: str, found: Found) -> None:
-    """Raises if a replaced file could not be what it was, or was not meant to be changed."""
+def refuse_unwritable(path: str, found: ReadFile) -> None:
+    """Raises if the file is read-only, or cannot be replaced without losing something."""
     if not found.stat.st_mode & 0o222:
-        raise SubluminalError(f"`{path}` is read-only", hint=f"`chmod u+w {found.path}` if you may")
+        raise SubluminalError(
+            f"`{path}` is read-only", hint=f"make it writable with `chmod u+w {found.path}`"
+        )
     if found.stat.st_nlink > 1:
         raise SubluminalError(
-            f"`{path}` has {found.stat.st_nlink} hard links; replacing one would part them",
-            hint="make it a symbolic link, or a file of its own",
+            f"`{path}` has {found.stat.st_nlink} hard links, and replacing it would break them",
+            hint="use a symbolic link, or a copy of the file",
         )
     folder = os.path.dirname(found.path)
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        raise SubluminalError(f"cannot write in `{folder}`")
+        raise SubluminalError(
+            f"cannot write to the directory `{folder}`",
+            hint="its files can only be replaced by a user who may write there",
+        )
 
 
-def replace(found: Found, data: bytes) -> None:
-    """Puts new bytes in a file's place. Raises FileChanged if it is no longer what was read."""
+def replace(found: ReadFile, data: bytes) -> None:
+    """Replaces a file's contents. Raises FileChanged if they are no longer what was read."""
     temporary = f"{found.path}.sub-{os.getpid()}"
     try:
         _write_like(temporary, data, found)
@@ -73,7 +83,7 @@ def replace(found: Found, data: bytes) -> None:
             try:
                 _refuse_changed(temporary, found)
             except FileChanged:
-                exchange(temporary, found.path)  # what came in between is the newer one
+                exchange(temporary, found.path)  # put the other program's newer version back
                 raise
         else:
             os.replace(temporary, found.path)
@@ -84,12 +94,26 @@ def replace(found: Found, data: bytes) -> None:
         _remove(temporary)
 
 
-def _refuse_changed(path: str, found: Found) -> None:
+def exchange(one: str, other: str) -> bool:
+    """Exchanges two files in one step; False if the system or the file system cannot do it."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    done = rename(
+        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE)
+    )
+    return bool(done == 0)
+
+
+def _refuse_changed(path: str, found: ReadFile) -> None:
     if read_config(path).data != found.data:
-        raise FileChanged(f"`{found.path}` is being changed by another program")
+        raise FileChanged(
+            f"another program changed `{found.path}`", hint="it was not overwritten; try again"
+        )
 
 
-def _write_like(path: str, data: bytes, model: Found) -> None:
+def _write_like(path: str, data: bytes, model: ReadFile) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(path, flags, 0o600)
     with open(fd, "wb") as file:
@@ -104,7 +128,7 @@ def _write_like(path: str, data: bytes, model: Found) -> None:
 
 
 def _copy_attributes(path: str, fd: int) -> None:
-    """Access lists and labels. A file system that has none, or gives its own, is no error."""
+    """Copies access lists and labels, as far as the file system has them."""
     if not hasattr(os, "listxattr"):
         return
     try:
@@ -125,7 +149,9 @@ def _refuse_odd(path: str, found: os.stat_result) -> None:
 
 def _too_large(path: str) -> SubluminalError:
     size = MAX_CONFIG_BYTES >> 20
-    return SubluminalError(f"`{path}` is larger than {size} MiB; this is no configuration")
+    return SubluminalError(
+        f"`{path}` is larger than {size} MiB, so it is probably not a configuration file"
+    )
 
 
 def _sync_folder(path: str) -> None:
@@ -140,7 +166,7 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        return  # it became the file, or was never made
+        return  # it was renamed, or was never created
 
 
 def _reason(error: OSError) -> str:

@@ -1,7 +1,7 @@
-"""Imports configurations: everything is read and planned first, then backed up and replaced.
+"""Imports configurations: reads all files and works out all changes, then backs up and replaces.
 
-A file that changes in between is read and planned again. If a later file cannot be written, the
-earlier ones get their bytes back: an import happens as a whole, or not at all.
+A file that changes in between is read and worked out again. If a later file cannot be written, the
+earlier files get their bytes back: an import changes all of its files, or none.
 """
 
 import os
@@ -13,17 +13,23 @@ from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
 from subluminal.importer.backups import Backup, make_backup
 from subluminal.importer.clients.description import Client, Scene, Scope
-from subluminal.importer.files import FileChanged, Found, read_config, refuse_unwritable, replace
-from subluminal.importer.planning import Action, Plan, make_plan
-from subluminal.importer.wrapping import Installation
+from subluminal.importer.files import (
+    FileChanged,
+    ReadFile,
+    read_config,
+    refuse_unwritable,
+    replace,
+)
+from subluminal.importer.proposal import Action, Proposal, make_proposal
+from subluminal.importer.wrapper import Installation
 from subluminal.secrets.private_files import locked
 
 MAX_ATTEMPTS = 5
-"""A file that changes under our hands this often has a writer that will not stop."""
+"""Attempts to replace a file that another program keeps changing."""
 
 
 class Target(NamedTuple):
-    """A file that is there, and what it is."""
+    """A configuration file, and the client that reads it."""
 
     client: Client
     path: str
@@ -31,28 +37,28 @@ class Target(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What binding the secrets of a plan gave."""
+    """The result of moving the secrets of one file into a secret store."""
 
     notes: Mapping[tuple[str, ...], str]
-    """what stands in the configuration instead, by the variable's path"""
+    """text that replaces each secret in the configuration, by the path of its variable"""
     scrub: Callable[[bytes], bytes]
-    """takes the moved values out of other bytes of that file"""
+    """replaces the moved secrets in older bytes of the same file"""
 
 
-Bind = Callable[[Plan], Bound]
+Bind = Callable[[Proposal], Bound]
 
 
 class Done(NamedTuple):
-    """One file that was imported."""
+    """A file that was imported."""
 
-    plan: Plan
+    proposal: Proposal
     backup: Backup
 
 
 def find_targets(
     client: Client, scene: Scene, *, path: str | None = None, scope: Scope | None = None
 ) -> list[Target]:
-    """The client's files that exist; the given one whether it exists or not."""
+    """Returns the client's files that exist, or just `path`, whether it exists or not."""
     if path is not None:
         return [Target(client, os.path.abspath(os.path.join(scene.cwd, path)))]
     found: dict[str, Target] = {}
@@ -63,25 +69,25 @@ def find_targets(
     return [target for real, target in found.items() if os.path.exists(real)]
 
 
-def plan_target(target: Target, ours: Installation) -> tuple[Plan, Found]:
-    """Reads a file and plans its import."""
+def propose_import(target: Target, ours: Installation) -> tuple[Proposal, ReadFile]:
+    """Reads a file and works out what an import would change in it."""
     found = read_config(target.path)
-    plan = make_plan(target.client, target.path, found.data, ours, scope=target.scope)
-    if plan.changes:
+    proposal = make_proposal(target.client, target.path, found.data, ours, scope=target.scope)
+    if proposal.changes:
         refuse_unwritable(target.path, found)
-    return plan, found
+    return proposal, found
 
 
 def import_targets(
     targets: list[Target], ours: Installation, places: Places, bind: Bind | None = None
 ) -> list[Done]:
-    """Imports files. Returns those that were changed; raises if none was."""
+    """Imports files and returns those that were changed. If it raises, no file was changed."""
     with one_at_a_time(places):
-        ready = [(target, *plan_target(target, ours)) for target in targets]
-        done: list[tuple[Done, Found]] = []
+        ready = [(target, *propose_import(target, ours)) for target in targets]
+        done: list[tuple[Done, ReadFile]] = []
         try:
-            for target, plan, found in ready:
-                made = _import_one(target, plan, found, ours, places, bind)
+            for target, proposal, found in ready:
+                made = _import_one(target, proposal, found, ours, places, bind)
                 if made:
                     done.append(made)
         except SubluminalError:
@@ -93,32 +99,36 @@ def import_targets(
 
 @contextmanager
 def one_at_a_time(places: Places) -> Iterator[None]:
-    """Keeps other imports and restores of this home out."""
+    """Holds a lock that keeps other imports and restores of this home out."""
     try:
-        guard = locked(os.path.join(places.backups, "all"))
-        guard.__enter__()
+        lock = locked(os.path.join(places.backups, "all"))
+        lock.__enter__()
     except OSError as error:
-        raise SubluminalError(f"cannot write in `{places.backups}`: {error.strerror}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(
+            f"cannot write to the backup directory `{places.backups}`: {reason}",
+            hint="nothing was changed, because a change needs a backup; check SUB_HOME",
+        ) from None
     try:
         yield
     finally:
-        guard.__exit__(None, None, None)
+        lock.__exit__(None, None, None)
 
 
 def _import_one(
     target: Target,
-    plan: Plan,
-    found: Found,
+    proposal: Proposal,
+    found: ReadFile,
     ours: Installation,
     places: Places,
     bind: Bind | None,
-) -> tuple[Done, Found] | None:
+) -> tuple[Done, ReadFile] | None:
     for _ in range(MAX_ATTEMPTS):
-        before = plan.before
-        if bind and any(row.secrets for row in plan.rows):
-            bound = bind(plan)
+        before = proposal.before
+        if bind and any(row.secrets for row in proposal.rows):
+            bound = bind(proposal)
             before = bound.scrub(before)
-            plan = make_plan(
+            proposal = make_proposal(
                 target.client,
                 target.path,
                 found.data,
@@ -126,44 +136,49 @@ def _import_one(
                 scope=target.scope,
                 replacements=dict(bound.notes),
             )
-        if not plan.changes:
+        if not proposal.changes:
             return None
-        backup = _back_up(plan, found, before, places)
+        backup = _back_up(proposal, found, before, places)
         try:
-            replace(found, plan.after)
+            replace(found, proposal.after)
         except FileChanged:
             backup.discard()
-            plan, found = plan_target(target, ours)
+            proposal, found = propose_import(target, ours)
         except SubluminalError:
             backup.discard()
             raise
         else:
-            return Done(plan, backup), found
-    raise FileChanged(
-        f"`{target.path}` is being changed by another program all the time",
-        hint="close the client and import again",
+            return Done(proposal, backup), found
+    raise keeps_changing(target.path, "import")
+
+
+def keeps_changing(path: str, verb: str) -> FileChanged:
+    """The error for a file that changed at every attempt to replace it."""
+    return FileChanged(
+        f"another program keeps changing `{path}`",
+        hint=f"close the client and {verb} again; the file was left as it is",
     )
 
 
-def _back_up(plan: Plan, found: Found, before: bytes, places: Places) -> Backup:
+def _back_up(proposal: Proposal, found: ReadFile, before: bytes, places: Places) -> Backup:
     wrapped = (Action.WRAP, Action.REFRESH, Action.KEEP)
     return make_backup(
         places,
         kind="import",
-        client=plan.client.name,
-        path=plan.path,
+        client=proposal.client.name,
+        path=proposal.path,
         real_path=found.path,
         before=before,
-        after=plan.after,
-        servers=[list(row.path) for row in plan.rows if row.action in wrapped],
+        after=proposal.after,
+        servers=[list(row.path) for row in proposal.rows if row.action in wrapped],
     )
 
 
-def _put_back(done: Done, found: Found) -> None:
+def _put_back(done: Done, found: ReadFile) -> None:
     try:
         current = read_config(found.path)
-        if current.data == done.plan.after:
-            replace(current, done.plan.before)
+        if current.data == done.proposal.after:
+            replace(current, done.proposal.before)
             done.backup.discard()
     except SubluminalError:
-        return  # the backup stays, and `sub restore` with it
+        return  # the backup stays, so `sub restore` can still undo the import

@@ -1,7 +1,8 @@
-"""Undoes imports: the exact bytes while only we touched the file, else our entries unwrapped.
+"""Undoes imports.
 
-A client may rewrite its own file at any time, and people edit theirs. So the file's contents
-decide: bytes that we left there go back to what they were; from others only our wrappers go.
+A file that still has the bytes that the import left gets back the exact bytes from before. Clients
+rewrite their files and people edit them: from a file that was changed since, only our wrappers are
+removed.
 """
 
 import os
@@ -16,13 +17,17 @@ from subluminal.errors import InvalidInput, SecretUnavailable, SubluminalError
 from subluminal.importer.backups import Backup, digest, list_backups, make_backup
 from subluminal.importer.checking import check_unwrapped
 from subluminal.importer.clients.description import Client, Scene, Scope
-from subluminal.importer.document import Document, parse
-from subluminal.importer.entries import Entry, EntryKind
+from subluminal.importer.document import Document, Entry, EntryKind, parse
 from subluminal.importer.env_secrets import SecretNote, find_notes, read_note
 from subluminal.importer.files import FileChanged, read_config, refuse_unwritable, replace
-from subluminal.importer.importing import MAX_ATTEMPTS, Target, find_targets, one_at_a_time
-from subluminal.importer.text.edits import Edit
-from subluminal.importer.text.notation import JSON
+from subluminal.importer.importing import (
+    MAX_ATTEMPTS,
+    Target,
+    find_targets,
+    keeps_changing,
+    one_at_a_time,
+)
+from subluminal.importer.text.notation import JSON, Edit
 from subluminal.importer.text.tree import Kind
 from subluminal.importer.wrapper import recognise
 from subluminal.importer.wrapping import Before, unwrap
@@ -32,18 +37,18 @@ _QUOTED_NOTE = re.compile(r'"(sub-secret:(?:file|keychain):[!#-\[\]-~]+)"')
 
 
 class How(Enum):
-    """In which way a file was restored."""
+    """How a file is restored."""
 
     EXACT = "exact"
-    """it has the bytes that it had before it was imported"""
+    """with the exact bytes from before the import"""
     UNWRAPPED = "unwrapped"
-    """it was changed since; our entries were unwrapped, everything else was kept"""
+    """changed since the import: our entries are unwrapped, everything else is kept"""
     UNTOUCHED = "untouched"
-    """nothing in it is ours"""
+    """not at all: it has no entry of ours"""
 
 
 class Restoration(NamedTuple):
-    """What restoring does to one file."""
+    """What a restore changes in one file."""
 
     target: Target
     how: How
@@ -59,8 +64,8 @@ class Restorer:
         self._places = places
         self._sources = sources
 
-    def plan(self, target: Target) -> Restoration:
-        """Works out what a file becomes."""
+    def propose(self, target: Target) -> Restoration:
+        """Works out what a restore would change."""
         found = read_config(target.path)
         backups = [b for b in list_backups(self._places, found.path) if b.manifest.kind == "import"]
         data = self._rewound(found.data, backups)
@@ -79,46 +84,43 @@ class Restorer:
         return Restoration(target, how, servers, found.data, data)
 
     def restore(self, target: Target) -> Restoration:
-        """Restores a file. What it holds now is backed up first."""
+        """Restores a file, after a backup of its current contents."""
         with one_at_a_time(self._places):
             for _ in range(MAX_ATTEMPTS):
-                planned = self.plan(target)
-                if planned.before == planned.after:
-                    return planned
+                restoration = self.propose(target)
+                if restoration.before == restoration.after:
+                    return restoration
                 try:
-                    self._write(planned)
+                    self._write(restoration)
                 except FileChanged:
                     continue
-                return planned
-        raise FileChanged(
-            f"`{target.path}` is being changed by another program all the time",
-            hint="close the client and restore again",
-        )
+                return restoration
+        raise keeps_changing(target.path, "restore")
 
-    def _write(self, planned: Restoration) -> None:
-        found = read_config(planned.target.path)
-        if found.data != planned.before:
-            raise FileChanged(f"`{planned.target.path}` changed")
-        refuse_unwritable(planned.target.path, found)
+    def _write(self, restoration: Restoration) -> None:
+        found = read_config(restoration.target.path)
+        if found.data != restoration.before:
+            raise FileChanged(f"another program changed `{restoration.target.path}`")
+        refuse_unwritable(restoration.target.path, found)
         backup = make_backup(
             self._places,
             kind="restore",
-            client=planned.target.client.name,
-            path=planned.target.path,
+            client=restoration.target.client.name,
+            path=restoration.target.path,
             real_path=found.path,
-            before=planned.before,
-            # Never the digest of what may hold secrets again.
+            before=restoration.before,
+            # Not the digest of the real bytes: they may contain secrets again.
             after=b"",
             servers=[],
         )
         try:
-            replace(found, planned.after)
+            replace(found, restoration.after)
         except SubluminalError:
             backup.discard()
             raise
 
     def _rewound(self, data: bytes, backups: list[Backup]) -> bytes:
-        """Goes back from one import to the one before, as long as nobody else wrote in between."""
+        """Goes back import by import, as long as nobody else changed the file in between."""
         left = list(backups)
         while True:
             known = digest(data)
@@ -129,7 +131,7 @@ class Restorer:
             data = self._filled(match.before())
 
     def _filled(self, data: bytes) -> bytes:
-        """Puts the values back that notes in a backup stand for."""
+        """Replaces the notes in a backup by the secrets that they stand for."""
         if b"sub-secret:" not in data:
             return data
 
@@ -144,8 +146,9 @@ class Restorer:
         value = read_secret(note.source, note.name, self._sources)
         if value is None:
             raise SecretUnavailable(
-                f"`{note.name}` is no longer in the {note.source.value} store",
-                hint=f"`sub secrets add {note.name} --source {note.source.value}` puts it there",
+                f"the secret `{note.name}` is no longer in the {note.source.value} store, so it "
+                "cannot be put back into the configuration",
+                hint=f"add it with `sub secrets add {note.name} --source {note.source.value}`",
             )
         return value
 
@@ -162,7 +165,9 @@ class Restorer:
             if not backups:
                 raise
             kept = os.path.join(backups[-1].folder, "before")
-            problem = error.problems[0]._replace(hint=f"the file before its import is `{kept}`")
+            problem = error.problems[0]._replace(
+                hint=f"fix the file by hand; its backup from before the import is `{kept}`"
+            )
             raise InvalidInput([problem]) from None
 
 
@@ -174,7 +179,7 @@ def restorable(
     path: str | None = None,
     scope: Scope | None = None,
 ) -> list[Target]:
-    """The client's files here, and every file of its that was imported from elsewhere."""
+    """Returns the client's files here, and its files that were imported from elsewhere."""
     targets = find_targets(client, scene, path=path, scope=scope)
     if path is not None or scope is not None:
         return targets
@@ -193,16 +198,16 @@ def _is_ours(entry: Entry) -> bool:
 
 
 def _histories(client: Client, backups: list[Backup]) -> Iterator[Document]:
-    """The file as it was before each import, newest first."""
+    """Yields the file as it was before each import, newest first."""
     for backup in reversed(backups):
         try:
             yield parse(client, backup.manifest.path, backup.before())
         except SubluminalError:
-            continue  # a damaged backup must not keep anyone from unwrapping
+            continue  # a damaged backup must not prevent unwrapping
 
 
 def _before(entry: Entry, history: list[Document]) -> Before:
-    """What is remembered of an entry: by its place, else by its command if it was renamed."""
+    """Looks an entry up in the backups: by its path, or by its command if it was renamed."""
     found = recognise(entry.argv)
     command = entry.argv[found.length :] if found else entry.argv
     plain = [e for d in history for e in d.entries if e.kind is EntryKind.STDIO and not _is_ours(e)]

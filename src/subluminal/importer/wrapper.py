@@ -1,12 +1,18 @@
-"""The wrapper's command line: how it is written, and how it is known again.
+"""The wrapper: the words before a server's own command that start it through our shim.
 
-Recognition is strict: a program called `sub`, then the exact shape that `sub shim stdio` takes.
-What merely resembles it is someone else's command, and is wrapped like any other.
+Recognising a wrapper is strict: a program called `sub`, then exactly the options that `sub shim
+stdio` takes. A command that merely looks similar belongs to someone else, and is wrapped like any
+other.
 """
 
 import os
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from subluminal.config.places import Places
+from subluminal.errors import SubluminalError
 
 SHIM_WORDS = ("shim", "stdio")
 PROGRAM_NAMES = ("sub", "sub.exe")
@@ -14,16 +20,16 @@ _OPTIONS = ("--server", "--policy", "--home")
 
 
 class Wrapper(NamedTuple):
-    """What stands before a server's own command."""
+    """The wrapper of one server."""
 
     program: str
     server: str
     home: str | None = None
     policy: str | None = None
-    """written by hand; kept when the wrapper is refreshed"""
+    """added by the user; kept when the wrapper is refreshed"""
 
     def words(self) -> list[str]:
-        """The command line up to and with `--`."""
+        """Returns the command line up to and including `--`."""
         words = [self.program, *SHIM_WORDS, "--server", self.server]
         if self.home:
             words += ["--home", self.home]
@@ -33,14 +39,14 @@ class Wrapper(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """A recognised wrapper, and how many words it takes. Wrappers inside wrappers count along."""
+    """A recognised wrapper, and how many words it takes, including wrappers inside it."""
 
     wrapper: Wrapper
     length: int
 
 
 def recognise(words: Sequence[str]) -> Wrapped | None:
-    """Returns the wrapper that a command line starts with."""
+    """Returns the wrapper that a command line starts with; None if it is not wrapped."""
     found = _recognise_one(words)
     if found is None:
         return None
@@ -67,3 +73,35 @@ def _recognise_one(words: Sequence[str]) -> Wrapped | None:
         return None
     wrapper = Wrapper(words[0], values["--server"], values.get("--home"), values.get("--policy"))
     return Wrapped(wrapper, at + 1)
+
+
+class Installation(NamedTuple):
+    """The `sub` program that wrappers name, and its home if that is not the default."""
+
+    program: str
+    home: str | None
+
+
+def our_installation(places: Places, user_home: str, argv0: str | None = None) -> Installation:
+    """Returns the installation that is running now."""
+    default = os.path.join(user_home, ".subluminal")
+    home = None if os.path.realpath(places.home) == os.path.realpath(default) else places.home
+    return Installation(find_program(sys.argv[0] if argv0 is None else argv0), home)
+
+
+def find_program(argv0: str) -> str:
+    """Returns the absolute path of the running `sub`.
+
+    Symbolic links are not resolved: a link in a `bin` folder outlives the version it points to.
+    """
+    candidates = []
+    if os.path.basename(argv0) in PROGRAM_NAMES:
+        candidates.append(argv0 if os.sep in argv0 else shutil.which(argv0))
+    candidates += [os.path.join(os.path.dirname(sys.executable), "sub"), shutil.which("sub")]
+    for candidate in candidates:
+        if candidate and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return os.path.abspath(candidate)
+    raise SubluminalError(
+        "cannot find the `sub` program for clients to start",
+        hint="install it where it can be found, for example with `pipx install subluminal`",
+    )

@@ -1,7 +1,7 @@
-"""Edits that put a wrapper before a server's command, renew one, or take it away again.
+"""Edits that add a wrapper to an entry, refresh it, or remove it.
 
-Pure: from a tree to a list of edits. Taking away is the exact inverse of putting: the command's own
-text, escapes and quotes included, travels into the arguments and back.
+Pure: from a tree to a list of edits. Removing is the exact inverse of adding: the text of the
+server's own command, with its escapes and quotes, moves into the arguments and back.
 """
 
 from collections.abc import Collection
@@ -9,25 +9,18 @@ from typing import NamedTuple
 
 from subluminal.config import env
 from subluminal.importer.clients.description import Client
-from subluminal.importer.entries import Entry
+from subluminal.importer.document import Entry
 from subluminal.importer.text import notation
-from subluminal.importer.text.edits import Edit
+from subluminal.importer.text.notation import Edit
 from subluminal.importer.text.tree import Kind, Member
-from subluminal.importer.wrapper import Wrapped, Wrapper, recognise
+from subluminal.importer.wrapper import Installation, Wrapped, Wrapper, recognise
 
 PASSED_VARIABLES = (*(v.name for v in env.IDENTITY_VARIABLES), env.SUB_POLICY.name)
-"""What a shim needs from the environment, and a client that clears it must be told to pass."""
-
-
-class Installation(NamedTuple):
-    """What our wrappers say: the program, and its home if that is not the default."""
-
-    program: str
-    home: str | None
+"""Variables that a shim needs; a client that clears the environment must be told to pass them."""
 
 
 class Before(NamedTuple):
-    """What an entry had before it was wrapped, as far as its text does not tell."""
+    """Facts about an entry before it was wrapped that its current text does not show."""
 
     had_args: bool = True
     env_vars: Collection[str] = ()
@@ -35,13 +28,13 @@ class Before(NamedTuple):
 
 
 def wanted_wrapper(entry: Entry, ours: Installation, found: Wrapped | None) -> Wrapper:
-    """The wrapper that an entry should have now."""
+    """Returns the wrapper that an entry should have."""
     policy = found.wrapper.policy if found else None
     return Wrapper(ours.program, entry.server, ours.home, policy)
 
 
 def wrap(client: Client, entry: Entry, ours: Installation) -> list[Edit]:
-    """Edits after which the entry starts through our shim; none if it does already."""
+    """Returns edits that make the entry start through our shim; none if it already does."""
     found = recognise(entry.argv)
     words = wanted_wrapper(entry, ours, found).words()
     length = found.length if found else 0
@@ -56,7 +49,7 @@ def wrap(client: Client, entry: Entry, ours: Installation) -> list[Edit]:
 
 
 def unwrap(client: Client, entry: Entry, before: Before) -> list[Edit]:
-    """Edits after which the entry starts as it did before; none if it is not wrapped."""
+    """Returns edits that make the entry start without a shim; none if it is not wrapped."""
     found = recognise(entry.argv)
     if found is None:
         return []
@@ -82,7 +75,7 @@ def unwrap(client: Client, entry: Entry, before: Before) -> list[Edit]:
 
 
 def _passed(client: Client, entry: Entry) -> Member | None:
-    """The list of variables that the client passes on."""
+    """Returns the list of variables that the client passes to the server."""
     key = client.shape.env_vars_key
     member = entry.node.member(key) if key else None
     return member if member is not None and member.node.kind is Kind.LIST else None
@@ -90,12 +83,12 @@ def _passed(client: Client, entry: Entry) -> Member | None:
 
 def _member(entry: Entry, name: str) -> Member:
     member = entry.node.member(name)
-    assert member is not None, "a stdio entry has it"
+    assert member is not None, "every stdio entry has this member"
     return member
 
 
 def _raws(client: Client, entry: Entry, words: list[str]) -> list[str]:
-    """Words in the file's notation; the server's name in its own spelling."""
+    """Returns words in the file's notation, with the server's name as the file spells it."""
     name_at = words.index("--server") + 1
     return [
         entry.raw_server if at == name_at else client.notation.quote(word)

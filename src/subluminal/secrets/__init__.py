@@ -1,5 +1,6 @@
-"""Secrets: where their values are read, and how they get into an upstream server's environment.
+"""Secrets: reading their values, and setting them in an upstream server's environment.
 
-Reading a value happens in this package and nowhere else (unprintable-secrets). On the shim's way to the start:
-keyring and cryptography are imported only where a binding needs them (fast-start).
+Values are read in this package and nowhere else (unprintable-secrets). A shim needs it before it
+can start its server, so keyring and cryptography are imported only where a binding needs them
+(fast-start).
 """

@@ -1,7 +1,7 @@
-"""The credentials of agents' clients: what an upstream server does not get unless it is named.
+"""The credentials of agents' clients, which upstream servers do not get unless they are named.
 
-A client passes its whole environment to the servers it starts, its own model provider's key
-included. No server needs that to do its work; `pass_env` is for the one that does.
+A client passes its whole environment to the servers it starts, including the key of its own model
+provider. Servers do not need that key; `pass_env` is for the exception.
 """
 
 CLIENT_CREDENTIALS: dict[str, str] = {
@@ -21,8 +21,8 @@ CLIENT_CREDENTIALS: dict[str, str] = {
     "GOOGLE_API_KEY": "Gemini CLI",
     "GOOGLE_GENERATIVE_AI_API_KEY": "opencode and others, on Gemini",
     "COPILOT_GITHUB_TOKEN": "GitHub Copilot CLI",
-    "COPILOT_PROVIDER_API_KEY": "GitHub Copilot CLI with a provider of one's own",
-    "COPILOT_PROVIDER_BEARER_TOKEN": "GitHub Copilot CLI with a provider of one's own",
+    "COPILOT_PROVIDER_API_KEY": "GitHub Copilot CLI with your own provider",
+    "COPILOT_PROVIDER_BEARER_TOKEN": "GitHub Copilot CLI with your own provider",
     "CURSOR_API_KEY": "Cursor's agent",
     "OPENCODE_API_KEY": "opencode",
     "AMP_API_KEY": "Amp",
@@ -39,4 +39,4 @@ CLIENT_CREDENTIALS: dict[str, str] = {
     "FIREWORKS_API_KEY": "models on Fireworks",
     "COHERE_API_KEY": "models of Cohere",
 }
-"""Variable, and whose it is. The documentation lists this table."""
+"""Variables and the programs that they belong to. The documentation lists this table."""

@@ -1,7 +1,7 @@
-"""What an upstream server finds in its environment (spec 001 section 7.4).
+"""Builds the environment of an upstream server (spec 001 section 7.4).
 
-What the client gave, minus what is not this server's business, plus what its bindings say.
-Reads nothing but what it is given; starts nothing.
+It is the client's environment, without the client's credentials and the secrets of other servers,
+and with the variables of the server's own bindings.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,19 +18,22 @@ from subluminal.secrets.value import SecretValue
 
 
 class ChildEnvironment(NamedTuple):
-    """What a server is started with, and what is to be told about it."""
+    """The environment of a server, and what to record about it."""
 
     env: dict[str, str]
     injections: list[Injection]
-    """for `secret_injection` events"""
+    """the bindings, for `secret_injection` events"""
     values: list[SecretValue]
-    """for the redactor: what was injected, and what was withheld"""
+    """secrets that were injected or withheld, for the redactor"""
     withheld: list[str]
-    """names of variables that the client gave and the server does not get"""
+    """names of the client's variables that the server does not get"""
 
 
 class BindingsUnresolved(SecretUnavailable):
-    """A server must not be started. `injections` say which of its bindings failed, for events."""
+    """A binding has no value, so the server must not be started.
+
+    `injections` says which bindings failed, for `secret_injection` events.
+    """
 
     def __init__(self, failure: SecretUnavailable, injections: list[Injection]) -> None:
         super().__init__(str(failure), hint=failure.hint)
@@ -45,9 +48,9 @@ def child_environment(
     *,
     pass_env: Collection[str] = (),
 ) -> ChildEnvironment:
-    """Builds a server's environment. `pass_env` adds to what its settings let through.
+    """Builds a server's environment. `pass_env` adds to the `pass_env` of its settings.
 
-    Raises BindingsUnresolved if any of its secrets cannot be had.
+    Raises BindingsUnresolved if any of its secrets cannot be read.
     """
     server = settings.servers.get(server_name, ServerSettings())
     attempts = attempt_all(server.secret_bindings, Sources(environ, places, settings.secrets))
@@ -60,10 +63,10 @@ def child_environment(
     env = {name: value for name, value in environ.items() if name not in withheld}
     values = []
     for attempt in attempts:
-        assert attempt.value is not None, "failure_of has seen to it"
+        assert attempt.value is not None, "failure_of has checked it"
         env[attempt.binding.inject_as] = attempt.value.reveal()
         values.append(attempt.value)
-    # The agent has the others in its own environment, and may well put them into arguments.
+    # The agent has the withheld secrets in its own environment, and may put them into arguments.
     for name in sorted(private.difference(value.name for value in values)):
         if environ.get(name):
             values.append(SecretValue(name, environ[name]))
@@ -71,7 +74,10 @@ def child_environment(
 
 
 def _read_by_bindings(settings: Settings) -> set[str]:
-    """Variables that are some server's secrets. Each gets its own as `inject_as`, and only so."""
+    """Returns the variables that any binding reads.
+
+    A server gets the value of its own binding as `inject_as`, and none of the others.
+    """
     return {
         binding.secret_ref
         for server in settings.servers.values()

@@ -1,7 +1,7 @@
-"""The file store: `$SUB_HOME/secrets/store.json`, 0600, sealed where there is a key for it.
+"""The file store: `$SUB_HOME/secrets/store.json`, 0600, encrypted if a key is available.
 
-Names and dates are in the clear, values are not, unless the store says `plain` of itself. A plain
-store is sealed at the first change after a key became available.
+Names and dates are never encrypted. Values are, unless the store's protection is `plain`. A plain
+store is encrypted at its first change after a key becomes available.
 """
 
 import os
@@ -17,7 +17,7 @@ from subluminal.secrets.protection import Kind, Plain, best_protection, protecti
 
 
 class Entry(msgspec.Struct, kw_only=True):
-    """One secret at rest."""
+    """One stored secret."""
 
     value: str
     added_at: str
@@ -30,7 +30,7 @@ class Contents(msgspec.Struct, kw_only=True):
     v: int = 1
     protection: Kind = "plain"
     key_id: str = ""
-    """names the key in the keychain, and salts a passphrase"""
+    """name of the key in the keychain, or salt of the passphrase"""
     secrets: dict[str, Entry] = msgspec.field(default_factory=dict)
 
 
@@ -45,17 +45,20 @@ class FileStore:
         self._settings = settings
 
     def contents(self) -> Contents:
-        """Returns what is there; values stay sealed."""
+        """Returns the whole store, with its values still encrypted."""
         data = read_private(self.path)
         if data is None:
             return Contents()
         try:
             return _decode(data)
         except msgspec.MsgspecError:
-            raise SecretUnavailable(f"`{self.path}` is damaged") from None
+            raise SecretUnavailable(
+                f"the secret store `{self.path}` is damaged",
+                hint="restore it from a backup of yours, or remove it and add the secrets again",
+            ) from None
 
     def read(self, name: str) -> str | None:
-        """Returns a value, None if there is none."""
+        """Returns a value; None if there is no secret of that name."""
         contents = self.contents()
         entry = contents.secrets.get(name)
         if entry is None:
@@ -64,7 +67,7 @@ class FileStore:
         return protection.open(name, entry.value)
 
     def write(self, name: str, value: str, at: str) -> Kind:
-        """Stores a value, and returns how it is protected."""
+        """Stores a value and returns how it is protected."""
 
         def put(values: dict[str, str], entries: dict[str, Entry]) -> None:
             before = entries.get(name)
@@ -75,7 +78,7 @@ class FileStore:
         return self._change(put)
 
     def delete(self, name: str) -> None:
-        """Removes a secret that is there."""
+        """Removes a secret that exists."""
 
         def drop(values: dict[str, str], entries: dict[str, Entry]) -> None:
             del values[name], entries[name]
@@ -87,7 +90,10 @@ class FileStore:
 
         def move(values: dict[str, str], entries: dict[str, Entry]) -> None:
             if new in entries:
-                raise SubluminalError(f"there is a secret `{new}` already")
+                raise SubluminalError(
+                    f"a secret named `{new}` already exists",
+                    hint="choose another name, or remove that secret first",
+                )
             values[new], entries[new] = values.pop(old), entries.pop(old)
 
         self._change(move)

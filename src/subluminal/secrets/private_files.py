@@ -1,6 +1,6 @@
-"""Files that only their owner may read: checked when read, 0600 from the first byte when written.
+"""Files that only their owner may read.
 
-Knows nothing of what is in them.
+Their mode is checked whenever they are read, and is 0600 from the first byte when they are written.
 """
 
 import fcntl
@@ -16,9 +16,9 @@ MAX_PRIVATE_BYTES = 16 << 20
 
 
 def read_private(path: str) -> bytes | None:
-    """Returns a file's bytes; None if there is none. Raises if anyone else could read it."""
+    """Returns a file's bytes; None if it does not exist. Raises if another user could read it."""
     try:
-        # Non-blocking: a FIFO in the file's place must not hold up a server's start.
+        # Non-blocking, so that a FIFO in the file's place cannot delay the start of a server.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -34,18 +34,20 @@ def read_private(path: str) -> bytes | None:
 
 def _refuse_exposed(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise SecretUnavailable(f"`{path}` is not a file")
+        raise SecretUnavailable(f"`{path}` is not a regular file")
     if found.st_mode & 0o077:
         raise SecretUnavailable(
             f"`{path}` can be read by others (mode {stat.S_IMODE(found.st_mode):04o})",
-            hint=f"`chmod 600 {path}`, and consider what is in it as known",
+            hint=f"run `chmod 600 {path}`, and replace its secrets if others may have read them",
         )
     if found.st_uid not in (os.geteuid(), 0):
-        raise SecretUnavailable(f"`{path}` belongs to another user")
+        raise SecretUnavailable(
+            f"`{path}` belongs to another user", hint="only your own files, or root's, are trusted"
+        )
 
 
 def write_private(path: str, data: bytes) -> None:
-    """Replaces a file as a whole: a reader sees the old one or the new one."""
+    """Replaces a file atomically: a reader sees the old contents or the new."""
     make_private_dir(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.new"
     try:
@@ -61,7 +63,7 @@ def write_private(path: str, data: bytes) -> None:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Keeps other writers of a file out while one of them reads, changes and replaces it."""
+    """Holds a lock that keeps other writers out while a file is read, changed and replaced."""
     make_private_dir(os.path.dirname(path))
     fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

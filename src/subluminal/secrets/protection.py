@@ -1,7 +1,8 @@
-"""How values lie in the file store: plain, or sealed with AES-256-GCM.
+"""The encryption of the file store: none, or AES-256-GCM.
 
-The key is in the keychain, or is made from a passphrase file. `cryptography` is an extra, loaded
-only for a sealed store. A value is bound to its name: it cannot be moved to another one.
+The key is in the keychain, or is derived from a passphrase file. `cryptography` is an optional
+dependency, imported only for an encrypted store. A value is encrypted together with its name, so it
+cannot be moved to another name.
 """
 
 import os
@@ -17,12 +18,12 @@ Kind = Literal["plain", "keychain", "passphrase"]
 
 _NONCE_BYTES = 12
 _BOUND_TO = b"subluminal-secret-v1:"
-# scrypt's cost: 16 MiB and about 40 ms, paid at each start of a server that is bound to the store.
+# The cost of scrypt: 16 MiB and about 40 ms at each start of a server with a binding to the store.
 _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "dklen": 32}
 
 
 class Protection(Protocol):
-    """Seals and opens the values of one store."""
+    """Encrypts (`seal`) and decrypts (`open`) the values of one store."""
 
     kind: Kind
 
@@ -31,7 +32,7 @@ class Protection(Protocol):
 
 
 class Plain:
-    """No encryption: the file's mode is all there is."""
+    """No encryption: only the file's mode protects the values."""
 
     kind: Kind = "plain"
 
@@ -43,7 +44,7 @@ class Plain:
 
 
 class Sealed:
-    """AES-256-GCM under one key."""
+    """AES-256-GCM with one key."""
 
     def __init__(self, kind: Kind, key: bytes) -> None:
         self.kind = kind
@@ -65,26 +66,29 @@ class Sealed:
         except (InvalidTag, ValueError):
             raise SecretUnavailable(
                 f"`{name}` in the file store does not open with its key",
-                hint="the passphrase file or the keychain's key is another one, or the store was "
-                "changed; add the secret again",
+                hint="the passphrase or the key in the keychain is not the one it was stored with, "
+                "or the store was changed; add the secret again",
             ) from None
         return opened.decode("utf-8", "surrogateescape")
 
 
 def protection_of(kind: Kind, key_id: str, settings: SecretsSettings) -> Protection:
-    """Returns the protection that a store was written with."""
+    """Returns the protection that an existing store was written with."""
     if kind == "plain":
         return Plain()
     if kind == "keychain":
         stored = keychain.read(_key_name(key_id), settings.keychain_wait_ms)
         if stored is None:
-            raise SecretUnavailable("the key of the file store is no longer in the keychain")
+            raise SecretUnavailable(
+                "the key of the file store is no longer in the keychain",
+                hint="remove the store and add its secrets again",
+            )
         return Sealed(kind, bytes.fromhex(stored))
     return Sealed(kind, _passphrase_key(key_id, settings))
 
 
 def best_protection(key_id: str, settings: SecretsSettings) -> Protection:
-    """Returns the best protection there is here, for a store that has none yet."""
+    """Returns the strongest protection that is available, for a store that has none yet."""
     if not _has_cryptography():
         return Plain()
     if settings.passphrase_file:
@@ -109,11 +113,14 @@ def _passphrase_key(key_id: str, settings: SecretsSettings) -> bytes:
     if not path:
         raise SecretUnavailable(
             "the file store needs its passphrase file",
-            hint="name it in `config.toml`: `[secrets] passphrase_file = …`",
+            hint="set `passphrase_file` under `[secrets]` in `config.toml`",
         )
     passphrase = read_private(os.path.expanduser(path))
     if passphrase is None or not passphrase.strip():
-        raise SecretUnavailable(f"the passphrase file `{path}` is missing or empty")
+        raise SecretUnavailable(
+            f"the passphrase file `{path}` is missing or empty",
+            hint="it is named under `[secrets]` in `config.toml`",
+        )
     return hashlib.scrypt(passphrase.strip(), salt=bytes.fromhex(key_id), **_SCRYPT)
 
 
@@ -128,7 +135,7 @@ def _cipher(key: bytes) -> Any:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
         raise SecretUnavailable(
-            "the file store is encrypted, and the `cryptography` package is not here",
-            hint="install `subluminal[keychain]`",
+            "the file store is encrypted, but the `cryptography` package is not installed",
+            hint="install it with `pip install 'subluminal[keychain]'`",
         ) from None
     return AESGCM(key)

@@ -1,4 +1,4 @@
-"""From bindings to values: all of them, or one failure that names what is missing (Pack 4.1)."""
+"""Reads the values of bindings: all of them, or one error naming the missing ones (Pack 4.1)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from subluminal.secrets.value import MAX_SECRET_BYTES, SecretValue
 
 
 class Sources(NamedTuple):
-    """Where values are read."""
+    """What values are read from."""
 
     environ: Mapping[str, str]
     places: Places
@@ -20,7 +20,7 @@ class Sources(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What came of one binding: a value, or the reason why there is none."""
+    """The result for one binding: a value, or the reason why there is none."""
 
     binding: SecretBinding
     value: SecretValue | None
@@ -28,7 +28,7 @@ class Attempt(NamedTuple):
 
 
 def attempt_all(bindings: Sequence[SecretBinding], sources: Sources) -> list[Attempt]:
-    """Tries every binding. A variable that two bindings fill is a problem of the second."""
+    """Reads every binding. A variable that two bindings set is a problem of the second."""
     taken: set[str] = set()
     attempts = []
     for binding in bindings:
@@ -37,19 +37,8 @@ def attempt_all(bindings: Sequence[SecretBinding], sources: Sources) -> list[Att
     return attempts
 
 
-def resolve(
-    server_name: str, bindings: Sequence[SecretBinding], sources: Sources
-) -> dict[str, SecretValue]:
-    """Returns the values by the variable they go into, or raises SecretUnavailable once."""
-    attempts = attempt_all(bindings, sources)
-    failure = failure_of(server_name, attempts)
-    if failure is not None:
-        raise failure
-    return {a.binding.inject_as: a.value for a in attempts if a.value is not None}
-
-
 def failure_of(server_name: str, attempts: Sequence[Attempt]) -> SecretUnavailable | None:
-    """The one failure that names every binding that has no value."""
+    """Returns one error that names every binding without a value; None if all have one."""
     failed = [(a.binding, a.problem) for a in attempts if a.problem is not None]
     if not failed:
         return None
@@ -63,7 +52,7 @@ def failure_of(server_name: str, attempts: Sequence[Attempt]) -> SecretUnavailab
 
 
 def read_secret(source: SecretSource, name: str, sources: Sources) -> str | None:
-    """Reads one value; None if the source has none of that name."""
+    """Reads one value; None if the source has no secret of that name."""
     match source:
         case SecretSource.ENV:
             return sources.environ.get(name)
@@ -91,29 +80,37 @@ def _attempt(binding: SecretBinding, sources: Sources, taken: set[str]) -> Attem
 
 def _refuse_variable(name: str, taken: set[str]) -> None:
     if not name or "=" in name or "\0" in name:
-        raise SecretUnavailable(f"`{name}` cannot be the name of a variable")
+        raise SecretUnavailable(
+            f"`{name}` cannot be the name of a variable",
+            hint="`inject_as` must not be empty or contain `=`",
+        )
     if name in taken:
-        raise SecretUnavailable(f"`{name}` is bound twice")
+        raise SecretUnavailable(
+            f"`{name}` is bound twice", hint="remove one of the two bindings from `config.toml`"
+        )
 
 
 def refuse_value(value: str) -> None:
-    """Raises on what no upstream server could use: an empty variable is worse than none."""
+    """Raises if a value is empty or cannot be a variable.
+
+    A server that got an empty variable would fail later, and less clearly.
+    """
     if not value:
-        raise SecretUnavailable("it is empty")
+        raise SecretUnavailable("its value is empty")
     if "\0" in value:
-        raise SecretUnavailable("it holds a NUL byte, which no variable can")
+        raise SecretUnavailable("its value contains a NUL byte, which a variable cannot hold")
     if len(value.encode("utf-8", "surrogateescape")) > MAX_SECRET_BYTES:
-        raise SecretUnavailable(f"it is larger than {MAX_SECRET_BYTES} bytes")
+        raise SecretUnavailable(f"its value is larger than {MAX_SECRET_BYTES} bytes")
 
 
 def _missing(binding: SecretBinding) -> SecretUnavailable:
     if binding.source is SecretSource.ENV:
         return SecretUnavailable(
             f"variable `{binding.secret_ref}` is not set",
-            hint="set it where the client starts; some clients clear the environment of servers",
+            hint="set it where you start the client; some clients clear the environment of servers",
         )
     where = "file store" if binding.source is SecretSource.FILE else "keychain"
     return SecretUnavailable(
         f"it is not in the {where}",
-        hint=f"`sub secrets add {binding.secret_ref} --source {binding.source.value}`",
+        hint=f"add it with `sub secrets add {binding.secret_ref} --source {binding.source.value}`",
     )

@@ -1,7 +1,7 @@
-"""When each secret was added, and when a server last got it: `$SUB_HOME/state/secrets.json`.
+"""When each secret was added, and when each server last got it: `$SUB_HOME/state/secrets.json`.
 
-Metadata for `sub secrets list`; a keychain cannot list what is in it. Never holds a value. Off
-the way of a server's start: it is written after the spawn.
+`sub secrets list` needs it, because a keychain cannot list its entries. It never holds a value. It
+is written after a server was started, so that the start does not wait for it.
 """
 
 import os
@@ -16,14 +16,14 @@ from subluminal.secrets.private_files import locked, read_private, write_private
 
 
 class Use(msgspec.Struct, kw_only=True):
-    """How one server fared with one secret."""
+    """When one server last got one secret, and last failed to."""
 
     last_ok: str | None = None
     last_failed: str | None = None
 
 
 class Known(msgspec.Struct, kw_only=True):
-    """One secret of one source."""
+    """The dates of one secret in one source."""
 
     added_at: str | None = None
     changed_at: str | None = None
@@ -31,13 +31,13 @@ class Known(msgspec.Struct, kw_only=True):
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """The whole file: source, then name."""
+    """The whole file: secrets by source and name."""
 
     v: int = 1
     secrets: dict[SecretSource, dict[str, Known]] = msgspec.field(default_factory=dict)
 
     def of(self, source: SecretSource, name: str) -> Known:
-        """Returns what is known of a secret, making room for it."""
+        """Returns the record of a secret, and creates it if there is none."""
         return self.secrets.setdefault(source, {}).setdefault(name, Known())
 
 
@@ -45,7 +45,7 @@ _decode = msgspec.json.Decoder(Usage).decode
 
 
 def load_usage(places: Places) -> Usage:
-    """Returns what is recorded; nothing if the record is missing or damaged."""
+    """Returns the file's contents; empty if the file is missing or damaged."""
     data = read_private(_path(places))
     try:
         return _decode(data) if data else Usage()
@@ -54,7 +54,7 @@ def load_usage(places: Places) -> Usage:
 
 
 def record_use(places: Places, injections: Iterable[Injection], at: str) -> None:
-    """Notes how the bindings of a server fared at its start."""
+    """Records which bindings of a server had a value when it was started."""
     noted = list(injections)
 
     def note(usage: Usage) -> None:
@@ -71,7 +71,7 @@ def record_use(places: Places, injections: Iterable[Injection], at: str) -> None
 
 
 def record_change(places: Places, source: SecretSource, name: str, at: str) -> None:
-    """Notes that a value was stored."""
+    """Records that a value was stored."""
 
     def note(usage: Usage) -> None:
         known = usage.of(source, name)
@@ -82,12 +82,12 @@ def record_change(places: Places, source: SecretSource, name: str, at: str) -> N
 
 
 def forget(places: Places, source: SecretSource, name: str) -> None:
-    """Drops what is known of a secret that is gone."""
+    """Removes the record of a secret that was removed."""
     _change(places, lambda usage: usage.secrets.get(source, {}).pop(name, None))
 
 
 def rename_known(places: Places, source: SecretSource, old: str, new: str) -> None:
-    """Keeps the dates of a secret that got another name."""
+    """Moves the record of a secret to its new name."""
 
     def move(usage: Usage) -> None:
         known = usage.secrets.setdefault(source, {})

@@ -1,24 +1,24 @@
-"""A secret value: it can be injected and redacted, and has no printable form (style rule 17)."""
+"""A secret value that can be injected and redacted, but not printed (unprintable-secrets)."""
 
 from typing import NoReturn
 
 MAX_SECRET_BYTES = 32_768
-"""Larger is no credential but a file, and does not belong into an environment."""
+"""Largest value in bytes. Anything larger is a file, and does not belong in an environment."""
 
 
 class SecretValue:
-    """Holds one value. Everything but `reveal` shows its name only."""
+    """One value. Everything except `reveal` shows only its name."""
 
     __slots__ = ("_value", "name", "redact")
 
     def __init__(self, name: str, value: str, *, redact: bool = True) -> None:
         self.name = name
         self.redact = redact
-        """False where a binding exempts it from redaction, as the Pack allows."""
+        """False if its binding exempts it from redaction, as the Pack allows."""
         self._value = value
 
     def reveal(self) -> str:
-        """Returns the value. Whoever calls this answers for where it goes."""
+        """Returns the value. The caller is responsible for where it goes."""
         return self._value
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 from tests.journal.lines import verify_lines
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
-from subluminal.ledger.client.run_roads import journal_roads
+from subluminal.ledger.client.journals import lines_by_shim
 from subluminal.operator.running.stream import Outlet, Stream
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -95,7 +95,7 @@ class TestEvents:
             name = f"a.{part}.jsonl" if part else "a.jsonl"
             (tmp_path / name).write_bytes(b'{"type":"x","n":%d}\n' % part)
         lines = streamed(tmp_path)
-        (road,) = journal_roads(str(tmp_path))
+        (road,) = lines_by_shim(str(tmp_path))
         assert list(road()) == lines
         assert [json.loads(line)["n"] for line in lines] == list(range(12))
 

@@ -157,12 +157,12 @@ class TestTampering:
     def test_a_record_that_is_gone(self, runner):
         code, _, err = self.run(runner, 'rm -r "$SUB_HOME/journal"')
         assert code == 3
-        assert "the record has no beginning or no end" in err
+        assert "the record lacks its run_start or run_end event" in err
 
     def test_a_shims_record_that_is_gone(self, runner):
         code, _, err = self.run(runner, 'rm $(grep -l tool_call "$SUB_HOME"/journal/*/*.jsonl)')
         assert code == 3
-        assert "3 calls not on record" in err
+        assert "missing from the record: 3 calls" in err
 
     def test_a_decision_that_was_rewritten(self, runner):
         code, _, err = self.run(runner, 'sed -i s/BLOCK/ALLOW/ "$SUB_HOME"/journal/*/*.jsonl')
@@ -173,7 +173,7 @@ class TestTampering:
         """And a line that only looks like an event."""
         code, _, err = self.run(runner, shlex.join([*PYTHON, FORGER]))
         assert code == 3
-        assert "1 violation; 1 line in the record that cannot be read" in err
+        assert "1 violation; 1 line of the record cannot be read" in err
 
 
 class TestFailOn:

@@ -11,9 +11,10 @@ from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
 from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
 from subluminal.export.junit import as_junit
+from subluminal.export.ordering import ordered
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary, summarise
-from subluminal.ledger.client.one_run import run_lines
+from subluminal.ledger.client.opening import open_run
 
 EXAMPLE = """sub export run 12a8877c4af5 -o events.jsonl
 sub export run 12a8877c4af5 --format bundle -o artifact
@@ -44,7 +45,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Args, out: Output) -> int:
     if args.format == "bundle" and not args.output:
         raise UsageError("a bundle is a directory", hint="say where to with `-o DIR`")
-    with run_lines(places(os.environ), args.run, out) as lines:
+    with open_run(places(os.environ), args.run, out.warning) as shims:
+        lines = ordered(shims)
         if args.json:
             out.json(summarise(lines).as_dict())
         elif args.format == "bundle":

@@ -12,8 +12,9 @@ from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.client.ledger import Found, Ledger, Page, Row, open_ledger
-from subluminal.ledger.client.pages import rows_of
+from subluminal.ledger.client.finding import rows_of
+from subluminal.ledger.client.ledger import Found, Ledger, Page, Row
+from subluminal.ledger.client.opening import open_ledger
 from subluminal.ledger.filter.language import Filter, Term, format_filter
 
 EXAMPLE = """sub hints
@@ -47,7 +48,7 @@ def run(args: Args, out: Output) -> int:
         raise UsageError(
             "`--by` counts every hint of a time", hint="give `--since` and `--until` at most"
         )
-    ledger = open_ledger(places(os.environ), out)
+    ledger = open_ledger(places(os.environ), out.warning)
     screen = Screen(out, terminal_width(), now().wall_ms)
     counts = _recovery(ledger, args.by or "both", wanted) if is_of_a_time else []
     if args.by:

@@ -15,7 +15,7 @@ from subluminal.cli.output import Output
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.drift import findings
-from subluminal.importer.importing import import_targets, plan_target
+from subluminal.importer.importing import import_targets, propose_import
 
 EXAMPLE = """sub import claude
 sub import codex --dry-run
@@ -75,7 +75,7 @@ def run(args: Args, out: Output) -> int:
         print_drift(found, args.json, out)
         return ExitCode.NO if found else ExitCode.OK
     targets = find_all(here, args)
-    plans = [plan_target(target, here.ours)[0] for target in targets]
+    plans = [propose_import(target, here.ours)[0] for target in targets]
     if args.dry_run:
         for plan in plans:
             print_diff(plan, out)

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from subluminal.cli.commands.ledger_extra import need_daemon_extra
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, SubluminalError
+from subluminal.ledger.client.opening import need_daemon_extra
 
 EXAMPLE = """sub ingest events.jsonl
 sub run -- agent | sub ingest -"""

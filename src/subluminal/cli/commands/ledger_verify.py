@@ -3,11 +3,11 @@
 import os
 from typing import Any
 
-from subluminal.cli.commands.ledger_extra import need_daemon_extra
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
+from subluminal.ledger.client.opening import need_daemon_extra
 
 EXAMPLE = """sub ledger verify
 sub ledger verify --artifact ./artifact"""

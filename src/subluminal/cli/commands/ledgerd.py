@@ -2,12 +2,12 @@
 
 import os
 
-from subluminal.cli.commands.ledger_extra import need_daemon_extra
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.config.loading import load_settings
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode
+from subluminal.ledger.client.opening import need_daemon_extra
 
 EXAMPLE = """sub ledgerd start
 sub ledgerd status --json"""
@@ -75,7 +75,7 @@ def _stop(where: Places, out: Output, *, as_json: bool) -> int:
 
 
 def _status(where: Places, out: Output, *, as_json: bool) -> int:
-    from subluminal.ledger.client.ledgerd import Client
+    from subluminal.ledger.client.http import Client
     from subluminal.ledger.daemon.instance import read_note
 
     if read_note(where) is None:

@@ -10,9 +10,9 @@ from subluminal.cli.output import Output
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Layer, Mode
 from subluminal.errors import ExitCode
-from subluminal.ledger.client.file import open_ledger_file
+from subluminal.ledger.client.finding import find_run
 from subluminal.ledger.client.ledger import Ledger
-from subluminal.ledger.client.naming import find_run
+from subluminal.ledger.client.opening import open_ledger_file
 from subluminal.operator.policy_files import load_policy
 from subluminal.policy.replay.comparing import Change, Replayed
 from subluminal.policy.replay.tallying import Tally
@@ -66,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Args, out: Output) -> int:
     candidate = _in_mode(load_policy(args.policy).snapshot, args.mode)
     since = since_ms(args.since)
-    ledger, connection = open_ledger_file(places(os.environ), out)
+    ledger, connection = open_ledger_file(places(os.environ), out.warning)
     if connection is None:
         tally = Tally()
         _end(tally, candidate, [], args, out)

@@ -9,7 +9,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
-from subluminal.ledger.client.file import open_ledger_file
+from subluminal.ledger.client.opening import open_ledger_file
 from subluminal.operator.person import need_person
 from subluminal.operator.said import said
 
@@ -65,7 +65,7 @@ def run(args: Args, out: Output) -> int:
 
     where = places(os.environ)
     need_person("sub promote", where)
-    ledger, connection = open_ledger_file(where, out)
+    ledger, connection = open_ledger_file(where, out.warning)
     try:
         hinted = find_hinted(ledger, connection, args.hint)
         assert connection is not None  # a hint was found in it

@@ -18,9 +18,9 @@ from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.client.ledger import Ledger, Row, open_ledger
-from subluminal.ledger.client.pages import rows_of
-from subluminal.ledger.client.unknown import told
+from subluminal.ledger.client.finding import rows_of, with_unknown_status
+from subluminal.ledger.client.ledger import Ledger, Row
+from subluminal.ledger.client.opening import open_ledger
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS
 from subluminal.ledger.filter.language import Filter, format_filter
 
@@ -55,10 +55,10 @@ def run(args: Args, out: Output) -> int:
         raise UsageError("`--limit` is at least 1")
     fields = RUN_FIELDS if what == "runs" else CALL_FIELDS
     wanted = read_filter(args, out, fields)
-    ledger = open_ledger(places(os.environ), out)
+    ledger = open_ledger(places(os.environ), out.warning)
     rows = _tools(ledger, wanted) if what == "tools" else _rows(ledger, what, wanted, args)
     if what == "calls":
-        rows = [told(row) for row in rows]
+        rows = [with_unknown_status(row) for row in rows]
     if args.json:
         for row in rows:
             out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))

@@ -40,7 +40,7 @@ def run(args: Args, out: Output) -> int:
         for target in restorable(client, here.scene, here.places, path=args.path)
     ]
     # All are worked out before any is touched: a file that cannot be read stops the whole.
-    planned = [restorer.plan(target) for target in targets]
+    planned = [restorer.propose(target) for target in targets]
     if not args.dry_run:
         planned = [restorer.restore(plan.target) for plan in planned]
     ours = [plan for plan in planned if plan.before != plan.after]

@@ -12,9 +12,9 @@ from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode
-from subluminal.ledger.client.ledger import Ledger, Page, Row, open_ledger
-from subluminal.ledger.client.naming import find_meant
-from subluminal.ledger.client.unknown import told
+from subluminal.ledger.client.finding import find_meant, with_unknown_status
+from subluminal.ledger.client.ledger import Ledger, Page, Row
+from subluminal.ledger.client.opening import open_ledger
 from subluminal.ledger.filter.language import Term, format_filter
 
 EXAMPLE = """sub show 12a8877c4af5
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    ledger = open_ledger(places(os.environ), out)
+    ledger = open_ledger(places(os.environ), out.warning)
     meant = find_meant(ledger, args.id)
     screen = Screen(out, terminal_width(), now().wall_ms)
     if meant.call_id is not None:
@@ -43,7 +43,7 @@ def run(args: Args, out: Output) -> int:
 
 def _show_call(screen: Screen, ledger: Ledger, call_id: str, *, as_json: bool) -> None:
     detail = ledger.call(call_id) or {}
-    detail["call"] = told(detail["call"])
+    detail["call"] = with_unknown_status(detail["call"])
     if as_json:
         _print_json(screen.out, detail)
     else:
@@ -54,7 +54,7 @@ def _show_run(screen: Screen, ledger: Ledger, run_id: str, *, as_json: bool) -> 
     found = ledger.run(run_id) or {}
     where = format_filter([Term("run", ":", (run_id,))])
     page = ledger.calls(where, Page(_MAX_CALLS, newest_first=False))
-    calls = [told(row) for row in page.rows]
+    calls = [with_unknown_status(row) for row in page.rows]
     if as_json:
         _print_json(screen.out, {"run": found, "calls": calls})
     else:

@@ -1,1 +1,1 @@
-"""One small description per client: where its files are, and what an entry looks like in them."""
+"""A description of each client: where its files are, and what an entry looks like in them."""

@@ -1,16 +1,139 @@
-"""Every client that can be imported, by the name that `sub import` takes."""
+"""Every client that can be imported, by the name that `sub import` takes.
 
-from subluminal.importer.clients.claude import CLAUDE
-from subluminal.importer.clients.codex import CODEX
-from subluminal.importer.clients.description import Client
-from subluminal.importer.clients.others import (
-    CLAUDE_DESKTOP,
-    COPILOT,
-    CURSOR,
-    GEMINI,
-    OPENCODE,
-    VSCODE,
+Each client is a few facts: where its files are, where its servers stand in them, and what an entry
+looks like. Cursor, VS Code and Claude Desktop are known from their documentation only.
+"""
+
+import os
+import tomllib
+
+from subluminal.importer.clients.description import (
+    Client,
+    ConfigFile,
+    Scene,
+    Shape,
+    project_files,
+    user_file,
 )
+from subluminal.importer.text.notation import TOML
+
+_SERVERS = (("mcpServers",),)
+
+
+def _claude_files(scene: Scene) -> list[ConfigFile]:
+    """User and local scope are in `~/.claude.json`, project scope in `.mcp.json`."""
+    folder = scene.environ.get("CLAUDE_CONFIG_DIR") or scene.user_home
+    own = user_file(os.path.join(folder, ".claude.json"))
+    return [own, *project_files(scene, ".mcp.json")]
+
+
+CLAUDE = Client(
+    name="claude",
+    title="Claude Code",
+    files=_claude_files,
+    tables=(("mcpServers",), ("projects", "*", "mcpServers")),
+)
+
+
+def _codex_files(scene: Scene) -> list[ConfigFile]:
+    """`config.toml` and profiles in CODEX_HOME, and `.codex/config.toml` of trusted projects."""
+    home = scene.environ.get("CODEX_HOME") or scene.in_home(".codex")
+    main = os.path.join(home, "config.toml")
+    return [user_file(main), *_codex_profiles(home), *_codex_project_files(scene, main)]
+
+
+def _codex_profiles(home: str) -> list[ConfigFile]:
+    try:
+        names = sorted(os.listdir(home))
+    except OSError:
+        return []
+    return [user_file(os.path.join(home, name)) for name in names if name.endswith(".config.toml")]
+
+
+def _codex_project_files(scene: Scene, main: str) -> list[ConfigFile]:
+    """Codex reads a project's file only if the user's file says `trust_level = "trusted"`."""
+    trusted = _codex_trusted_folders(main)
+    folders = scene.project_folders()
+    if not trusted.intersection((folders[0], folders[-1])):
+        return []
+    return project_files(scene, os.path.join(".codex", "config.toml"))
+
+
+def _codex_trusted_folders(main: str) -> set[str]:
+    try:
+        with open(main, encoding="utf-8-sig") as file:
+            projects = tomllib.loads(file.read()).get("projects", {})
+        return {p for p, settings in projects.items() if settings.get("trust_level") == "trusted"}
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return set()  # problems are reported when the file is read as a configuration
+
+
+# Codex starts servers with a cleared environment, and refuses keys that it does not know.
+CODEX = Client(
+    name="codex",
+    title="Codex",
+    files=_codex_files,
+    tables=(("mcp_servers",),),
+    notation=TOML,
+    shape=Shape(env_vars_key="env_vars"),
+)
+
+
+def _gemini_files(scene: Scene) -> list[ConfigFile]:
+    name = os.path.join(".gemini", "settings.json")
+    return [user_file(scene.in_home(name)), *project_files(scene, name)]
+
+
+GEMINI = Client("gemini", "Gemini CLI", _gemini_files, _SERVERS)
+
+
+def _opencode_files(scene: Scene) -> list[ConfigFile]:
+    names = ("opencode.json", "opencode.jsonc")
+    below = [os.path.join(".opencode", name) for name in names]
+    own = [user_file(scene.in_config("opencode", name)) for name in names]
+    return [*own, *project_files(scene, *names, *below)]
+
+
+OPENCODE = Client(
+    "opencode",
+    "opencode",
+    _opencode_files,
+    (("mcp",), ("mcp", "servers")),
+    shape=Shape(command_is_list=True, env_key="environment"),
+    not_servers=frozenset({"servers"}),
+)
+
+
+def _copilot_files(scene: Scene) -> list[ConfigFile]:
+    folder = scene.environ.get("COPILOT_HOME") or scene.in_home(".copilot")
+    own = user_file(os.path.join(folder, "mcp-config.json"))
+    return [own, *project_files(scene, ".mcp.json", os.path.join(".github", "mcp.json"))]
+
+
+COPILOT = Client("copilot", "GitHub Copilot CLI", _copilot_files, _SERVERS)
+
+
+def _cursor_files(scene: Scene) -> list[ConfigFile]:
+    name = os.path.join(".cursor", "mcp.json")
+    return [user_file(scene.in_home(name)), *project_files(scene, name)]
+
+
+CURSOR = Client("cursor", "Cursor", _cursor_files, _SERVERS)
+
+
+def _vscode_files(scene: Scene) -> list[ConfigFile]:
+    own = user_file(scene.in_app_support("Code", "User", "mcp.json"))
+    return [own, *project_files(scene, os.path.join(".vscode", "mcp.json"))]
+
+
+VSCODE = Client("vscode", "VS Code", _vscode_files, (("servers",),))
+
+
+def _desktop_files(scene: Scene) -> list[ConfigFile]:
+    return [user_file(scene.in_app_support("Claude", "claude_desktop_config.json"))]
+
+
+CLAUDE_DESKTOP = Client("claude-desktop", "Claude Desktop", _desktop_files, _SERVERS)
 
 CLIENTS: dict[str, Client] = {
     client.name: client

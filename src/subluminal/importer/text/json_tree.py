@@ -1,6 +1,7 @@
-"""JSON and JSONC to a tree of spans: comments and trailing commas are allowed, nothing else is.
+"""Parses JSON and JSONC into a tree of spans.
 
-Strict where two parsers could differ: strings, numbers and literals follow RFC 8259.
+Comments and trailing commas are allowed. Everything else follows RFC 8259 strictly, because two
+parsers could read anything looser differently.
 """
 
 import json
@@ -17,7 +18,7 @@ _WORD_GOES_ON = re.compile(r"[A-Za-z0-9_.+-]")
 
 
 class Number(NamedTuple):
-    """A number as it is written: Python refuses to read very long ones."""
+    """A number as written. It is not converted, because Python refuses very long numbers."""
 
     raw: str
 
@@ -27,26 +28,30 @@ def _read(raw: str) -> Any:
 
 
 def parse_json(text: str) -> Node:
-    """Returns the tree of a document, or raises InvalidInput with line and column."""
+    """Parses a document. Raises InvalidInput with line and column."""
     parser = _Parser(text)
     start = parser.skip(0)
     if start == len(text):
-        raise wrong(text, start, "the file is empty" if not text.strip() else "there is no value")
+        raise wrong(
+            text,
+            start,
+            "the file is empty" if not text.strip() else "the file has no value, only comments",
+        )
     root = parser.value(start, 0)
     end = parser.skip(root.end)
     if end != len(text):
-        raise wrong(text, end, "something follows the end of the value")
+        raise wrong(text, end, "unexpected text after the end of the value")
     return root
 
 
 class _Parser:
-    """Recursive descent; the text is only ever looked at, never copied."""
+    """A recursive descent parser. Nodes point into the text; nothing is copied."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def skip(self, at: int) -> int:
-        """Passes white space and comments."""
+        """Returns the offset after white space and comments."""
         match = _SPACE.match(self._text, at)
         end = match.end() if match else at
         if self._text.startswith("/*", end):
@@ -103,7 +108,11 @@ class _Parser:
     def _string(self, at: int) -> int:
         match = _STRING.match(self._text, at)
         if match is None:
-            raise wrong(self._text, at, "a string is not closed, or holds what it must not")
+            raise wrong(
+                self._text,
+                at,
+                "a string is not closed, or contains a control character or an invalid escape",
+            )
         return match.end()
 
     def _word(self, at: int) -> int:

@@ -1,15 +1,15 @@
-"""How a list or a table is changed in each notation, so that the change can be taken back exactly.
+"""Edits of lists and tables in JSON and TOML that can be undone exactly.
 
-Insertions copy the style around them; removals take away what an insertion would have put there,
-and leave comments that someone wrote in between.
+An edit replaces a span of the text; all other bytes are kept. Insertions copy the style around
+them. Removals take out what an insertion would have put there, and keep comments in between.
 """
 
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from subluminal.importer.text.edits import Edit
 from subluminal.importer.text.json_tree import parse_json
 from subluminal.importer.text.toml_tree import parse_toml
 from subluminal.importer.text.tree import Member, Node
@@ -17,30 +17,49 @@ from subluminal.importer.text.tree import Member, Node
 _SPACES = " \t\r\n"
 
 
+class Edit(NamedTuple):
+    """Replaces `text[start:end]` by `new`. Edits at the same place apply in the given order."""
+
+    start: int
+    end: int
+    new: str
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Returns the text with edits applied. They must not overlap."""
+    pieces: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        assert edit.start >= at, "edits overlap"
+        pieces += [text[at : edit.start], edit.new]
+        at = edit.end
+    return "".join([*pieces, text[at:]])
+
+
 class Notation(ABC):
-    """What JSON and TOML share: strings in double quotes, lists between brackets."""
+    """The edits that JSON and TOML share: both quote strings and bracket lists in the same way."""
 
     is_json = False
 
     @abstractmethod
     def parse(self, text: str) -> Node:
-        """Returns the tree of a document."""
+        """Parses a document into a tree."""
 
     def quote(self, value: str) -> str:
-        """A string as both notations write it."""
+        """Returns a string literal that is valid in both notations."""
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
     def name_as_value(self, member: Member) -> str:
-        """A member's name as a string value, in its own spelling where that is possible."""
+        """Returns a member's name as a string literal, as the file spells it where possible."""
         return self.quote(member.name)
 
     def comma(self, member: Member) -> str:
-        """How items are separated where a member stands: minified text stays minified."""
+        """Returns the separator of items near a member. Minified text stays minified."""
         text = member.node.text
         return ", " if text[member.end : member.node.start].strip(":=") else ","
 
     def add_member(self, after: Member, name: str, raw: str) -> Edit:
-        """Puts a new member behind another one."""
+        """Adds a member after another one."""
         if not after.inline:
             return _add_line(after, name, raw)
         text, end = after.node.text, after.node.end
@@ -51,7 +70,7 @@ class Notation(ABC):
         return Edit(end, end, f",{lead}{name}{between if _is_plain(between) else ': '}{raw}")
 
     def remove_members(self, table: Node, members: Sequence[Member]) -> list[Edit]:
-        """Takes members away, with their commas or their lines."""
+        """Removes members together with their commas or lines."""
         edits = [_remove_line(member) for member in members if not member.inline]
         spans = [(m.start, m.node.end) for m in table.members]
         inline = [at for at, m in enumerate(table.members) if m in members and m.inline]
@@ -84,7 +103,7 @@ TOML = Toml()
 
 
 def prepend(found: Node, raws: Sequence[str], comma: str) -> Edit:
-    """Puts items at the front of a list."""
+    """Adds items at the front of a list."""
     new = comma.join(raws)
     if not found.items:
         return Edit(found.start + 1, found.start + 1, new)
@@ -94,7 +113,7 @@ def prepend(found: Node, raws: Sequence[str], comma: str) -> Edit:
 
 
 def append(found: Node, raws: Sequence[str], comma: str) -> Edit:
-    """Puts items at the end of a list."""
+    """Adds items at the end of a list."""
     if not found.items:
         return prepend(found, raws, comma)
     end = found.items[-1].end
@@ -102,12 +121,12 @@ def append(found: Node, raws: Sequence[str], comma: str) -> Edit:
 
 
 def drop(found: Node, positions: Sequence[int]) -> list[Edit]:
-    """Takes items out of a list."""
+    """Removes items from a list."""
     spans = [(item.start, item.end) for item in found.items]
     inside = found.start + 1
     if len(positions) == len(spans) > 0 and spans[0][0] > inside:
-        # We put nothing before the first item of an empty list. So the list was laid out anew by
-        # its client, whose empty lists are plain.
+        # An insertion into an empty list leaves no space before the first item. So the client has
+        # reformatted this list, and clients write empty lists without space inside.
         around = found.text[inside : spans[0][0]] + found.text[spans[-1][1] : found.end - 1]
         if not around.strip(_SPACES + ","):
             return [Edit(inside, found.end - 1, "")]
@@ -118,7 +137,7 @@ def drop(found: Node, positions: Sequence[int]) -> list[Edit]:
 
 
 def _rows(positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbouring positions as half-open ranges."""
+    """Groups neighbouring positions into half-open ranges."""
     rows: list[tuple[int, int]] = []
     for at in positions:
         if rows and rows[-1][1] == at:
@@ -129,7 +148,7 @@ def _rows(positions: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def white_before(text: str, at: int) -> str:
-    """The white space right before a place."""
+    """Returns the white space directly before an offset."""
     start = at
     while start and text[start - 1] in _SPACES:
         start -= 1
@@ -140,17 +159,17 @@ _TRIVIA = re.compile(r"(?://[^\n]*|/\*(?s:.*?)\*/|#[^\n]*|[ \t\r\n]+)*")
 
 
 def _comma_after(text: str, at: int) -> int:
-    """Where the next comma is, past white space and comments; -1 if something else comes first."""
+    """Returns the offset of the next comma after white space and comments; -1 if there is none."""
     passed = _TRIVIA.match(text, at)
     at = passed.end() if passed else at
     return at if text[at : at + 1] == "," else -1
 
 
 def _remove_spans(text: str, spans: Sequence[tuple[int, int]], first: int, last: int) -> list[Edit]:
-    """Removes neighbours from a comma-separated row, and the commas that went with them."""
+    """Removes neighbouring items and the commas that belong to them."""
     begin, end = spans[first][0], spans[last - 1][1]
     if first:
-        # What is added behind something else brings its comma along.
+        # An item that was added after another one brought the comma before it.
         before = spans[first - 1][1]
         comma = _comma_after(text, before)
         if not text[before:comma].strip(_SPACES) and not text[comma + 1 : begin].strip(_SPACES):
@@ -159,7 +178,7 @@ def _remove_spans(text: str, spans: Sequence[tuple[int, int]], first: int, last:
     if last < len(spans):
         return _remove_with_comma(text, begin, end, spans[last][0])
     comma = _comma_after(text, end)
-    # A trailing comma with nothing before it is not valid.
+    # When no item is left, a trailing comma would be invalid.
     return [Edit(begin, end, "")] if comma < 0 else _remove_with_comma(text, begin, end, comma + 1)
 
 
@@ -175,7 +194,7 @@ def _is_plain(between: str) -> bool:
 
 
 def _add_line(after: Member, name: str, raw: str) -> Edit:
-    """A new line below another, as far in, under the same dotted prefix."""
+    """Adds a line below another one, with the same indentation and dotted prefix."""
     text = after.node.text
     end = text.find("\n", after.node.end)
     end = len(text) if end < 0 else end
@@ -193,7 +212,7 @@ def _remove_line(member: Member) -> Edit:
     line_end = text.find("\n", end)
     line_end = len(text) if line_end < 0 else line_end
     if text[end:line_end].strip(" \t\r"):
-        return Edit(start, end, "")  # a comment behind the value stays
+        return Edit(start, end, "")  # keep the comment after the value
     line = text.rfind("\n", 0, start) + 1
     if line == 0:
         return Edit(0, min(line_end + 1, len(text)), "")

@@ -1,7 +1,8 @@
-"""TOML to a tree of spans. tomllib has the last word on what is valid; this says where things are.
+"""Parses TOML into a tree of spans.
 
-So the scanner may be simple: it sees only text that parsed. Tables that headers or dotted names
-open have no span of their own; what is assigned in them has.
+tomllib decides what is valid. The scanner here only finds where things are, and can be simple
+because it sees only valid text. A table that a header or a dotted name opens has no span of its
+own, but the values assigned in it do.
 """
 
 import re
@@ -20,7 +21,7 @@ _WORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:[^\s,\]}#]*|[^\s,\]}#]+")
 
 
 def parse_toml(text: str) -> Node:
-    """Returns the tree of a document, or raises InvalidInput with line and column."""
+    """Parses a document. Raises InvalidInput with line and column."""
     try:
         tomllib.loads(text)
     except RecursionError:
@@ -31,7 +32,7 @@ def parse_toml(text: str) -> Node:
 
 
 def _problem(error: Exception, text: str) -> Problem:
-    # Until Python 3.14 the place is only at the end of the message.
+    # Before Python 3.14 the place is only found at the end of the message.
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
     message = str(error)[: found.start()] if found else str(error)
     line, column = place_of(text, len(text))
@@ -45,7 +46,7 @@ def _read(raw: str) -> Any:
 
 
 class _Name:
-    """A name as it is written, dots included."""
+    """A key, which may have several parts separated by dots."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -108,7 +109,7 @@ class _Scanner:
             if found is None:
                 found = Node(Kind.TABLE, self._text)
                 table.members.append(self._implied(part, found, name))
-            # A header below an array of tables means its last element.
+            # A header below an array of tables refers to its last element.
             table = found.items[-1] if found.kind is Kind.LIST else found
         return table
 

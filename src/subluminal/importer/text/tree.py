@@ -1,6 +1,6 @@
-"""What both notations have in common: values with their place in the text.
+"""The tree that both parsers return: values, and where they are in the text.
 
-A tree says where things are. It holds the text, so that a value is read only when it is asked for.
+Nodes hold spans of the text. A scalar is decoded only when it is asked for.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from typing import Any
 from subluminal.errors import InvalidInput, Problem
 
 MAX_DEPTH = 200
-"""Deeper than any configuration, and well below what Python's stack carries."""
+"""Deepest nesting that is accepted; well below the limit of Python's stack."""
 
 
 class Kind(Enum):
-    """What a value is made of."""
+    """The type of a value."""
 
     TABLE = "table"
     LIST = "list"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class Node:
-    """One value. `start` and `end` are -1 for a TOML table that has no brackets of its own."""
+    """One value. `start` and `end` are -1 for a TOML table without brackets of its own."""
 
     __slots__ = ("_read", "end", "items", "kind", "members", "start", "text")
 
@@ -39,31 +39,31 @@ class Node:
 
     @property
     def raw(self) -> str:
-        """The value as it is written."""
+        """The text of the value."""
         return self.text[self.start : self.end]
 
     @property
     def scalar(self) -> Any:
-        """A scalar's value; None for what is not one."""
+        """The value of a scalar; None for a table or a list."""
         return self._read(self.raw) if self.kind is Kind.SCALAR else None
 
     @property
     def string(self) -> str | None:
-        """The value if it is text."""
+        """The value if it is a string, else None."""
         value = self.scalar
         return value if isinstance(value, str) else None
 
     def member(self, name: str) -> "Member | None":
-        """The last member of that name: the one that every client's parser takes."""
+        """Returns the last member of a name, which is the one that every client's parser uses."""
         return next((m for m in reversed(self.members) if m.name == name), None)
 
     def get(self, name: str) -> "Node | None":
-        """The value of a member."""
+        """Returns the value of a member; None if there is no such member."""
         member = self.member(name)
         return member.node if member else None
 
     def value(self) -> Any:
-        """The whole value as plain Python data."""
+        """Returns the whole value as plain Python data."""
         if self.kind is Kind.TABLE:
             return {member.name: member.node.value() for member in self.members}
         if self.kind is Kind.LIST:
@@ -72,7 +72,7 @@ class Node:
 
 
 class Member:
-    """A name and its value. TOML names may be dotted: `last` is where the last part starts."""
+    """A name and its value. `last` is where the last part of a dotted TOML name starts."""
 
     __slots__ = ("end", "inline", "last", "name", "node", "start")
 
@@ -85,20 +85,20 @@ class Member:
         self.last = last
         self.end = end
         self.inline = inline
-        """whether it stands between braces, among commas"""
+        """True between braces, where members are separated by commas"""
 
     def raw_name(self) -> str:
-        """The name as it is written, quotes included."""
+        """Returns the text of the name, with its quotes."""
         return self.node.text[self.last : self.end]
 
 
 def place_of(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, counted from 1."""
+    """Returns line and column of an offset, counted from 1."""
     line = text.count("\n", 0, offset) + 1
     return line, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
 def wrong(text: str, offset: int, message: str) -> InvalidInput:
-    """An error at a place; the caller's caller knows the file's name."""
+    """The error for a problem at an offset. The file's name is added by `document.parse`."""
     line, column = place_of(text, offset)
     return InvalidInput([Problem(message, line=line, column=column)])

@@ -1,14 +1,19 @@
-"""Reads the ledger's file itself, while no daemon does. The same rows as over the socket."""
+"""Reads the ledger's file directly, while ledgerd is not running. Needs the `daemon` extra.
+
+Returns the same rows as ledgerd does. Also compares the journals with the offsets that ledgerd
+keeps in the ledger, which tells whether the file holds everything that was recorded.
+"""
 
 import os
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
 from subluminal.clock import now
 from subluminal.config.places import Places
-from subluminal.journal.reading import JournalFile
+from subluminal.journal.reading import journal_files
 from subluminal.ledger.client.ledger import Found, Page, Row
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filter.language import Filter, parse_filter
@@ -19,9 +24,14 @@ from subluminal.ledger.query.runs import RunFilter
 from subluminal.ledger.store.database import LedgerOutdated, open_reader
 from subluminal.ledger.store.hint_outcomes import Outcome
 
+_MAX_WAIT_S = 20.0
+_MAX_STANDSTILL_S = 1.0
+"""Without progress for this long, the rest is an unfinished line that will never be completed."""
+_POLL_S = 0.02
+
 
 class DirectLedger:
-    """A read-only connection."""
+    """The ledger, read over a read-only connection to its file."""
 
     def __init__(self, places: Places) -> None:
         self._connection = open_reader(places.ledger)
@@ -63,32 +73,6 @@ class DirectLedger:
         return None if found is None else msgspec.to_builtins(found)
 
 
-def is_current(places: Places, journals: list[JournalFile]) -> bool:
-    """Whether the ledger is of this version, with everything in it that is journalled."""
-    try:
-        return not _unread_bytes(places, journals)
-    except LedgerOutdated:
-        return False
-
-
-def _unread_bytes(places: Places, journals: list[JournalFile]) -> int:
-    connection = open_reader(places.ledger)
-    try:
-        offsets = dict(connection.execute("SELECT path, offset FROM journal_offsets"))
-    except apsw.Error:
-        offsets = {}
-    finally:
-        connection.close()
-    unread = 0
-    for file in journals:
-        name = os.path.relpath(file.path, places.journal)
-        try:
-            unread += max(0, os.stat(file.path).st_size - int(offsets.get(name, 0)))
-        except FileNotFoundError:
-            continue
-    return unread
-
-
 def _terms(where: str, fields: dict[str, Field]) -> Filter:
     return parse_filter(where, now_ms=now().wall_ms, fields=fields)
 
@@ -100,3 +84,71 @@ def _paging(page: Page) -> Paging:
 def _plain(values: Any) -> list[Row]:
     rows: list[Row] = msgspec.to_builtins(values)
     return rows
+
+
+class _Tail(NamedTuple):
+    """The end of a journal file that ledgerd has not read."""
+
+    name: str
+    """path of the file below the journal directory"""
+    start: int
+    end: int
+
+
+def is_current(places: Places) -> bool:
+    """Whether the ledger has this version's schema and holds everything that was journalled."""
+    try:
+        connection = open_reader(places.ledger)
+    except LedgerOutdated:
+        return False
+    try:
+        return not _unread_tails(connection, _journal_sizes(places))
+    finally:
+        connection.close()
+
+
+def wait_for_journals(places: Places, connection: apsw.Connection) -> bool:
+    """Waits until the ledger holds what is journalled now; False if that does not happen."""
+    sizes = _journal_sizes(places)
+    at = time.monotonic()
+    deadline, standstill_until, unread_before = at + _MAX_WAIT_S, at + _MAX_STANDSTILL_S, -1
+    while at < min(deadline, standstill_until):
+        unread = sum(tail.end - tail.start for tail in _unread_tails(connection, sizes))
+        if not unread:
+            return True
+        if unread != unread_before:
+            unread_before, standstill_until = unread, at + _MAX_STANDSTILL_S
+        time.sleep(_POLL_S)
+        at = time.monotonic()
+    return not any(_has_whole_line(places, tail) for tail in _unread_tails(connection, sizes))
+
+
+def _journal_sizes(places: Places) -> dict[str, int]:
+    """The size in bytes of each journal file, by its path below the journal directory."""
+    sizes: dict[str, int] = {}
+    for file in journal_files(places.journal):
+        try:
+            sizes[os.path.relpath(file.path, places.journal)] = os.stat(file.path).st_size
+        except FileNotFoundError:
+            continue  # removed since it was listed, so ledgerd has read it
+    return sizes
+
+
+def _unread_tails(connection: apsw.Connection, sizes: dict[str, int]) -> list[_Tail]:
+    try:
+        rows = connection.execute("SELECT path, offset FROM journal_offsets")
+        offsets = {str(path): int(str(offset)) for path, offset in rows}
+    except apsw.Error:
+        offsets = {}  # the ledger cannot be read now: nothing counts as read
+    tails = [_Tail(name, offsets.get(name, 0), size) for name, size in sizes.items()]
+    return [tail for tail in tails if tail.start < tail.end]
+
+
+def _has_whole_line(places: Places, tail: _Tail) -> bool:
+    """Whether there is more than the unfinished line of a process that died while it wrote."""
+    try:
+        with open(os.path.join(places.journal, tail.name), "rb") as file:
+            file.seek(tail.start)
+            return b"\n" in file.read(tail.end - tail.start)
+    except FileNotFoundError:
+        return False

@@ -1,54 +1,65 @@
-"""Events straight from the journals: what was recorded, in order of time, and what comes next."""
+"""Events read straight from the journals: those recorded so far, and those that are added.
+
+Works without ledgerd and without the ledger's libraries.
+"""
 
 import heapq
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from subluminal.journal.reading import Follower, JournalFile, Lines, journal_files
+from subluminal.config.places import Places, encode_name
+from subluminal.errors import SubluminalError
+from subluminal.journal.reading import Follower, JournalFile, Lines, files_in, journal_files
 
 Event = dict[str, Any]
+ShimLines = Callable[[], Iterable[bytes]]
+"""Returns the lines of one shim from the first on. Can be called again to read them again."""
 
-_LOOK_S = 0.5
-_PIECE_BYTES = 65_536
-"""Read from one file at once, unless a line is longer."""
+_LIST_S = 0.5
+"""Seconds between two looks for new journal files."""
+_READ_BYTES = 65_536
+"""Most bytes read from one file at once, unless a line is longer."""
 
 
 class Journals:
-    """Follows every journal of a home."""
+    """Follows every journal of a home, or of one run."""
 
     def __init__(self, root: str, since_ms: int, *, run: str | None = None) -> None:
         self._root = root
         self._since_ns = since_ms * 1_000_000
         self._run = run
-        """directory of the only run that is wanted"""
+        """directory name of the run to follow; None for all runs"""
         self._known: list[JournalFile] = []
-        self._look_at = 0.0
+        self._list_at = 0.0
         self._offsets: dict[str, int] = {}
 
     def history(self) -> Iterator[Event]:
-        """Everything so far, by time; `news` then goes on from there."""
+        """Yields the events recorded so far, ordered by time. `news` continues after them."""
         by_shim: dict[tuple[str, str], list[JournalFile]] = {}
         for file in self._files():
             by_shim.setdefault((file.run, file.shim), []).append(file)
-        roads = [self._of_shim(files) for files in by_shim.values()]
-        return heapq.merge(*roads, key=_moment)
+        shims = [self._events(files) for files in by_shim.values()]
+        return heapq.merge(*shims, key=_moment)
 
     def news(self, *, look: bool = False) -> list[Event]:
-        """What was added since the last time, by time; `look` is for new files at once."""
+        """Returns events added since the last time, ordered by time.
+
+        New files are looked for every half second; `look` does it now.
+        """
         if look:
-            self._look_at = 0.0
+            self._list_at = 0.0
         found: list[Event] = []
         for file in self._files():
-            found += self._of_shim([file])
+            found += self._events([file])
         return sorted(found, key=_moment)
 
     def _files(self) -> list[JournalFile]:
-        """The journals that may hold something; new ones are looked for now and then."""
-        if time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + _LOOK_S
+        if time.monotonic() >= self._list_at:
+            self._list_at = time.monotonic() + _LIST_S
             self._known = [file for file in journal_files(self._root) if self._is_wanted(file)]
         return self._known
 
@@ -60,33 +71,36 @@ class Journals:
         except FileNotFoundError:
             return False
 
-    def _of_shim(self, files: list[JournalFile]) -> Iterator[Event]:
+    def _events(self, files: list[JournalFile]) -> Iterator[Event]:
         for file in files:
-            while piece := self._piece(file.path):
-                yield from filter(None, map(event_of, piece))
+            while lines := self._next_lines(file.path):
+                yield from filter(None, map(event_of, lines))
 
-    def _piece(self, path: str) -> list[bytes]:
-        """The next lines of a file; none at its end. No file stays open: there may be thousands."""
+    def _next_lines(self, path: str) -> list[bytes]:
+        """Returns the next lines of a file, and nothing at its end.
+
+        The file is closed after each read: there may be more files than a process can open.
+        """
         offset = self._offsets.get(path, 0)
         try:
             if os.stat(path).st_size == offset:
                 return []
             follower = Follower(path, offset)
         except FileNotFoundError:
-            return []  # removed meanwhile
+            return []  # removed in the meantime
         try:
-            piece = follower.read(_PIECE_BYTES)
+            piece = follower.read(_READ_BYTES)
         finally:
             follower.close()
         if piece is None:
             return []
         self._offsets[path] = piece.next_offset
-        # A line that is longer than any event is none; an empty one stands for it.
+        # A line longer than any event was skipped. The empty line in its place says "read on".
         return piece.lines if isinstance(piece, Lines) else [b""]
 
 
 def event_of(line: bytes) -> Event | None:
-    """A line as an event; None for one that is damaged, which `sub ledger verify` tells about."""
+    """Decodes a line; None if it is damaged, which `sub ledger verify` reports."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -96,3 +110,48 @@ def event_of(line: bytes) -> Event | None:
 
 def _moment(event: Event) -> tuple[str, int]:
     return str(event["ts"]), int(event.get("source", {}).get("n") or 0)
+
+
+def find_journals(places: Places, name: str) -> str:
+    """Returns the journal directory of the run with this id, or with an id that ends in it."""
+    from subluminal.core.runs.names import journal_dir
+
+    exact = journal_dir(places, name)
+    if os.path.isdir(exact):
+        return exact
+    found = [each for each in _listed(places.journal) if each.endswith(encode_name(name))]
+    if len(found) == 1:
+        return os.path.join(places.journal, found[0])
+    if found:
+        from subluminal.ledger.client.finding import several
+
+        raise several(name, sorted(found))
+    raise SubluminalError(
+        f"there is no run `{name}`", hint=f"the journals in `{places.journal}` do not have it"
+    )
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def lines_by_shim(directory: str) -> list[ShimLines]:
+    """Returns one reader for each shim of the run whose journals are in this directory."""
+    by_shim: dict[str, list[JournalFile]] = {}
+    for file in sorted(files_in(directory, "")):
+        by_shim.setdefault(file.shim, []).append(file)
+    return [partial(_lines_of, files) for _, files in sorted(by_shim.items())]
+
+
+def _lines_of(files: list[JournalFile]) -> Iterator[bytes]:
+    for file in files:
+        follower = Follower(file.path)
+        try:
+            while (piece := follower.read()) is not None:
+                if isinstance(piece, Lines):
+                    yield from piece.lines
+        finally:
+            follower.close()

@@ -1,38 +1,42 @@
-"""The ledger as commands see it, by whatever road it can be reached."""
+"""What can be asked of a ledger, however it is reached.
+
+`Ledger` is the interface. `DaemonLedger` asks ledgerd, `direct.DirectLedger` reads the ledger's
+file, and both return the same rows. `EmptyLedger` stands for a home where nothing was recorded.
+"""
 
 from typing import Any, NamedTuple, Protocol
 
-from subluminal.cli.output import Output
 from subluminal.clock import rfc3339
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
-from subluminal.ledger.client import socket as daemon
-from subluminal.ledger.client.socket import quoted
+from subluminal.ledger.client.http import Client, Parameters, quoted
 
 Row = dict[str, Any]
 
 
 class Page(NamedTuple):
-    """Which part of a list."""
+    """One page of a list."""
 
     limit: int
     newest_first: bool = True
     cursor: str | None = None
+    """`next` of the page before; None for the first page"""
 
-    def parameters(self) -> dict[str, str | int | None]:
+    def parameters(self) -> Parameters:
+        """The page as query parameters."""
         order = "newest" if self.newest_first else "oldest"
         return {"limit": self.limit, "order": order, "cursor": self.cursor}
 
 
 class Found(NamedTuple):
-    """Rows, and where the next page begins."""
+    """A page of rows, and the cursor of the next page (None after the last)."""
 
     rows: list[Row]
     next: str | None
 
 
 class Ledger(Protocol):
-    """What can be asked. `where` is a filter as text."""
+    """The questions that a ledger answers. `where` is a filter as text."""
 
     def calls(self, where: str, page: Page) -> Found: ...
     def runs(self, where: str, page: Page) -> Found: ...
@@ -45,10 +49,10 @@ class Ledger(Protocol):
 
 
 class DaemonLedger:
-    """Asks ledgerd."""
+    """The ledger, read through ledgerd."""
 
     def __init__(self, places: Places) -> None:
-        self._places = places
+        self._client = Client(places)
 
     def calls(self, where: str, page: Page) -> Found:
         return self._list("/v1/calls", "calls", where, page)
@@ -76,11 +80,11 @@ class DaemonLedger:
         return rows
 
     def call(self, call_id: str) -> Row | None:
-        found: Row | None = daemon.get(self._places, f"/v1/calls/{quoted(call_id)}", {})
+        found: Row | None = self._client.find(f"/v1/calls/{quoted(call_id)}")
         return found
 
     def run(self, run_id: str) -> Row | None:
-        found: Row | None = daemon.get(self._places, f"/v1/runs/{quoted(run_id)}", {})
+        found: Row | None = self._client.find(f"/v1/runs/{quoted(run_id)}")
         return found
 
     def _list(self, path: str, name: str, where: str, page: Page, **more: str | None) -> Found:
@@ -88,19 +92,19 @@ class DaemonLedger:
         answer = self._ask(path, asked)
         return Found(answer[name], answer["next"])
 
-    def _ask(self, path: str, parameters: dict[str, str | int | None]) -> Any:
-        """What every ledgerd of this version has."""
-        answer = daemon.get(self._places, path, parameters)
+    def _ask(self, path: str, parameters: Parameters) -> Any:
+        """Returns a resource that every ledgerd of this version has."""
+        answer = self._client.find(path, parameters)
         if answer is None:
             raise SubluminalError(
-                "the ledgerd that runs is older than this `sub`, and cannot tell",
-                hint="stop it with `sub ledgerd stop`, and ask again",
+                "the running ledgerd is older than this `sub` and cannot answer this question",
+                hint="stop it with `sub ledgerd stop` and try again; a new one starts by itself",
             )
         return answer
 
 
 class EmptyLedger:
-    """Nothing was ever recorded here."""
+    """The ledger of a home where nothing was ever recorded."""
 
     def calls(self, where: str, page: Page) -> Found:
         return Found([], None)
@@ -121,15 +125,3 @@ class EmptyLedger:
 
     def run(self, run_id: str) -> Row | None:
         return None
-
-
-def open_ledger(places: Places, out: Output) -> Ledger:
-    """The quickest road there is; what was journalled before this call can be found on it."""
-    from subluminal.ledger.client.roll_call import close_what_died
-
-    close_what_died(places)
-    if daemon.answers(places):
-        return DaemonLedger(places)
-    from subluminal.ledger.client.unattended import open_without_daemon
-
-    return open_without_daemon(places, out)

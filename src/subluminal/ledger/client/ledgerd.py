@@ -1,92 +1,34 @@
-"""Talks to ledgerd over its socket, and starts it when a command needs it.
+"""Starts ledgerd in the background when a command needs it, and stops it."""
 
-http.client, not a library: commands start fast, and there is one server to talk to.
-"""
-
-import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote, urlencode
-
-import msgspec
 
 from subluminal.config.env import SUB_HOME, SUB_RUNTIME_DIR
 from subluminal.config.places import Places, make_private_dir
-from subluminal.errors import SubluminalError
-from subluminal.ledger.daemon.instance import is_running, log_path, read_note, socket_path
-from subluminal.ledger.daemon.sockets import connect_unix
+from subluminal.ledger.client.http import Client, DaemonUnavailable
+from subluminal.ledger.daemon.instance import is_running, log_path, read_note
 
-START_S = 15.0
-STOP_S = 15.0
-TIMEOUT_S = 30.0
-POLL_S = 0.02
-
-
-class DaemonUnavailable(SubluminalError):
-    """ledgerd does not answer."""
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("ledgerd", timeout=TIMEOUT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock: socket.socket = connect_unix(self._path, TIMEOUT_S)
-
-
-class Client:
-    """Asks one home's ledgerd."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-
-    def get(self, path: str, parameters: Mapping[str, str | int | None] | None = None) -> Any:
-        """A resource, decoded. Raises DaemonUnavailable, or SubluminalError with its answer."""
-        given = {name: value for name, value in (parameters or {}).items() if value is not None}
-        target = quote(path) + (f"?{urlencode(given)}" if given else "")
-        return self._ask("GET", target, None)
-
-    def post(self, path: str, body: bytes) -> Any:
-        """Sends JSON lines."""
-        return self._ask("POST", quote(path), body)
-
-    def _ask(self, method: str, target: str, body: bytes | None) -> Any:
-        connection = _UnixConnection(socket_path(self._places))
-        headers = {"content-type": "application/x-ndjson"} if body is not None else {}
-        try:
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            data = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise DaemonUnavailable(
-                "ledgerd does not answer", hint="`sub ledgerd start` starts it"
-            ) from error
-        finally:
-            connection.close()
-        value = msgspec.json.decode(data)
-        if response.status != http.HTTPStatus.OK:
-            raise SubluminalError(value["error"], hint=value.get("hint"))
-        return value
+_START_S = 15.0
+_STOP_S = 15.0
+_POLL_S = 0.02
 
 
 def ensure_running(places: Places) -> Client:
-    """Starts ledgerd if it does not run; returns once it answers."""
-    client = Client(places)
-    if not is_running(places) or read_note(places) is None:
+    """Starts ledgerd if it is not running, and returns a client once it answers."""
+    if read_note(places) is None:
         start(places)
-    return client
+    return Client(places)
 
 
 def start(places: Places, *, port: int | None = 0) -> bool:
-    """Starts ledgerd in the background. False if it ran already."""
-    deadline = time.monotonic() + START_S
+    """Starts ledgerd in the background; False if it was already running.
+
+    `port` is the loopback port: 0 for a free one, None for none.
+    """
+    deadline = time.monotonic() + _START_S
     if is_running(places):
         _await_answer(places, None, deadline)
         return False
@@ -114,7 +56,7 @@ def start(places: Places, *, port: int | None = 0) -> bool:
     finally:
         os.close(log)
     _await_answer(places, process, deadline)
-    # It outlives us on purpose: nobody waits for it.
+    # ledgerd outlives this process on purpose. A return code stops `Popen` from warning about it.
     process.returncode = 0
     return True
 
@@ -131,28 +73,35 @@ def _await_answer(
             else:
                 return
         if process is not None and process.poll() is not None and not is_running(places):
-            raise DaemonUnavailable(*_last_words(places))
-        time.sleep(POLL_S)
+            raise _did_not_start(places)
+        time.sleep(_POLL_S)
     raise DaemonUnavailable(
-        f"ledgerd did not answer within {START_S:.0f} s", hint=f"see `{log_path(places)}`"
+        f"ledgerd did not answer within {_START_S:.0f} seconds",
+        hint=f"read its log, `{log_path(places)}`",
     )
 
 
-def _last_words(places: Places) -> tuple[str]:
+def _did_not_start(places: Places) -> DaemonUnavailable:
+    """The error for a ledgerd that exited at once, with the reason from its log."""
     try:
         with open(log_path(places), encoding="utf-8", errors="replace") as file:
             lines = file.read(65_536).splitlines()
     except OSError:
         lines = []
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return (f"ledgerd did not start: {errors[0] if errors else 'it said nothing'}",)
+    reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    if reasons:
+        return DaemonUnavailable(f"ledgerd did not start: {reasons[0]}")
+    return DaemonUnavailable(
+        "ledgerd exited as soon as it was started, and gave no reason",
+        hint=f"read its log, `{log_path(places)}`",
+    )
 
 
 def stop(places: Places) -> bool:
-    """Stops ledgerd and waits until it is gone. False if it did not run."""
+    """Stops ledgerd and waits until it is gone; False if it was not running."""
     if not is_running(places):
         return False
-    deadline = time.monotonic() + STOP_S
+    deadline = time.monotonic() + _STOP_S
     signalled = False
     while is_running(places):
         note = read_note(places)
@@ -161,7 +110,8 @@ def stop(places: Places) -> bool:
             signalled = True
         if time.monotonic() > deadline:
             raise DaemonUnavailable(
-                f"ledgerd did not stop within {STOP_S:.0f} s", hint=f"see `{log_path(places)}`"
+                f"ledgerd did not stop within {_STOP_S:.0f} seconds",
+                hint=f"read its log, `{log_path(places)}`",
             )
-        time.sleep(POLL_S)
+        time.sleep(_POLL_S)
     return True

@@ -1,6 +1,6 @@
-"""Notices processes that died without a word, and has their runs closed as FAILED (shared-runs).
+"""Closes, as FAILED, the runs of processes that died without ending them (shared-runs).
 
-Whoever looks first does it: a look costs a listing, and loads nothing unless someone is missing.
+ledgerd does this while it runs. Commands do it too, because ledgerd may not be running.
 """
 
 import os
@@ -9,7 +9,10 @@ from subluminal.config.places import Places
 
 
 def close_what_died(places: Places) -> int:
-    """Closes the runs that dead processes left open; returns how many ended."""
+    """Closes the runs that dead processes left open; returns how many runs ended.
+
+    Costs one directory listing, and imports nothing unless a process is missing.
+    """
     directory = os.path.join(places.state, "processes")
     try:
         names = os.listdir(directory)

@@ -30,11 +30,6 @@ def lock_path(places: Places) -> str:
     return os.path.join(places.state, "ledgerd.lock")
 
 
-def socket_path(places: Places) -> str:
-    """Where ledgerd answers HTTP."""
-    return os.path.join(places.runtime_dir, "ledgerd.sock")
-
-
 def ingest_path(places: Places) -> str:
     """Where ledgerd takes JSONL."""
     return os.path.join(places.runtime_dir, "ingest.sock")

@@ -22,7 +22,7 @@ from subluminal.ledger.api.security import Guard
 from subluminal.ledger.api.status import Reporter
 from subluminal.ledger.daemon import sockets
 from subluminal.ledger.daemon.garbage import tune_garbage_collection
-from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token, socket_path
+from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token
 from subluminal.ledger.daemon.roll_call import RollCall
 from subluminal.ledger.ingest.ring import Ring
 from subluminal.ledger.ingest.writer import Writer
@@ -79,7 +79,7 @@ class Daemon:
             self.writer, places.ledger, __version__, lambda: time.monotonic() - started
         )
         self._app = build_app(self._readers, self._live, self._ingest, self._reporter)
-        self._unix = sockets.listen_unix(socket_path(places))
+        self._unix = sockets.listen_unix(places.ledgerd_socket)
         self._jsonl = sockets.listen_unix(ingest_path(places))
         self._loopback = None if port is None else sockets.listen_loopback(port)
         tune_garbage_collection()
@@ -127,7 +127,7 @@ class Daemon:
         self._readers.close()
         self.writer.stop()
         await asyncio.to_thread(self.writer.join)
-        for path in (socket_path(self._places), ingest_path(self._places)):
+        for path in (self._places.ledgerd_socket, ingest_path(self._places)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 

@@ -64,16 +64,3 @@ def listen_loopback(port: int) -> socket.socket:
     made.listen(128)
     made.setblocking(False)
     return made
-
-
-def connect_unix(path: str, timeout_s: float) -> socket.socket:
-    """Connects to a socket at a path of any length."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(timeout_s)
-    try:
-        with short_address(path) as address:
-            made.connect(address)
-    except BaseException:
-        made.close()
-        raise
-    return made

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from subluminal.config.places import Places
 from subluminal.importer.clients.description import Scene
 from subluminal.importer.drift import findings
-from subluminal.importer.program import our_installation
+from subluminal.importer.wrapper import our_installation
 from subluminal.operator.doctor.checks import Check
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from subluminal.cli.screens.cells import size
 from subluminal.config.places import Places
 from subluminal.journal.reading import journal_files
-from subluminal.ledger.client import socket as daemon
+from subluminal.ledger.client.http import Client, DaemonUnavailable
 from subluminal.ledger.daemon.instance import is_running
 from subluminal.operator.doctor.checks import Check
 
@@ -15,8 +15,8 @@ _MAX_BACKLOG_BYTES = 64 << 20
 
 def check(places: Places) -> Iterator[Check]:
     try:
-        status = daemon.get(places, "/v1/status", {})
-    except daemon.NotRunning:
+        status = Client(places).get("/v1/status")
+    except DaemonUnavailable:
         yield from _absent(places)
         return
     problem = status["problem"]

@@ -10,8 +10,8 @@ from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
+from subluminal.ledger.client.finding import ending_in, several
 from subluminal.ledger.client.ledger import Ledger, Page, Row
-from subluminal.ledger.client.naming import ending_in
 from subluminal.ledger.query.recorded_runs import RunReader
 from subluminal.ledger.store.moments import milliseconds
 from subluminal.policy.promoting import RefusedCall
@@ -80,9 +80,7 @@ def _ending(ledger: Ledger, name: str) -> Row:
         return detail
     if not ids:
         raise SubluminalError(f"there is no hint `{name}`", hint="`sub hints` lists the hints")
-    raise SubluminalError(
-        f"`{name}` is the end of several: {', '.join(ids)}", hint="give more of it"
-    )
+    raise several(name, ids)
 
 
 def _args(call: Row) -> dict[str, Any] | None:

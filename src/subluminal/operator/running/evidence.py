@@ -105,9 +105,9 @@ class Evidence:
 
     def _lines(self) -> Iterator[bytes]:
         from subluminal.export.ordering import ordered
-        from subluminal.ledger.client.run_roads import journal_roads
+        from subluminal.ledger.client.journals import lines_by_shim
 
-        return ordered(journal_roads(self._directory))
+        return ordered(lines_by_shim(self._directory))
 
     def _passed_on(self, stream: Stream, out: Output) -> bool:
         """Waits for the readers, until somebody has had enough; whether all could be written."""

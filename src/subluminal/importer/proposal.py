@@ -1,7 +1,7 @@
-"""What an import would do to one configuration: a row for every server, and the bytes after it.
+"""What an import would do to one configuration: one row for each server, and the new bytes.
 
-Pure. The result is checked before anyone writes it: it must parse, start every server through the
-shim, and say otherwise exactly what it said before.
+Pure. The new bytes are checked before anyone can write them: they must parse, start every server
+through the shim, and be otherwise equal to the old ones.
 """
 
 from enum import Enum
@@ -9,26 +9,25 @@ from typing import NamedTuple
 
 from subluminal.importer.checking import check_wrapped
 from subluminal.importer.clients.description import Client, Scope
-from subluminal.importer.document import parse
-from subluminal.importer.entries import Entry, EntryKind
+from subluminal.importer.document import Entry, EntryKind, parse
 from subluminal.importer.env_secrets import EnvSecret, find_secrets
-from subluminal.importer.text.edits import Edit
-from subluminal.importer.wrapper import recognise
-from subluminal.importer.wrapping import Installation, wrap
+from subluminal.importer.text.notation import Edit
+from subluminal.importer.wrapper import Installation, recognise
+from subluminal.importer.wrapping import wrap
 
 
 class Action(Enum):
-    """What becomes of an entry."""
+    """What an import does with an entry."""
 
     WRAP = "wrap"
     REFRESH = "refresh"
-    """it names another `sub`, home or server than it should"""
+    """its wrapper names another `sub`, home or server than it should"""
     KEEP = "keep"
-    """it is as it should be"""
+    """it is wrapped as it should be"""
     REMOTE = "remote"
     """http and sse servers are not wrapped yet"""
     REFUSE = "refuse"
-    """it is not clear what it starts"""
+    """its command could not be recognised"""
 
 
 class Row(NamedTuple):
@@ -44,8 +43,8 @@ class Row(NamedTuple):
     """the `sub` that a wrapped entry names"""
 
 
-class Plan(NamedTuple):
-    """What an import does to one file."""
+class Proposal(NamedTuple):
+    """What an import would change in one file."""
 
     client: Client
     path: str
@@ -59,7 +58,7 @@ class Plan(NamedTuple):
         return self.before != self.after
 
 
-def make_plan(
+def make_proposal(
     client: Client,
     path: str,
     data: bytes,
@@ -67,8 +66,8 @@ def make_plan(
     *,
     scope: Scope | None = None,
     replacements: dict[tuple[str, ...], str] | None = None,
-) -> Plan:
-    """Plans the import of one file. `replacements` are new values of variables, by their path."""
+) -> Proposal:
+    """Works out the import of one file. `replacements` are new values of variables, by path."""
     document = parse(client, path, data)
     rows: list[Row] = []
     edits: list[Edit] = []
@@ -80,7 +79,7 @@ def make_plan(
     after = document.edited(edits)
     if edits:
         check_wrapped(document, parse(client, path, after), ours)
-    return Plan(client, path, scope, data, after, rows)
+    return Proposal(client, path, scope, data, after, rows)
 
 
 def _row(client: Client, entry: Entry, edits: list[Edit]) -> Row:
