@@ -55,12 +55,12 @@ def test_on_a_terminal_without_colour(sub, full, what, monkeypatch):
 
 @pytest.mark.parametrize("what", LISTS)
 def test_empty(sub, home, what):
-    assert sub("query", what) == (0, "", f"no {what} yet; `sub run -- AGENT` records some\n")
+    assert sub("query", what) == (0, "", f"No {what} recorded yet. Start an agent with `sub run -- AGENT`.\n")
     assert sub("query", what, "--json") == (0, "", "")
 
 
 def test_nothing_matches(sub, full):
-    assert sub("query", "server:nowhere") == (0, "", "no calls match\n")
+    assert sub("query", "server:nowhere") == (0, "", "No calls match.\n")
 
 
 COLUMNS = [

@@ -93,7 +93,7 @@ def test_importing_twice_changes_nothing(sub: Any, write: Write, program: Path) 
     once, stamp = file.read_bytes(), file.stat()
     ran = sub("import", "claude")
     assert (ran.code, file.read_bytes(), file.stat().st_ino) == (0, once, stamp.st_ino)
-    assert "nothing to change" in ran.err
+    assert "Nothing to change." in ran.err
     assert len(list_backups(places(os.environ))) == 1
 
 
@@ -292,9 +292,9 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["claude"], "no configuration of Claude Code was found"),
-        ([], "no client's configuration was found"),
-        (["--path", "x.json"], "`--path` needs the client"),
+        (["claude"], "found no configuration of Claude Code"),
+        ([], "found no client's configuration"),
+        (["--path", "x.json"], "`--path` needs the name of the client"),
         (["claude", "--path", "x.json"], "no such file"),
         (["claude", "--source", "file"], "`--source` is for `--bind-secrets`"),
     ],

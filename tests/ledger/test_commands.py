@@ -56,7 +56,7 @@ def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
     artifact.write_bytes(data)
 
     told = sub("ingest", str(artifact))
-    assert told.out == "15 events stored, 0 were known already, 1 lines were no events\n"
+    assert told.out == "15 events stored, 0 already known, 1 lines were not events\n"
     assert told.code == 1
     again = sub("ingest", "-", "--json", stdin=data.rpartition(b"\n")[0])
     assert (again.code, json.loads(again.out)) == (
@@ -68,8 +68,8 @@ def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
     assert status["running"] is True
     assert {"pid", "uptime_s", "backlog_bytes", "events_total"} <= set(status)
     words = sub("ledgerd", "status")
-    assert f"ledgerd runs, pid {status['pid']}" in words.out
-    assert "1 lines in journals were no events" in words.err
+    assert f"ledgerd is running, pid {status['pid']}" in words.out
+    assert "1 lines in journals were not events" in words.err
     assert json.loads(sub("ledgerd", "start", "--json").out) == {
         "running": True,
         "pid": status["pid"],

@@ -91,7 +91,7 @@ class TestWithoutAHome:
     def test_a_run_that_would_leave_no_record_is_not_started(self, runner):
         code, _, err = self.run(runner, command=[*PYTHON, "print(1)"])
         assert code == 2
-        assert err.endswith("choose another with SUB_HOME, or record the run with --artifact\n")
+        assert err.endswith("choose another home with SUB_HOME, or record the run with --artifact\n")
 
     def test_streamed_events_are_record_enough(self, runner):
         code, out, _ = self.run(runner, "--events", "-")

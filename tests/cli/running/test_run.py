@@ -135,7 +135,7 @@ def test_a_terminated_run_says_so_whatever_the_agent_returns(runner):
     runner.write_policy(policy(budget(1, "TERMINATE_RUN")))
     code, _, err = runner.run(command=runner.agent("exit=0", "echo", "echo"))
     assert code == 0
-    assert err.splitlines()[-1].startswith("sub: this run was terminated by policy")
+    assert err.splitlines()[-1].startswith("sub: policy terminated this run")
     assert only_run(runner)[1]["status"] == "TERMINATED"
 
 

@@ -1,4 +1,4 @@
-"""What commands over the ledger share: the libraries they need are an extra."""
+"""Checks for the libraries of the ledger, which are an extra."""
 
 from importlib.util import find_spec
 
@@ -8,7 +8,7 @@ _LIBRARIES = ("apsw", "starlette", "uvicorn")
 
 
 def need_daemon_extra() -> None:
-    """Raises if the ledger's libraries are not installed."""
+    """Raises SubluminalError if the ledger's libraries are not installed."""
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
         raise SubluminalError(

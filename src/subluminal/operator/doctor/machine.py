@@ -99,7 +99,7 @@ def _existing(path: str) -> str:
 
 
 def _permissions(places: Places) -> Check:
-    """Checks that only the owner can read what may hold a record of agents (local-is-not-trusted)."""
+    """Checks that only the owner can read records and state (local-is-not-trusted)."""
     own = os.geteuid()
     bad = []
     for path in (

@@ -59,7 +59,9 @@ def check_files(places: Places) -> Iterator[Check]:
             bundle = parse_bundle(read_policy(file.path), file.path).bundle
             compile_bundle(bundle)
         except SubluminalError as problem:
-            hint = f"run `sub policy lint {file.path}`; until it is fixed, new runs refuse all calls"
+            hint = (
+                f"run `sub policy lint {file.path}`; until it is fixed, new runs refuse all calls"
+            )
             yield Check(name, False, str(problem), hint)
             continue
         except OSError as error:

@@ -38,7 +38,7 @@ _PLAIN_CODEX = (
 )
 
 _SHIMS_S = 8.0
-"""Time for shims to end: 3 s by default after they lost their client, and their wardens' cleanup."""
+"""Time for shims to end: by default 3 s after they lose their client, then their wardens end."""
 _OTHERS_S = 1.0
 """Time between SIGTERM and SIGKILL for all other processes."""
 _LOOK_S = 0.01
@@ -68,7 +68,7 @@ class Agent:
     def __init__(
         self, command: list[str], environ: dict[str, str], *, talks_to_stderr: bool = False
     ) -> None:
-        """Starts the agent; with `talks_to_stderr` its stdout goes to stderr. Raises CannotStart."""
+        """Starts the agent, its stdout joined to stderr on request. Raises CannotStart."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         ours = os.getpid()
         # A successful exec closes the pipe, so end of file means that the agent runs.

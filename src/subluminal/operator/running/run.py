@@ -58,9 +58,9 @@ def run_agent(
 ) -> Left:
     """Runs the agent to its end.
 
-    `open_host` is that of wiring. `tell` gets notes for the person. `announce` gets the run's id just before the agent starts.
-    `shown` makes text from tools safe for a terminal. Raises SubluminalError if the agent cannot
-    be recorded as was ordered; then it was not started.
+    `open_host` is wiring's. `tell` gets notes for the person. `announce` gets the run's id just
+    before the agent starts. `shown` makes text from tools safe for a terminal. Raises
+    SubluminalError if the run cannot be recorded as ordered; then the agent was not started.
     """
     evidence = Evidence(order.events, order.artifact, order.demands, shown)
     try:
