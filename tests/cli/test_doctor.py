@@ -113,7 +113,9 @@ def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     run_id = ran.stdout.strip()
-    assert checks(sub("doctor", "--json"))["runs"]["detail"] == "closed 1 run whose processes had died"
+    assert (
+        checks(sub("doctor", "--json"))["runs"]["detail"] == "closed 1 run whose processes had died"
+    )
     assert checks(sub("doctor", "--json"))["runs"]["detail"] == "no run was left open"
     (end,) = [
         json.loads(line)

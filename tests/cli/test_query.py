@@ -55,7 +55,11 @@ def test_on_a_terminal_without_colour(sub, full, what, monkeypatch):
 
 @pytest.mark.parametrize("what", LISTS)
 def test_empty(sub, home, what):
-    assert sub("query", what) == (0, "", f"No {what} recorded yet. Start an agent with `sub run -- AGENT`.\n")
+    assert sub("query", what) == (
+        0,
+        "",
+        f"No {what} recorded yet. Start an agent with `sub run -- AGENT`.\n",
+    )
     assert sub("query", what, "--json") == (0, "", "")
 
 
@@ -134,7 +138,7 @@ def test_problems_are_pointed_at(sub, full):
     assert sub("query", "tools", "decision:BLOCK") == (
         2,
         "",
-        "error: tools cannot be filtered by `decision`\nhint: by `server` and `tool`\n",
+        "error: tools cannot be filtered by `decision`\nhint: use `server` or `tool`\n",
     )
     assert sub("query", "runs", "--server", "x").code == 2
 

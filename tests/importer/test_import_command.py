@@ -65,7 +65,7 @@ def test_a_claude_configuration_is_wrapped_in_place(sub: Any, write: Write, prog
     assert "fs   wrap      npx -y ${PKG}" in ran.out
     assert "web  not yet   http: not wrapped yet" in ran.out
     assert "wrapped 3 servers" in ran.err
-    assert "undo: `sub restore claude`" in ran.err
+    assert "Undo this with `sub restore claude`." in ran.err
 
 
 def test_a_codex_configuration_is_wrapped_in_place(
@@ -256,7 +256,7 @@ def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_h
     settings.write_text("# mine\n[ledger]\nkeep_days = 30 # a month\n")
     text = '{"mcpServers": {"my hub": {"command": "x", "env": {"GH_TOKEN": "v4lue-1234", "A": "${T}"}}}}'
     file = write(".claude.json", text)
-    assert "secrets in `env`" in sub("import", "claude").err
+    assert "secrets are in `env`" in sub("import", "claude").err
     ran = sub("import", "claude", "--bind-secrets", "--source", "file")
     assert ran.code == 0
     assert "moved `GH_TOKEN` of `my hub` to file" in ran.err
@@ -296,7 +296,7 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
         ([], "found no client's configuration"),
         (["--path", "x.json"], "`--path` needs the name of the client"),
         (["claude", "--path", "x.json"], "no such file"),
-        (["claude", "--source", "file"], "`--source` is for `--bind-secrets`"),
+        (["claude", "--source", "file"], "`--source` needs `--bind-secrets`"),
     ],
 )
 def test_what_is_not_there_is_said(sub: Any, program: Path, words: list[str], error: str) -> None:

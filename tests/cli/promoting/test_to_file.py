@@ -47,7 +47,7 @@ def test_the_exception_is_written_above_the_rule_and_the_running_shim_takes_it(s
     assert "+  - rule_id: short-exception" in ran.out
     assert "critical  rule `short-exception`: " in ran.out
     assert "backtest: would have allowed 1 past call\n" in ran.out
-    assert "wrote rule `short-exception` into" in ran.err
+    assert "Wrote rule `short-exception` into" in ran.err
     wait_until(lambda: house.passes(path="a", n=500), "the shim takes the new policy")
     assert not house.passes(path="b", n=500)
     assert not house.passes(path="a", n=501)

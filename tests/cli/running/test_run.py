@@ -83,7 +83,9 @@ def test_a_policy_that_does_not_compile_starts_nothing(runner):
 def test_without_a_command(runner):
     code, _, err = runner.run(command=[])
     assert code == 2
-    assert err == ("error: the agent's command is missing\nhint: sub run -- COMMAND [ARG…]\n")
+    assert err == (
+        "error: the agent's command is missing\nhint: write `sub run -- COMMAND [ARG…]`\n"
+    )
 
 
 @pytest.mark.parametrize(("program", "code"), [("no-such-agent", 127), ("/etc/passwd", 126)])

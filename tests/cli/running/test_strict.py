@@ -84,7 +84,7 @@ def test_what_is_no_strictness(runner, words):
     code, _, err = runner.run(*words, command=["true"])
     assert (code, err.splitlines()[0]) == (
         2,
-        "error: argument --strict: `odd` is not `throttle`; the agent goes after `--`",
+        "error: argument --strict: `odd` is not `throttle`; put `--` before the agent",
     )
 
 

@@ -60,9 +60,9 @@ def run(args: Args, out: Output) -> int:
 def _print(plan: Restoration, dry_run: bool, out: Output) -> None:
     verb = "would restore" if dry_run else "restored"
     how = (
-        "the exact content from before the import"
+        "the exact bytes from before the import"
         if plan.how is How.EXACT
-        else f"unwrapped {', '.join(plan.servers)}; all other changes are kept"
+        else f"unwrapped {', '.join(plan.servers)}; everything else is kept"
     )
     out.line(f"{verb} `{shown(plan.target.path)}`: {shown(how)}")
 
