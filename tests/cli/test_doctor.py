@@ -58,7 +58,7 @@ def test_a_sound_home(sub, own_home, elsewhere):
 def test_the_screen(sub, own_home, elsewhere, monkeypatch):
     def some(_places):
         yield Check("home", True, "`~/.subluminal`")
-        yield Check("sockets", False, "`/run/\x1b[2Jx` belongs to someone else", "set another")
+        yield Check("sockets", False, "`/run/\x1b[2Jx` belongs to another user", "set another")
 
     monkeypatch.setattr("subluminal.cli.commands.doctor.all_checks", lambda: (some,))
     snapshots.check("doctor-pipe", sub("doctor"))

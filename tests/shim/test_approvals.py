@@ -418,7 +418,7 @@ def test_a_person_is_told_of_a_flood(household, person):
     leave(shim)
     assert len(waiting(person)) == MAX_WAITING
     told = person("approvals", all_output=True)
-    assert "run `run-1` asks for nothing more" in told
+    assert "run `run-1` cannot ask for more" in told
     assert "sub kill run-1" in told
 
 

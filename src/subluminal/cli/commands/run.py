@@ -43,7 +43,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--principal", metavar="WHO", help="who started the run; default: the current user"
     )
-    parser.add_argument("--policy", metavar="FILE", help="use this instead of the repository's")
+    parser.add_argument(
+        "--policy", metavar="FILE", help="use this instead of the repository's policy"
+    )
     parser.add_argument(
         "--print-run-id", action="store_true", help="print the run's id before the agent starts"
     )

@@ -80,9 +80,7 @@ def _run(order: Order, environ: Mapping[str, str], stage: _Stage, announce: Tell
     cwd = os.getcwd()
     stamped = stamp(order.wishes, order.command, environ, cwd)
     policy = stamped.environ.get(env.SUB_POLICY.name)
-    record = RunRecord.open(
-        stage.open_host, stage.home.places, stamped, policy, cwd, order.demands
-    )
+    record = RunRecord.open(stage.open_host, stage.home.places, stamped, policy, cwd, order.demands)
     command, note = adjusted(order.command)
     if note:
         stage.tell(note)
