@@ -1,9 +1,5 @@
-"""Asks a person at the terminal: whether to go on, for a passphrase, for a secret's value.
+"""Asks a person at the terminal: whether to go on, for a passphrase, for a secret's value."""
 
-Also the types of arguments in which a person writes a sentence. Light to load: `sub kill` uses it.
-"""
-
-import argparse
 import os
 import sys
 
@@ -13,8 +9,6 @@ from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.person import check_person
 
 _MAX_PASSPHRASE_CHARS = 1_024
-_MAX_SENTENCE_CHARS = 4_096
-"""Longer than any name in a policy, and short enough to be sent with each refusal."""
 
 
 def is_at_terminal() -> bool:
@@ -56,24 +50,6 @@ def read_hidden(prompt: str) -> str:
     import getpass
 
     return getpass.getpass(prompt)
-
-
-def sentence(text: str) -> str:
-    """The argparse type of text that goes into records and refusals."""
-    if len(text) > _MAX_SENTENCE_CHARS:
-        raise argparse.ArgumentTypeError(f"write at most {_MAX_SENTENCE_CHARS} characters")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError("the text is not UTF-8") from None
-    return text
-
-
-def positive(text: str) -> int:
-    """The argparse type of a count that is at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a number of at least 1")
-    return int(text)
 
 
 def _from_descriptor(given: str) -> str:

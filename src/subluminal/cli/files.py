@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.errors import SubluminalError
-from subluminal.export.files import write_whole
 from subluminal.operator import policies
 from subluminal.operator.policies import Policy
 
@@ -40,6 +39,8 @@ def write_output(path: str, pieces: Iterable[bytes], mode: int) -> None:
 
     A device, pipe or link is written to, never replaced: root must not lose `/dev/null`.
     """
+    from subluminal.export.files import write_whole
+
     try:
         if _is_replaceable(path):
             write_whole(path, pieces, mode)

@@ -14,6 +14,9 @@ from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.table import COMMANDS, Command, Group
 from subluminal.errors import ExitCode, InvalidInput, SubluminalError, UsageError
 
+_MAX_SENTENCE_CHARS = 4_096
+"""Longer than any name in a policy, and short enough to be sent with each refusal."""
+
 
 def run_command(words: list[str]) -> int:
     """Runs `sub WORDS…` and returns its exit code. The user never sees a traceback."""
@@ -114,6 +117,24 @@ class Parser(argparse.ArgumentParser):
             if close:
                 return close
         return f"see `{self.prog} --help`"
+
+
+def sentence(text: str) -> str:
+    """The argparse type of text that goes into records and refusals."""
+    if len(text) > _MAX_SENTENCE_CHARS:
+        raise argparse.ArgumentTypeError(f"write at most {_MAX_SENTENCE_CHARS} characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("the text is not UTF-8") from None
+    return text
+
+
+def positive(text: str) -> int:
+    """The argparse type of a count that is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of at least 1")
+    return int(text)
 
 
 def _unknown(word: str, known: list[str], prog: str) -> UsageError:

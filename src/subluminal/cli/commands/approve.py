@@ -2,8 +2,8 @@
 
 import os
 
-from subluminal.cli.asking import need_person, sentence
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.asking import need_person
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
 from subluminal.errors import ExitCode

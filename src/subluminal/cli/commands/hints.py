@@ -4,9 +4,8 @@ import json
 import os
 from collections.abc import Callable
 
-from subluminal.cli.asking import positive
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, positive
 from subluminal.cli.output import Output
 from subluminal.cli.screens.lists import print_hints, print_recovery
 from subluminal.cli.screens.tables import Screen

@@ -6,8 +6,7 @@ Anyone may do so, because an agent that stops itself does no harm. Only a person
 
 import os
 
-from subluminal.cli.asking import sentence
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
 from subluminal.core.controls.kill_switch import Stop, stops

@@ -3,9 +3,9 @@
 import os
 from typing import TYPE_CHECKING
 
-from subluminal.cli.asking import agreed, is_at_terminal, need_person, sentence
+from subluminal.cli.asking import agreed, is_at_terminal, need_person
 from subluminal.cli.filters import since_ms
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
