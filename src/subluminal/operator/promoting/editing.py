@@ -21,15 +21,15 @@ from subluminal.policy.promoting import (
 )
 from subluminal.policy.text.inserting import insert_rule
 
-EXACT, KEYS, ANY = "exact", "keys", "any"
-"""The exception covers the call's own arguments, those that the rule looks at, or any."""
+EXACT, ANY = "exact", "any"
+"""The exception covers exactly the call's arguments, or any arguments."""
 
 
 class Wish(NamedTuple):
-    """What the exception covers, and what is written beside it."""
+    """The scope, name and description of the exception to write."""
 
     args: str
-    """EXACT, KEYS or ANY"""
+    """EXACT, ANY, or `keys`: only the arguments that the refusing rule looks at"""
     keys: list[str]
     """names of arguments; if there are any, `args` is ignored"""
     rule_id: str | None

@@ -28,7 +28,6 @@ class Hinted(NamedTuple):
     """A hint, and the refused call that it was given for."""
 
     hint_id: str
-    hint_kind: str
     rule_id: str | None
     reason_code: str | None
     run_id: str
@@ -54,7 +53,6 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
     layer = next((layer for layer, each in layers if each == policy_hash), None)
     return Hinted(
         hint_id=hint["hint_id"] or _PREFIX + hint["call_id"],
-        hint_kind=hint["hint_kind"],
         rule_id=hint["rule_id"],
         reason_code=call["reason_code"],
         run_id=call["run_id"],

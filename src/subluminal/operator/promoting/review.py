@@ -1,5 +1,4 @@
-"""A planned exception for review: its text, what it changes, and what it would have done to past
-calls. Writes the policy once a person has agreed."""
+"""Review of an exception before it is written: its text, its effect, and a backtest on past calls."""
 
 import difflib
 from collections.abc import Callable

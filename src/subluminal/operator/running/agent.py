@@ -119,7 +119,7 @@ def adjusted(command: list[str]) -> tuple[list[str], str | None]:
 
 
 def sweep(shim_pids: Callable[[], frozenset[int]], spare: frozenset[int]) -> list[Process]:
-    """Ends all descendants; returns those that had to be told.
+    """Ends all descendants; returns those that did not end by themselves.
 
     Shims get the time to end in order. `spare` is ledgerd: it belongs to the user, also if the
     agent started it.

@@ -18,7 +18,7 @@ from subluminal.trust.identity.workload import find_principal, find_workload
 
 
 class Wishes(NamedTuple):
-    """What the command line says of a run; None where it says nothing."""
+    """Identity and policy as the command line gives them; None where it gives none."""
 
     agent_id: str | None = None
     env: str | None = None
