@@ -1,4 +1,4 @@
-"""Review of an exception before it is written: its text, its effect, and a backtest on past calls."""
+"""Review of an exception before it is written: its text, its effect and a backtest."""
 
 import difflib
 from collections.abc import Callable
