@@ -113,11 +113,11 @@ def run(args: Args, out: Output) -> int:
     for note in left.notes:
         tell(note)
     if left.summary is not None:
-        _print_verdict(left.summary, out)
+        _print_violations(left.summary, out)
     return left.exit_code
 
 
-def _print_verdict(summary: "Summary", out: Output) -> None:
+def _print_violations(summary: "Summary", out: Output) -> None:
     verdict = summary.verdict()
     total = len(summary.violations)
     if verdict["holds"]:
