@@ -56,7 +56,7 @@ def test_the_servers_tools():
 
 
 def test_the_policy_is_one_that_people_may_copy():
-    from subluminal.cli.demo.policy import POLICY
+    from subluminal.cli.demo.stage import POLICY
     from subluminal.policy.linting import lint
 
     loaded = parse_bundle(POLICY.encode(), "demo.yaml")

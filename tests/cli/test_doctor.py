@@ -58,13 +58,13 @@ def test_a_sound_home(sub, own_home, elsewhere):
 def test_the_screen(sub, own_home, elsewhere, monkeypatch):
     def some(_places):
         yield Check("home", True, "`~/.subluminal`")
-        yield Check("sockets", False, "`/run/\x1b[2Jx` belongs to someone else", "set another")
+        yield Check("sockets", False, "`/run/\x1b[2Jx` belongs to another user", "set another")
 
     monkeypatch.setattr("subluminal.cli.commands.doctor.all_checks", lambda: (some,))
     snapshots.check("doctor-pipe", sub("doctor"))
     snapshots.check("doctor-terminal", sub("doctor", terminal=True))
     monkeypatch.setattr("subluminal.cli.commands.doctor.all_checks", lambda: ())
-    assert sub("doctor") == (0, "\neverything would work\n", "")
+    assert sub("doctor") == (0, "\nAll checks passed.\n", "")
 
 
 def test_troubles(sub, own_home, elsewhere):
@@ -113,7 +113,9 @@ def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     run_id = ran.stdout.strip()
-    assert checks(sub("doctor", "--json"))["runs"]["detail"] == "closed 1 runs whose processes died"
+    assert (
+        checks(sub("doctor", "--json"))["runs"]["detail"] == "closed 1 run whose processes had died"
+    )
     assert checks(sub("doctor", "--json"))["runs"]["detail"] == "no run was left open"
     (end,) = [
         json.loads(line)

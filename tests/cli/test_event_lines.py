@@ -1,4 +1,4 @@
-"""Lines of `sub tail`: what says nothing new has none."""
+"""Lines of `sub tail`: an event that tells nothing new has none."""
 
 import io
 
@@ -17,7 +17,7 @@ def loaded(policy_hash, run_id="r", layer="user"):
 
 
 def test_a_policy_is_told_once_per_run_not_by_every_shim():
-    lines = EventLines(Output(io.StringIO(), io.StringIO()), 80)
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
     told = [
         lines.line(event, {}) is not None
         for event in (
@@ -33,7 +33,7 @@ def test_a_policy_is_told_once_per_run_not_by_every_shim():
 
 
 def test_a_refused_policy_is_told_each_time():
-    lines = EventLines(Output(io.StringIO(), io.StringIO()), 80)
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
     refused = loaded("a")
     del refused["policy"]
     refused["load"] = {"ok": False, "layer": "user", "problem": "no rules"}

@@ -110,7 +110,7 @@ def test_a_bundle_needs_a_place(sub, full, tmp_path):
     ran = sub("export", "run", "run-ended", "--format", "bundle")
     assert (ran.code, ran.err) == (
         2,
-        "error: a bundle is a directory\nhint: say where to with `-o DIR`\n",
+        "error: a bundle needs a directory\nhint: name it with `-o DIR`\n",
     )
     (tmp_path / "file").write_text("")
     ran = sub("export", "run", "run-ended", "--format", "bundle", "-o", str(tmp_path / "file"))
@@ -146,7 +146,11 @@ class TestDiff:
         return [str(tmp_path / name) for name in "abc"]
 
     def test_the_same(self, sub, two):
-        assert sub("export", "diff", two[0], two[1]) == (0, "the same, but for ids and times\n", "")
+        assert sub("export", "diff", two[0], two[1]) == (
+            0,
+            "no differences, ignoring ids and times\n",
+            "",
+        )
         ran = sub("export", "diff", two[0], two[1], "--json")
         assert (ran.code, json.loads(ran.out)) == (0, {"same": True, "differences": []})
 
@@ -160,7 +164,7 @@ class TestDiff:
 
     def test_many_differences_are_cut(self, sub, two, monkeypatch):
         monkeypatch.setattr("subluminal.cli.commands.export_diff._MAX_LINES", 1)
-        assert "more; --json has all" in sub("export", "diff", two[0], two[2]).out
+        assert "more; use --json to see all" in sub("export", "diff", two[0], two[2]).out
 
     def test_no_artifact(self, sub, two, tmp_path):
         assert sub("export", "diff", two[0], str(tmp_path / "no")).code == 2

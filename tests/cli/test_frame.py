@@ -25,8 +25,8 @@ COMMAND_LINES = [
 def test_without_words_the_commands_are_listed(sub: Any) -> None:
     ran = sub()
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("Subluminal: ")
-    assert re.search(r"^  version +what runs here$", ran.out, re.MULTILINE)
+    assert ran.out.startswith("Subluminal decides, ")
+    assert re.search(r"^  version +show the versions of sub, ", ran.out, re.MULTILINE)
     assert "__complete" not in ran.out
     assert sub("--help") == sub("help") == sub("-h") == ran
 
@@ -106,7 +106,7 @@ def test_a_bug_leaves_a_report_and_no_traceback(sub: Any, broken: Any, own_home:
     (report,) = (own_home / "reports").iterdir()
     assert (ran.code, ran.out) == (70, "")
     assert ran.err == (
-        f"error: a bug in sub: ZeroDivisionError\nhint: please report it with the file `{report}`\n"
+        f"error: a bug in sub: ZeroDivisionError\nhint: please report it and attach `{report}`\n"
     )
     text = report.read_text("utf-8")
     assert "command `broken`" in text
@@ -145,7 +145,7 @@ def test_a_report_that_can_be_written_nowhere(
     broken(ValueError())
     ran = sub("broken")
     assert ran.code == 70
-    assert ran.err.endswith("hint: run again with SUB_DEBUG=1\n")
+    assert ran.err.endswith("hint: run it again with SUB_DEBUG=1\n")
 
 
 def test_sub_debug_prints_the_traceback_besides(
@@ -194,7 +194,7 @@ def test_a_group_lists_its_commands(sub: Any, monkeypatch: pytest.MonkeyPatch) -
     ran = sub("thing")
     assert ran.out == (
         "usage: sub thing COMMAND …\n\nThings to do.\n\n  one          the first\n\n"
-        "`sub thing COMMAND --help` tells more, with an example.\n"
+        "See `sub thing COMMAND --help` for details and an example.\n"
     )
     assert sub("thing", "--help") == ran
     assert sub("thing", "one").out.startswith("sub 0.")

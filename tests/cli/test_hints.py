@@ -116,8 +116,8 @@ def test_what_cannot_be_asked(sub, full, words):
 
 
 def test_empty(sub, home):
-    assert sub("hints") == (0, "", "no hints: nothing was refused with one\n")
-    assert sub("hints", "--by", "client") == (0, "", "no hints: nothing was refused with one\n")
+    assert sub("hints") == (0, "", "No hints: no call was refused with a hint.\n")
+    assert sub("hints", "--by", "client") == (0, "", "No hints: no call was refused with a hint.\n")
     assert sub("hints", "--json") == (0, "", "")
 
 

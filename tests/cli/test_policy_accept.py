@@ -35,13 +35,13 @@ def pinned(repository: Path, own_home: Path) -> Pin:
 def test_nothing_to_accept(sub: Any, repository: Path) -> None:
     assert sub("policy", "accept") == (
         0,
-        "no run first saw another version: nothing to accept\n",
+        "nothing to accept: no run started under another version\n",
         "",
     )
 
 
 def test_the_nearest_policy_is_accepted_once(sub: Any, repository: Path, pinned: Pin) -> None:
-    assert sub("policy", "accept") == (0, f"`{repository}` now holds for 1 run\n", "")
+    assert sub("policy", "accept") == (0, f"`{repository}` is now in force for 1 run\n", "")
     assert pinned.look(None), "the run's shims see it"
     assert pinned.first_seen is not None
     assert b"no-rm" not in pinned.first_seen.snapshot.to_json()

@@ -184,13 +184,13 @@ def test_explain_takes_a_snapshot(sub, write):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--args", "[]"], "--args: expected a JSON object"),
-        (["--args", '{"a":1,"a":2}'], "--args: duplicate key 'a'"),
-        (["--args", "{"], "--args: not JSON"),
-        (["--args", '"\udcff"'], "--args: "),
-        (["--workload", '{"brnch":1}'], "--workload: unknown field `brnch`"),
-        (["--at", "noon"], "--at: `noon` is not a time with a zone"),
-        (["--repeat", "0"], "--repeat: expected 1 to 10000, got 0"),
+        (["--args", "[]"], "`--args` must be a JSON object"),
+        (["--args", '{"a":1,"a":2}'], "`--args`: duplicate key 'a'"),
+        (["--args", "{"], "`--args`: not JSON"),
+        (["--args", '"\udcff"'], "`--args`: "),
+        (["--workload", '{"brnch":1}'], "`--workload`: unknown field `brnch`"),
+        (["--at", "noon"], "`--at`: `noon` is not a time with a time zone"),
+        (["--repeat", "0"], "`--repeat` must be between 1 and 10000"),
         (["--env", "moon"], "argument --env"),
     ],
 )

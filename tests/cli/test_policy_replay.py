@@ -144,12 +144,12 @@ def test_the_layer_that_it_takes(sub, stage, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps({**bundle(deny("write")), "policy_id": "other"}))
     ran = sub("policy", "replay", "--policy", str(other))
-    assert "in 2 runs `other` stood for all the policies of that time" in ran.err
+    assert "In 2 runs `other` replaced all policies of that time." in ran.err
 
 
 def test_nothing_recorded_yet(sub, candidate):
     ran = sub("policy", "replay", "--policy", candidate)
-    assert ran == (0, "", "no calls yet; `sub run -- AGENT` records some\n")
+    assert ran == (0, "", "No calls recorded yet. Start an agent with `sub run -- AGENT`.\n")
     rows, summary = rows_of(sub("policy", "replay", "--policy", candidate, "--json"))
     assert (rows, summary["calls"]) == ([], 0)
 
@@ -189,8 +189,8 @@ def test_missing_layers_and_missing_calls_are_told(sub, own_home, monkeypatch, c
     made.home.store.connection.close()
     ran = sub("policy", "replay", "--policy", candidate, "--layer", "repository")
     made.close()
-    assert f"not on record, and might have refused more: {theirs.policy_hash[:12]}" in ran.err
-    assert "1 call counted and not on record" in ran.err
+    assert f"not recorded and might have refused more calls: {theirs.policy_hash[:12]}" in ran.err
+    assert "1 call counted but not recorded" in ran.err
 
 
 def test_what_is_only_in_journals_is_taken_in_first(sub, own_home, monkeypatch, candidate):

@@ -54,12 +54,16 @@ def test_on_a_terminal_without_colour(sub, full, what, monkeypatch):
 
 @pytest.mark.parametrize("what", LISTS)
 def test_empty(sub, home, what):
-    assert sub("query", what) == (0, "", f"no {what} yet; `sub run -- AGENT` records some\n")
+    assert sub("query", what) == (
+        0,
+        "",
+        f"No {what} recorded yet. Start an agent with `sub run -- AGENT`.\n",
+    )
     assert sub("query", what, "--json") == (0, "", "")
 
 
 def test_nothing_matches(sub, full):
-    assert sub("query", "server:nowhere") == (0, "", "no calls match\n")
+    assert sub("query", "server:nowhere") == (0, "", "No calls match.\n")
 
 
 COLUMNS = [
@@ -133,7 +137,7 @@ def test_problems_are_pointed_at(sub, full):
     assert sub("query", "tools", "decision:BLOCK") == (
         2,
         "",
-        "error: tools cannot be filtered by `decision`\nhint: by `server` and `tool`\n",
+        "error: tools cannot be filtered by `decision`\nhint: use `server` or `tool`\n",
     )
     assert sub("query", "runs", "--server", "x").code == 2
 

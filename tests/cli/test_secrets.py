@@ -12,7 +12,6 @@ from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import places
 from subluminal.contracts.events import Injection
 from subluminal.contracts.vocabulary import SecretSource
-from subluminal.operator import secrets_shared
 from subluminal.secrets.usage import record_use
 
 VALUE = "s3cr3t-V4lue-here"
@@ -44,13 +43,13 @@ def test_add_stores_from_stdin_and_says_what_is_left_to_do(sub: Any, own_home: P
     ran = sub("secrets", "add", "github_token", stdin=VALUE.encode() + b"\n")
     assert (ran.code, ran.out) == (0, "")
     assert ran.err == (
-        "stored `github_token` (plain)\n"
-        f"no server uses it yet; bind it in `{own_home}/config.toml`:\n\n"
+        "Stored `github_token` (plain).\n"
+        f"No server uses it yet. Bind it in `{own_home}/config.toml`:\n\n"
         "  [[servers.NAME.secret_bindings]]\n"
         '  inject_as = "VARIABLE"\n'
         '  secret_ref = "github_token"\n'
         '  source = "file"\n'
-        "warning: the file store is not encrypted: it is protected by its mode (0600) only\n"
+        "warning: the file store is not encrypted; only its mode (0600) protects it\n"
         "hint: set `passphrase_file` in `[secrets]`, or install `subluminal[keychain]`\n"
     )
 
@@ -96,7 +95,6 @@ def test_short_values_are_stored_with_a_warning(sub: Any) -> None:
 @pytest.mark.usefixtures("no_keychain")
 def test_a_prompt_asks_twice(sub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([VALUE, VALUE, "one", "two"])
-    monkeypatch.setattr(secrets_shared, "is_at_terminal", lambda: True)
     monkeypatch.setattr("subluminal.cli.commands.secrets_add.is_at_terminal", lambda: True)
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(answers))
     assert sub("secrets", "add", "typed").code == 0
@@ -137,7 +135,7 @@ class TestReveal:
         sub("secrets", "add", "t", stdin=VALUE.encode())
         ran = sub("secrets", "get", "t", "--reveal")
         assert (ran.code, ran.out) == (2, "")
-        assert "on a terminal only" in ran.err
+        assert "only at a terminal" in ran.err
 
     def test_it_asks_for_the_name(self, sub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         sub("secrets", "add", "t", stdin=VALUE.encode())
@@ -163,7 +161,7 @@ def test_remove_and_rename_mind_who_uses_a_secret(sub: Any, config: Any) -> None
     assert "used by `github`" in sub("secrets", "remove", "github_token").err
     ran = sub("secrets", "rename", "github_token", "gh")
     assert ran.code == 0
-    assert "`github` still asks for `github_token`" in ran.err
+    assert "bindings still ask for `github_token`: `github`" in ran.err
     assert sub("secrets", "remove", "gh").code == 0
     assert sub("secrets", "remove", "gh").code == 2
     assert sub("secrets", "remove", "github_token", "--force").code == 2
@@ -181,7 +179,7 @@ def test_a_variable_is_not_ours_to_change(sub: Any, config: Any) -> None:
 def test_a_name_in_two_sources_must_be_told_apart(sub: Any, config: Any) -> None:
     config(BINDING.format(source="env"))
     sub("secrets", "add", "github_token", "--source", "file", stdin=VALUE.encode())
-    assert "choose with `--source`" in sub("secrets", "get", "github_token").err
+    assert "choose one with `--source`" in sub("secrets", "get", "github_token").err
     assert sub("secrets", "get", "github_token", "--source", "env").code == 0
     assert sub("secrets", "get", "nothing").code == 2
     assert sub("secrets", "get", "nothing", "--source", "file").code == 2
@@ -197,7 +195,7 @@ def test_check_resolves_as_a_start_would_and_prints_no_value(
         "failed  github: GITHUB_TOKEN from env `github_token`: variable `github_token` is not set\n"
         "  hint: set it where you start the client; some clients clear the environment of servers\n"
     )
-    assert ran.err == "1 bindings, 1 failed\n"
+    assert ran.err == "1 binding, 1 failed\n"
     monkeypatch.setenv("github_token", VALUE)
     ran = sub("secrets", "check", "--json")
     assert ran.code == 0

@@ -32,7 +32,7 @@ def test_a_hit_is_exit_1_and_shows_no_value(sub: Any, recorded: Path) -> None:
     ran = sub("secrets", "scan")
     assert ran.code == 1
     assert ran.out == f"found  journal/run/{SHIM}.jsonl byte 0 (preview): GH_FOR_SUB\n"
-    assert ran.err.startswith("1 found; `--rewrite` drops previews")
+    assert ran.err.startswith("1 found. Use `--rewrite` to remove previews.")
     row = json.loads(sub("secrets", "scan", "--json").out)
     assert row == {
         "file": f"journal/run/{SHIM}.jsonl",
@@ -47,7 +47,7 @@ def test_rewrite_removes_it_and_then_nothing_is_found(sub: Any, recorded: Path) 
     assert sub("secrets", "scan", "--rewrite").code == 0
     assert SECRET.encode() not in recorded.read_bytes()
     ran = sub("secrets", "scan")
-    assert (ran.code, ran.out, ran.err) == (0, "", "nothing found\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No secrets found.\n")
 
 
 def test_what_is_chained_stays_unless_the_chain_may_break(sub: Any, recorded: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_value_that_cannot_be_read_is_told(
     monkeypatch.delenv("GH_FOR_SUB")
     ran = sub("secrets", "scan")
     assert ran.code == 0
-    assert "not looked for: `GH_FOR_SUB`" in ran.err
+    assert "cannot search for `GH_FOR_SUB`" in ran.err
 
 
 def test_previews_in_the_ledger_are_found_and_removed(sub: Any, recorded: Path) -> None:

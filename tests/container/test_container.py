@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.container.conftest import Mount
-from tests.core.test_pods import BOUND, token
+from tests.trust.identity.test_pods import BOUND, token
 from tests.shim.household import SERVER, deny, policy
 
 AGENT = Path(__file__).parents[1] / "cli" / "running" / "agent.py"

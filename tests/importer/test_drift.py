@@ -35,7 +35,7 @@ def test_nothing_drifts_after_an_import(
     sub("import", "claude")
     assert kinds(user_home) == []
     ran = sub("import", "--check")
-    assert (ran.code, ran.err) == (0, "every stdio server goes through a shim\n")
+    assert (ran.code, ran.err) == (0, "Every stdio server goes through a shim.\n")
 
 
 def test_a_new_server_is_found(sub: Any, write: Write, program: Path, user_home: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_claude_configuration_is_wrapped_in_place(sub: Any, write: Write, prog
     assert "fs   wrap      npx -y ${PKG}" in ran.out
     assert "web  not yet   http: not wrapped yet" in ran.out
     assert "wrapped 3 servers" in ran.err
-    assert "undo: `sub restore claude`" in ran.err
+    assert "Undo this with `sub restore claude`." in ran.err
 
 
 def test_a_codex_configuration_is_wrapped_in_place(
@@ -93,7 +93,7 @@ def test_importing_twice_changes_nothing(sub: Any, write: Write, program: Path) 
     once, stamp = file.read_bytes(), file.stat()
     ran = sub("import", "claude")
     assert (ran.code, file.read_bytes(), file.stat().st_ino) == (0, once, stamp.st_ino)
-    assert "nothing to change" in ran.err
+    assert "Nothing to change." in ran.err
     assert len(list_backups(places(os.environ))) == 1
 
 
@@ -256,7 +256,7 @@ def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_h
     settings.write_text("# mine\n[ledger]\nkeep_days = 30 # a month\n")
     text = '{"mcpServers": {"my hub": {"command": "x", "env": {"GH_TOKEN": "v4lue-1234", "A": "${T}"}}}}'
     file = write(".claude.json", text)
-    assert "secrets in `env`" in sub("import", "claude").err
+    assert "secrets are in `env`" in sub("import", "claude").err
     ran = sub("import", "claude", "--bind-secrets", "--source", "file")
     assert ran.code == 0
     assert "moved `GH_TOKEN` of `my hub` to file" in ran.err
@@ -293,11 +293,11 @@ def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["claude"], "no configuration of Claude Code was found"),
-        ([], "no client's configuration was found"),
-        (["--path", "x.json"], "`--path` needs the client"),
+        (["claude"], "found no configuration of Claude Code"),
+        ([], "found no client's configuration"),
+        (["--path", "x.json"], "`--path` needs the name of the client"),
         (["claude", "--path", "x.json"], "no such file"),
-        (["claude", "--source", "file"], "`--source` is for `--bind-secrets`"),
+        (["claude", "--source", "file"], "`--source` needs `--bind-secrets`"),
     ],
 )
 def test_a_missing_configuration_is_an_error(

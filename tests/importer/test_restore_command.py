@@ -24,7 +24,7 @@ def test_the_exact_bytes_come_back(sub: Any, write: Write, program: Path) -> Non
     assert (ran.code, file.read_text()) == (0, CLAUDE)
     assert ran.out == f"restored `{file}`: the exact bytes from before the import\n"
     again = sub("restore", "claude")
-    assert (again.code, again.out, again.err) == (0, "", "nothing to restore\n")
+    assert (again.code, again.out, again.err) == (0, "", "Nothing to restore.\n")
 
 
 def test_several_imports_go_back_to_the_first(
@@ -87,7 +87,7 @@ def test_what_only_resembles_a_wrapper_is_left_alone(sub: Any, write: Write, pro
     ]
     text = json.dumps({"mcpServers": {str(n): entry for n, entry in enumerate(entries)}})
     file = write(".claude.json", text)
-    assert sub("restore", "claude").err == "nothing to restore\n"
+    assert sub("restore", "claude").err == "Nothing to restore.\n"
     assert file.read_text() == text
 
 
@@ -119,7 +119,7 @@ def test_a_dry_run_changes_nothing(sub: Any, write: Write, program: Path) -> Non
 
 def test_backups_are_listed(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
-    assert sub("restore", "--list").err == "no backups\n"
+    assert sub("restore", "--list").err == "No backups.\n"
     sub("import", "claude")
     sub("restore", "claude")
     rows = [json.loads(line) for line in sub("restore", "--list", "--json").out.splitlines()]

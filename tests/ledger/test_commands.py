@@ -56,7 +56,7 @@ def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
     artifact.write_bytes(data)
 
     told = sub("ingest", str(artifact))
-    assert told.out == "15 events stored, 0 were known already, 1 lines were no events\n"
+    assert told.out == "15 events stored, 0 already known, 1 lines were not events\n"
     assert told.code == 1
     again = sub("ingest", "-", "--json", stdin=data.rpartition(b"\n")[0])
     assert (again.code, json.loads(again.out)) == (
@@ -68,8 +68,8 @@ def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
     assert status["running"] is True
     assert {"pid", "uptime_s", "backlog_bytes", "events_total"} <= set(status)
     words = sub("ledgerd", "status")
-    assert f"ledgerd runs, pid {status['pid']}" in words.out
-    assert "1 lines in journals were no events" in words.err
+    assert f"ledgerd is running, pid {status['pid']}" in words.out
+    assert "1 lines in journals were not events" in words.err
     assert json.loads(sub("ledgerd", "start", "--json").out) == {
         "running": True,
         "pid": status["pid"],
@@ -90,8 +90,8 @@ def test_verify_says_yes_or_names_the_first_bad_row(home: Home, sub: Sub) -> Non
     home.ingest()
     whole = sub("ledger", "verify")
     assert whole.code == 0
-    assert whole.out.startswith("60 events of 1 shims hold, 20 calls follow from them")
-    assert "60 events at the end are not signed yet" in whole.out
+    assert whole.out.startswith("verified 60 events of 1 shims, 20 calls ")
+    assert "the last 60 events are not signed yet" in whole.out
     assert json.loads(sub("ledger", "verify", "--run", "run", "--json").out)["holds"] is True
     home.store.connection.execute("UPDATE tool_calls SET decision = 'ALLOW' WHERE id = 13")
     damaged = sub("ledger", "verify")
@@ -100,7 +100,7 @@ def test_verify_says_yes_or_names_the_first_bad_row(home: Home, sub: Sub) -> Non
         "tool_calls: call `shim-00000013` of run `run`: `decision` is `ALLOW`; "
         "the events say `BLOCK`"
     )
-    assert damaged.err.startswith("error: the ledger does not hold")
+    assert damaged.err.startswith("error: the ledger was damaged or changed")
     assert json.loads(sub("ledger", "verify", "--json").out)["holds"] is False
 
 
@@ -113,7 +113,7 @@ def test_verify_proves_an_artifact(home: Home, sub: Sub, tmp_path: Path) -> None
     lines = home.lines()
     (artifact / "events.jsonl").write_bytes(b"\n".join(lines[3:]) + b"\n")
     whole = sub("ledger", "verify", "--artifact", str(artifact))
-    assert (whole.code, whole.out.partition(" hold")[0]) == (0, "12 events of 1 shims")
+    assert (whole.code, whole.out.partition(" and")[0]) == (0, "verified 12 events of 1 shims")
     lines[7] = lines[7].replace(b'"seq":', b'"seq":1')
     (artifact / "events.jsonl").write_bytes(b"\n".join([*lines[:9], b"junk", *lines[9:]]) + b"\n")
     damaged = sub("ledger", "verify", "--artifact", str(artifact), "--json")

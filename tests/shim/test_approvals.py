@@ -139,7 +139,7 @@ def test_a_ticket_is_asked_for_and_recorded(household, person):
     shim = household.start().ready()
     shim.call("push")
     (row,) = waiting(person)
-    assert "asks for a ticket" in person("approve", row["approval_id"], code=2)
+    assert "requires a ticket" in person("approve", row["approval_id"], code=2)
     person("approve", row["approval_id"], "--ticket", "OPS-17")
     assert shim.code("push") == 0
     leave(shim)
@@ -217,7 +217,7 @@ def test_a_grant_survives_restarts_of_everything(household, person):
     leave(shim)
     (row,) = waiting(person)
     assert row["run_is_over"]
-    assert "run over" in person("approvals")
+    assert "run ended" in person("approvals")
     person("approve", row["approval_id"])
     again = household.start().ready()
     assert again.code("push") == 0
@@ -418,7 +418,7 @@ def test_a_person_is_told_of_a_flood(household, person):
     leave(shim)
     assert len(waiting(person)) == MAX_WAITING
     told = person("approvals", all_output=True)
-    assert "run `run-1` asks for nothing more" in told
+    assert "run `run-1` cannot ask for more" in told
     assert "sub kill run-1" in told
 
 
@@ -438,7 +438,7 @@ def test_who_approves_what_they_cannot_see_whole_is_told(household, person):
     (row,) = waiting(person)
     assert row["args_truncated"]
     told = person("approve", row["approval_id"], all_output=True)
-    assert "nobody could see these arguments whole" in told
+    assert "arguments that are not recorded in full" in told
     assert f"sub deny {row['approval_id']}" in told
     shim.call("push")
     (row,) = waiting(person)

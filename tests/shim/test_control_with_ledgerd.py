@@ -47,7 +47,7 @@ def test_nothing_of_it_needs_ledgerd_and_all_of_it_gets_there(household, person,
     wanted = {row["approval_id"]: "used", second["approval_id"]: "denied"}
     wait_until(lambda: states() == wanted, f"{wanted} in the ledger, not {states()}")
     wait_until(lambda: [r["status"] for r in asked(person, "runs")] == ["TERMINATED"], "the end")
-    assert "hold" in person("ledger", "verify")
+    assert "verified" in person("ledger", "verify")
 
 
 def forged(event, n, kind, **changes):

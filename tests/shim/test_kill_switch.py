@@ -241,8 +241,8 @@ def test_an_unknown_run_is_an_error_with_a_suggestion(household, person):
     shim = household.start(run="0198c0de-fixer").ready()
     shim.call()
     assert "did you mean `0198c0de-fixer`" in person("kill", "0198c0de-fixxer", code=2)
-    assert "name one of" in person("kill", code=2)
-    assert "names no tool" in person("kill", "--tool", "echo", code=2)
+    assert "give exactly one of" in person("kill", code=2)
+    assert "is not a tool" in person("kill", "--tool", "echo", code=2)
     person("kill", "0198c0de")
     assert shim.code() == ENDED
     leave(shim)

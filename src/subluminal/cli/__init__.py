@@ -1,1 +1,1 @@
-"""The `sub` command: `main` dispatches, `frame` parses, `output` prints."""
+"""The `sub` command: `main` dispatches, `frame` parses, `commands` act, `screens` print."""

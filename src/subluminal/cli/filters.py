@@ -1,4 +1,4 @@
-"""The flags that stand for filter terms, shared by `sub tail` and `sub query`."""
+"""The filter on a command line, for `sub tail`, `sub query` and `sub hints`: terms and flags."""
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
@@ -12,9 +12,11 @@ FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since",
 
 
 def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None:
-    """Adds the filter itself, and its flags."""
+    """Adds the filter and the flags that stand for its terms."""
     parser.add_argument(
-        "filter", nargs="*", help='such as: decision:BLOCK server:git* latency>500 text:"rm -rf"'
+        "filter",
+        nargs="*",
+        help='for example: decision:BLOCK server:git* latency>500 text:"rm -rf"',
     )
     metavars = {"since": "AGE|TIME", "until": "AGE|TIME", "text": "WORDS", "run": "ID"}
     for name in flags:
@@ -24,7 +26,7 @@ def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None
 
 
 def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS) -> Filter:
-    """The filter of a command line. A problem in it is pointed at before it is raised."""
+    """Parses the filter. Before it raises an error, it prints the filter and marks the place."""
     now_ms = now().wall_ms
     terms: list[Term] = []
     for name in FLAGS:
@@ -32,7 +34,9 @@ def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS)
         if value is None:
             continue
         if name not in fields:
-            raise UsageError(f"`--{name}` means nothing here", hint=f"one of {', '.join(fields)}")
+            raise UsageError(
+                f"`--{name}` cannot be used here", hint=f"use one of {', '.join(fields)}"
+            )
         try:
             terms.append(make_term(name, value, now_ms=now_ms, fields=fields))
         except InvalidValue as problem:
@@ -47,7 +51,7 @@ def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS)
 
 
 def _joined(words: list[str]) -> str:
-    """The words as one filter. What a shell unquoted is quoted again: `text:rm -rf` is one word."""
+    """Joins the words to one filter. Quotes that the shell removed are added: `text:"rm -rf"`."""
     return " ".join(_requoted(word) if len(words) > 1 else word for word in words)
 
 
@@ -61,7 +65,7 @@ def _requoted(word: str) -> str:
 
 
 def since_ms(text: str | None) -> int | None:
-    """The time that `--since` names, for commands that take no filter."""
+    """Parses `--since`, for commands without a filter; returns milliseconds since the epoch."""
     if text is None:
         return None
     try:

@@ -1,6 +1,6 @@
 """The frame around every command: finds it, parses its arguments, turns errors into exit codes.
 
-argparse, not a CLI framework: it is a third of the start-up cost (docs/adr/0002).
+It uses argparse and no CLI framework, which would triple the start-up time (docs/adr/0002).
 """
 
 import argparse
@@ -10,13 +10,16 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from subluminal.cli.output import Output
+from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.table import COMMANDS, Command, Group
 from subluminal.errors import ExitCode, InvalidInput, SubluminalError, UsageError
 
+_MAX_SENTENCE_CHARS = 4_096
+"""Longer than any name in a policy, and short enough to be sent with each refusal."""
+
 
 def run_command(words: list[str]) -> int:
-    """Runs `sub WORDS…` and returns its exit code. No traceback reaches the user."""
+    """Runs `sub WORDS…` and returns its exit code. The user never sees a traceback."""
     out = Output()
     try:
         code = _dispatch(words, out)
@@ -30,7 +33,7 @@ def run_command(words: list[str]) -> int:
         out.error(str(error), error.hint)
         return error.exit_code
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain again when it flushes at exit.
+        # The reader of stdout has gone. Without this, Python would fail again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
     except KeyboardInterrupt:
@@ -41,7 +44,7 @@ def run_command(words: list[str]) -> int:
         path = write_bug_report(bug, words)
         out.error(
             f"a bug in sub: {type(bug).__name__}",
-            f"please report it with the file `{path}`" if path else "run again with SUB_DEBUG=1",
+            f"please report it and attach `{path}`" if path else "run it again with SUB_DEBUG=1",
         )
         return ExitCode.BUG
 
@@ -88,20 +91,10 @@ def parser_of(module: ModuleType, command: Command, path: str) -> "Parser":
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Knows its width: argparse would load `shutil` to ask, even where no help is printed."""
+    """Is given its width: argparse would load `shutil` for it, even if no help is printed."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    wish = os.environ.get("COLUMNS", "")
-    if wish.isdecimal() and int(wish):
-        return int(wish)
-    try:
-        return os.get_terminal_size().columns or 80
-    except OSError:
-        return 80
+        super().__init__(prog, width=terminal_width() - 2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -111,7 +104,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=self._hint(message))
 
     def option_strings(self) -> list[str]:
-        """Every option that this command takes."""
+        """Returns every option of this command."""
         return [name for action in self._actions for name in action.option_strings]
 
     def _hint(self, message: str) -> str:
@@ -126,6 +119,24 @@ class Parser(argparse.ArgumentParser):
         return f"see `{self.prog} --help`"
 
 
+def sentence(text: str) -> str:
+    """The argparse type of text that goes into records and refusals."""
+    if len(text) > _MAX_SENTENCE_CHARS:
+        raise argparse.ArgumentTypeError(f"write at most {_MAX_SENTENCE_CHARS} characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("the text is not UTF-8") from None
+    return text
+
+
+def positive(text: str) -> int:
+    """The argparse type of a count that is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of at least 1")
+    return int(text)
+
+
 def _unknown(word: str, known: list[str], prog: str) -> UsageError:
     from subluminal.contracts.shape import did_you_mean
 
@@ -138,12 +149,12 @@ def _hidden(entry: Command | Group) -> bool:
 
 
 def _print_overview(out: Output) -> int:
-    out.line("Subluminal: decides, records and proves every tool call of your agents.\n")
+    out.line("Subluminal decides, records and proves every tool call of your agents.\n")
     out.line("usage: sub COMMAND …\n")
     for name, entry in COMMANDS.items():
         if not _hidden(entry):
             out.line(f"  {name:<12} {entry.summary}")
-    out.line("\n`sub COMMAND --help` tells more, with an example.")
+    out.line("\nSee `sub COMMAND --help` for details and an example.")
     return ExitCode.OK
 
 
@@ -151,7 +162,7 @@ def _print_group(group: Group, path: str, out: Output) -> int:
     out.line(f"usage: sub {path} COMMAND …\n\n{_sentence(group.summary)}\n")
     for name, command in group.commands.items():
         out.line(f"  {name:<12} {command.summary}")
-    out.line(f"\n`sub {path} COMMAND --help` tells more, with an example.")
+    out.line(f"\nSee `sub {path} COMMAND --help` for details and an example.")
     return ExitCode.OK
 
 
@@ -160,4 +171,4 @@ def _sentence(summary: str) -> str:
 
 
 Args = Any
-"""A parsed command line. argparse's Namespace has no types to offer."""
+"""A parsed command line. argparse's Namespace has no types."""

@@ -1,4 +1,4 @@
-"""Entry point. `sub shim` and `sub hook` leave here before any parser is loaded (fast-start)."""
+"""The entry point. `sub shim` and `sub hook` leave here before a parser is loaded (fast-start)."""
 
 import sys
 

@@ -1,6 +1,7 @@
-"""What `sub` prints: data to stdout, talk to stderr, colour only on a terminal.
+"""Prints for every command: data to stdout, talk to stderr, colour only on a terminal.
 
-Text from tools and agents goes through `shown` first: a terminal must not execute it (local-is-not-trusted).
+Text from tools and agents goes through `shown` first, because a terminal would act on its control
+characters (local-is-not-trusted).
 """
 
 import os
@@ -17,6 +18,7 @@ _COLOURS = {
     "bold": "1",
     "dim": "2",
 }
+_DEFAULT_WIDTH = 80
 
 
 class Output:
@@ -35,43 +37,43 @@ class Output:
         self._out.write(text + "\n")
 
     def data(self, raw: bytes) -> None:
-        """Prints bytes as they are."""
+        """Prints bytes unchanged, after everything printed so far."""
         self._out.flush()
         self._out.buffer.write(raw)
         self._out.buffer.flush()
 
     def json(self, value: Any) -> None:
         """Prints one value as a line of JSON."""
-        import msgspec  # 25 ms that plain output does not pay
+        import msgspec  # 25 ms that plain output does not need
 
         self._out.write(msgspec.json.encode(value).decode() + "\n")
 
     def talk(self, text: str) -> None:
-        """Says something to the person, beside the data."""
+        """Prints a line for the person, beside the data."""
         self._err.write(text + "\n")
 
     def progress(self, text: str = "") -> None:
-        """Says how far long work has come, on one line of a terminal; wipes it without a text."""
+        """Shows the progress of long work on one line of a terminal; clears it without a text."""
         if self.err_is_terminal:
             self._err.write(f"\r\x1b[K{text}")
             self._err.flush()
 
     def error(self, message: str, hint: str | None = None) -> None:
-        """Says what is wrong, and what can be done."""
-        self._err.write(f"{self._paint('error', 'red', self._colour_err)}: {shown(message)}\n")
-        if hint:
-            self._err.write(f"{self._paint('hint', 'cyan', self._colour_err)}: {shown(hint)}\n")
+        """Prints what is wrong, and what to do about it."""
+        self._complain("error", "red", message, hint)
 
     def warning(self, message: str, hint: str | None = None) -> None:
-        """Says what may be wrong."""
-        word = self._paint("warning", "yellow", self._colour_err)
-        self._err.write(f"{word}: {shown(message)}\n")
-        if hint:
-            self._err.write(f"{self._paint('hint', 'cyan', self._colour_err)}: {shown(hint)}\n")
+        """Prints what may be wrong, and what to do about it."""
+        self._complain("warning", "yellow", message, hint)
 
     def paint(self, text: str, colour: str) -> str:
-        """Colours text for stdout; without a terminal it stays as it is."""
+        """Colours text for stdout. Without a terminal the text is unchanged."""
         return self._paint(text, colour, self._colour_out)
+
+    def _complain(self, word: str, colour: str, message: str, hint: str | None) -> None:
+        self._err.write(f"{self._paint(word, colour, self._colour_err)}: {shown(message)}\n")
+        if hint:
+            self._err.write(f"{self._paint('hint', 'cyan', self._colour_err)}: {shown(hint)}\n")
 
     @staticmethod
     def _paint(text: str, colour: str, wanted: bool) -> str:
@@ -80,6 +82,19 @@ class Output:
 
 def _wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int:
+    """Returns COLUMNS, else the terminal's width, else 80. `shutil` would load four modules."""
+    wish = os.environ.get("COLUMNS", "")
+    if wish.isdecimal() and int(wish):
+        return int(wish)
+    for fd in (1, 2, 0):
+        try:
+            return os.get_terminal_size(fd).columns or _DEFAULT_WIDTH
+        except OSError:
+            continue
+    return _DEFAULT_WIDTH
 
 
 # C0 and C1 controls, and the characters that reorder or hide text (bidi, zero width, tags).
@@ -98,7 +113,7 @@ _HIDDEN = frozenset(
 
 
 def shown(text: str) -> str:
-    """Returns text in which control, ANSI and bidi characters are shown, not sent."""
+    """Returns text with its control, ANSI and bidi characters written out: ESC is `\\x1b`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_show(char) for char in text)

@@ -1,4 +1,4 @@
-"""Every command of `sub`, by name. A command's module is imported only when it is called.
+"""Every command of `sub` by name. A command's module is imported only when the command runs.
 
 A module under `commands/` has `EXAMPLE`, `add_arguments(parser)` and `run(args, out) -> int`.
 """
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A verb, and the module that does it."""
+    """A verb and the module that runs it."""
 
     summary: str
     module: str
@@ -26,66 +26,73 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 
 
 COMMANDS: dict[str, Command | Group] = {
-    "run": _command("run an agent as one run", "run"),
-    "tail": _command("live events", "tail"),
+    "run": _command("run an agent and record it as one run", "run"),
+    "tail": _command("show live events", "tail"),
     "query": _command("search calls, runs, hints, approvals and tools", "query"),
-    "show": _command("one call or run, whole", "show"),
-    "approvals": _command("what waits for a person", "approvals"),
-    "approve": _command("let a call pass that waits for a person", "approve"),
-    "deny": _command("say no to a call that waits for a person", "deny"),
+    "show": _command("show one call or run in full", "show"),
+    "approvals": _command("list calls waiting for approval", "approvals"),
+    "approve": _command("approve a waiting call", "approve"),
+    "deny": _command("deny a waiting call", "deny"),
     "kill": _command("stop a run, an agent, a tool or everything", "kill"),
-    "revive": _command("lift what `sub kill` stopped", "revive"),
-    "hints": _command("hints given, and whether they helped", "hints"),
+    "revive": _command("lift a stop that `sub kill` set", "revive"),
+    "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
-    "passphrase": _command("ask for one before a person's commands", "passphrase"),
-    "demo": _command("the whole loop in a minute", "demo"),
-    "doctor": _command("whether everything here would work", "doctor"),
-    "version": _command("what runs here", "version"),
-    "canonical": _command("JSON on stdin to canonical bytes, or their SHA-256", "canonical"),
+    "passphrase": _command("protect commands that only a person may run", "passphrase"),
+    "demo": _command("show everything at work in one minute", "demo"),
+    "doctor": _command("check that everything here works", "doctor"),
+    "version": _command("show the versions of sub, the Interface Pack and Python", "version"),
+    "canonical": _command("turn JSON on stdin into canonical bytes or their SHA-256", "canonical"),
     "policy": Group(
         "write, check, test and compare policies",
         {
-            "lint": _command("problems with line numbers", "policy_lint"),
-            "compile": _command("the snapshot as JSON, with policy_hash", "policy_compile"),
-            "explain": _command("one decision with its steps", "policy_explain"),
+            "lint": _command("report problems with line numbers", "policy_lint"),
+            "compile": _command("print the compiled policy with its policy_hash", "policy_compile"),
+            "explain": _command("explain one decision step by step", "policy_explain"),
             "test": _command("run golden cases", "policy_test"),
-            "diff": _command("what changed, with severity", "policy_diff"),
-            "replay": _command("what recorded runs would have met", "policy_replay"),
+            "diff": _command("report what changed, with severity", "policy_diff"),
+            "replay": _command("replay recorded runs under another policy", "policy_replay"),
             "accept": _command(
-                "let a loosened repository policy hold for the runs under way", "policy_accept"
+                "put a loosened repository policy into force for runs under way", "policy_accept"
             ),
         },
     ),
     "secrets": Group(
-        "values that servers get and agents never see",
+        "manage values that servers get and agents never see",
         {
-            "add": _command("store a value, from a prompt or stdin", "secrets_add"),
-            "get": _command("what is known of a secret; --reveal asks first", "secrets_get"),
-            "list": _command("every secret, who uses it, when it last worked", "secrets_list"),
+            "add": _command("store a value from a prompt or stdin", "secrets_add"),
+            "get": _command("show what is known of a secret, or its value", "secrets_get"),
+            "list": _command(
+                "list secrets, their servers and when they last worked", "secrets_list"
+            ),
             "remove": _command("delete a value", "secrets_remove"),
-            "rename": _command("another name for the same value", "secrets_rename"),
-            "check": _command("resolve all bindings, print no value", "secrets_check"),
-            "scan": _command("look for secrets in what was recorded", "secrets_scan"),
+            "rename": _command("give a value another name", "secrets_rename"),
+            "check": _command("resolve all bindings without printing a value", "secrets_check"),
+            "scan": _command("search what was recorded for secrets", "secrets_scan"),
         },
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
     "shim": Group(
-        "the data plane in front of one MCP server",
-        {"stdio": _command("run a stdio MCP server, its calls decided and recorded", "shim_stdio")},
-    ),
-    "completion": _command("print a shell's completion script", "completion"),
-    "__complete": _command("candidates for the shell", "complete", hidden=True),
-    "ledgerd": _command("the local daemon that owns the ledger", "ledgerd"),
-    "ledger": Group(
-        "the ledger itself", {"verify": _command("prove the hash chain", "ledger_verify")}
-    ),
-    "ingest": _command("take JSONL events from elsewhere", "ingest"),
-    "export": Group(
-        "take runs elsewhere",
+        "run the data plane in front of one MCP server",
         {
-            "run": _command("one run, as an artifact or a part of it", "export_run"),
-            "diff": _command("what two artifacts differ in, but for ids and times", "export_diff"),
+            "stdio": _command(
+                "run a stdio MCP server, and decide and record its calls", "shim_stdio"
+            )
+        },
+    ),
+    "completion": _command("print a completion script for a shell", "completion"),
+    "__complete": _command("print candidates for a shell", "complete", hidden=True),
+    "ledgerd": _command("run or control the local daemon that owns the ledger", "ledgerd"),
+    "ledger": Group(
+        "work with the ledger itself",
+        {"verify": _command("prove the hash chain", "ledger_verify")},
+    ),
+    "ingest": _command("store JSONL events from elsewhere", "ingest"),
+    "export": Group(
+        "export runs and compare exports",
+        {
+            "run": _command("export one run as an artifact or a part of one", "export_run"),
+            "diff": _command("compare two artifacts, ignoring ids and times", "export_diff"),
         },
     ),
 }

@@ -1,1 +1,5 @@
-"""What a person does: run an agent, stop, grant, promote, check. Services without a terminal."""
+"""What a person does with Subluminal: run an agent, stop, approve, promote, check, manage secrets.
+
+Services for the `sub` command and, through wiring, for the web page. They take plain values and
+return plain values, or raise SubluminalError. They know no parser and no terminal.
+"""

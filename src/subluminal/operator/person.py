@@ -1,48 +1,29 @@
-"""Makes sure that a person asks: not inside an agent, and with the home's passphrase (local-is-not-trusted)."""
+"""Acts that only a person may do: refused inside an agent, and behind the home's passphrase.
+
+The decision is local-is-not-trusted: an agent runs as the same user and can run `sub` too.
+"""
 
 import os
-import sys
+from collections.abc import Callable, Mapping
 
-from subluminal.config import env
 from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
 
-_MAX_CHARS = 1_024
 
+def check_person(
+    what: str, places: Places, environ: Mapping[str, str], read_passphrase: Callable[[], str]
+) -> None:
+    """Raises SubluminalError unless a person acts.
 
-def need_person(what: str, places: Places) -> None:
-    """Raises unless a person asks. `what` is the command, as it is typed."""
-    refuse_inside_agent(os.environ, what)
+    `what` is the command as a person types it. `read_passphrase` is called only if this home has a
+    passphrase.
+    """
+    refuse_inside_agent(environ, what)
+    # Looked for by name, so that homes without a passphrase do not load the hashing.
     if not os.path.lexists(os.path.join(places.state, "passphrase")):
         return
     from subluminal.core.controls.passphrase import matches
 
-    if not matches(places.state, read_passphrase("passphrase: ", what)):
-        raise SubluminalError("that is not the passphrase of this home")
-
-
-def read_passphrase(prompt: str, what: str) -> str:
-    """From the descriptor that SUB_PASSPHRASE_FD names, else typed at a terminal."""
-    given = os.environ.get(env.SUB_PASSPHRASE_FD.name)
-    if given:
-        return _from_descriptor(given)
-    if not sys.stdin.isatty():
-        raise SubluminalError(
-            f"`{what}` asks for this home's passphrase, and there is no terminal to type it at",
-            hint=f"or pass it on a descriptor: `{env.SUB_PASSPHRASE_FD.name}=3 {what} … 3<FILE`",
-        )
-    import getpass
-
-    return getpass.getpass(prompt)
-
-
-def _from_descriptor(given: str) -> str:
-    try:
-        with open(int(given), encoding="utf-8") as file:
-            return file.read(_MAX_CHARS).rstrip("\n")
-    except (OSError, ValueError):
-        raise SubluminalError(
-            f"`{env.SUB_PASSPHRASE_FD.name}={given}` is no descriptor to read from",
-            hint=f"`{env.SUB_PASSPHRASE_FD.name}=3 sub … 3<FILE`",
-        ) from None
+    if not matches(places.state, read_passphrase()):
+        raise SubluminalError("wrong passphrase for this home")

@@ -1,82 +1,119 @@
-"""What `sub kill` and `sub revive` share: which stop is meant, whom it concerns, the record of it.
+"""The kill switch as a service: stop a run, an agent, a tool or everything, and lift a stop.
 
-Light to load, like the switch itself; what makes the record is loaded after the switch is pulled.
+Light to load, because a person who stops an agent must not wait. Everything that records the act
+is loaded after the stop is in force.
 """
 
 import os
+import time
 from typing import NamedTuple
 
-from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import shown
 from subluminal.config.places import Places
-from subluminal.core.controls.kill_switch import Stop
+from subluminal.core.controls.kill_switch import Stop, lift_stop, set_stop
 from subluminal.core.runs.living import LivingRun, known_run, living_runs
 from subluminal.errors import SubluminalError, UsageError
-from subluminal.operator.said import said
+from subluminal.trust.identity.users import local_user
+
+_PATIENCE_S = 5.0
+"""A shim checks for stops twice a second, and a server has half a second after SIGTERM."""
+_LOOK_S = 0.02
 
 
 class Target(NamedTuple):
-    """What is to be stopped, or was."""
+    """What to stop, or to revive."""
 
     scope: str
+    """`run`, `agent`, `tool` or `all`"""
     name: str
     """run_id, agent_id or SERVER/TOOL; empty for `all`"""
 
     def __str__(self) -> str:
-        return "everything" if self.scope == "all" else f"{self.scope} `{shown(self.name)}`"
+        return "everything" if self.scope == "all" else f"{self.scope} `{self.name}`"
 
     @property
     def words(self) -> str:
-        """As it is typed."""
+        """The target as a person types it after `sub kill`."""
         if self.scope == "run":
             return self.name
         return "--all" if self.scope == "all" else f"--{self.scope} {self.name}"
 
 
-def add_target(parser: Parser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN_ID", help="a run, or its beginning or end")
-    parser.add_argument(
-        "--agent", type=said, metavar="ID", help="every run of an agent, now and later"
-    )
-    parser.add_argument(
-        "--tool",
-        type=said,
-        metavar="SERVER/TOOL",
-        help="a tool everywhere; `*` stands for any server or tool",
-    )
-    parser.add_argument("--all", action="store_true", help="every run of this home")
-    parser.add_argument(
-        "--reason", type=said, default="", metavar="TEXT", help="why, for the record"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+class Switched(NamedTuple):
+    """A stop that was set or lifted."""
+
+    stop: Stop
+    runs: list[LivingRun]
+    """living runs that the stop concerns"""
+    is_recorded: bool
+    """whether the act is in the journal of each of these runs"""
+    servers_left: list[int]
+    """processes of servers that still run after a hard stop"""
+
+    @property
+    def shim_pids(self) -> set[int]:
+        """The living shims that the stop concerns."""
+        return {pid for run in self.runs for pid in run.pids}
 
 
-def target_of(args: Args, places: Places) -> Target:
-    """The one thing that the command line names."""
+def find_target(
+    places: Places, *, run: str | None, agent: str | None, tool: str | None, everything: bool
+) -> Target:
+    """Returns the one target that is named. Raises UsageError if there are none or several."""
     given = [
-        Target(scope, value)
-        for scope, value in (("run", args.run), ("agent", args.agent), ("tool", args.tool))
-        if value is not None
+        Target(scope, name)
+        for scope, name in (("run", run), ("agent", agent), ("tool", tool))
+        if name is not None
     ]
-    if args.all:
+    if everything:
         given.append(Target("all", ""))
     if len(given) != 1:
         raise UsageError(
-            "name one of RUN_ID, --agent ID, --tool SERVER/TOOL and --all",
-            hint="`sub query runs` lists the runs, `sub kill --list` what is stopped",
+            "give exactly one of RUN_ID, --agent ID, --tool SERVER/TOOL and --all",
+            hint="`sub query runs` lists runs, `sub kill --list` lists what is stopped",
         )
     (target,) = given
     if target.scope == "tool" and not all(target.name.partition("/")[::2]):
-        raise UsageError(f"`{target.name}` names no tool", hint="write SERVER/TOOL, or SERVER/*")
+        raise UsageError(f"`{target.name}` is not a tool", hint="write SERVER/TOOL or SERVER/*")
     if target.scope != "all" and not target.name:
-        raise UsageError(f"the {target.scope} has no name")
+        raise UsageError(f"the name of the {target.scope} is empty")
     if target.scope == "run":
         return Target("run", known_run(places, target.name))
     return target
 
 
-def concerned(places: Places, target: Target) -> list[LivingRun]:
-    """The living runs that a stop is about."""
+def stop(places: Places, target: Target, *, reason: str = "", hard: bool = False) -> Switched:
+    """Stops the target from the next call on. A hard stop also waits for its servers to end."""
+    try:
+        made = set_stop(
+            places.state, target.scope, target.name, by=local_user(), reason=reason, hard=hard
+        )
+    except OSError as error:
+        raise _cannot(f"stop {target}", error, places) from None
+    runs = _concerned(places, target)
+    done = Switched(made, runs, _record(places, made, "killed", runs), [])
+    if hard and target.scope != "tool":
+        # Only the shims know which of them serve a stopped tool, so a tool is not waited for.
+        return done._replace(servers_left=_wait_for_servers(done.shim_pids))
+    return done
+
+
+def revive(places: Places, target: Target, *, reason: str = "") -> Switched:
+    """Lifts the stop of the target. Raises SubluminalError if it is not stopped."""
+    try:
+        lifted = lift_stop(places.state, target.scope, target.name)
+    except OSError as error:
+        raise _cannot(f"revive {target}", error, places) from None
+    if lifted is None:
+        raise SubluminalError(
+            f"{target} is not stopped",
+            hint="`sub kill --list` shows what is; a run that a rule terminated cannot be revived",
+        )
+    runs = _concerned(places, target)
+    done = lifted._replace(by=local_user(), reason=reason)
+    return Switched(done, runs, _record(places, done, "revived", runs), [])
+
+
+def _concerned(places: Places, target: Target) -> list[LivingRun]:
     return [
         run
         for run in living_runs(places)
@@ -86,8 +123,8 @@ def concerned(places: Places, target: Target) -> list[LivingRun]:
     ]
 
 
-def record_switch(places: Places, stop: Stop, state: str, runs: list[LivingRun]) -> bool:
-    """Journals who moved the switch, in every living run that it concerns."""
+def _record(places: Places, stop: Stop, state: str, runs: list[LivingRun]) -> bool:
+    """Journals who moved the switch in every living run that it concerns; False if one failed."""
     from msgspec import UNSET
 
     from subluminal.contracts.control import Switch
@@ -113,10 +150,19 @@ def record_switch(places: Places, stop: Stop, state: str, runs: list[LivingRun])
     return all(done)
 
 
-def cannot(what: str, error: OSError, places: Places) -> SubluminalError:
-    """The home does not let us."""
+def _wait_for_servers(shims: set[int]) -> list[int]:
+    """Gives the shims time to end their servers; returns the processes that still run."""
+    from subluminal.supervise.orphans import servers_of
+
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := servers_of(shims)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    return left
+
+
+def _cannot(what: str, error: OSError, places: Places) -> SubluminalError:
     if isinstance(error, SubluminalError):
-        return error  # it says so itself
+        return error  # its message is complete
     reason = (error.strerror or str(error)).lower()
     where = os.path.join(places.state, "kill")
     return SubluminalError(f"cannot {what}: {reason}", hint=f"check who may write to `{where}`")

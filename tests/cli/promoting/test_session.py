@@ -51,9 +51,9 @@ def test_uses_are_counted(sub, house):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--uses", "0"], "`--uses` is 1 to 1000"),
-        (["--uses", "1001"], "`--uses` is 1 to 1000"),
-        (["--ttl", "8d"], "`--ttl` is 7d at most"),
+        (["--uses", "0"], "`--uses` must be between 1 and 1000"),
+        (["--uses", "1001"], "`--uses` must be between 1 and 1000"),
+        (["--ttl", "8d"], "`--ttl` can be at most 7d"),
         (["--ttl", "soon"], "--ttl"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_grant_for_a_rule_that_asks_lasts_no_longer_than_the_rule_says(sub, ho
     hint = house.refused(path="a", n=500)
     ran = sub("promote", hint, "--session", "--ttl", "11m")
     assert ran.code == 2
-    assert "rule `short` lets a grant last 10m at most" in ran.err
+    assert "rule `short` allows a grant of at most 10m" in ran.err
     grant = json.loads(sub("promote", hint, "--session", "--json").out)["grant"]
     issued = next(e["ts"] for e in events(house, "approval_decided"))
     assert milliseconds(grant["expires_at"]) - milliseconds(issued) <= 600_000

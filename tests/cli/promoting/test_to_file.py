@@ -47,7 +47,7 @@ def test_the_exception_is_written_above_the_rule_and_the_running_shim_takes_it(s
     assert "+  - rule_id: short-exception" in ran.out
     assert "critical  rule `short-exception`: " in ran.out
     assert "backtest: would have allowed 1 past call\n" in ran.out
-    assert "wrote rule `short-exception` into" in ran.err
+    assert "Wrote rule `short-exception` into" in ran.err
     wait_until(lambda: house.passes(path="a", n=500), "the shim takes the new policy")
     assert not house.passes(path="b", n=500)
     assert not house.passes(path="a", n=501)
@@ -80,7 +80,7 @@ def test_a_later_rule_that_no_longer_sees_the_calls_is_warned_of(sub, house):
     hint = house.refused(path="a", n=500)
     ran = sub("promote", hint, "--to", str(house.policy), "--dry-run", "--args", "keys")
     assert ran.err == (
-        "warning: these calls also pass by `no-secrets`\n"
+        "warning: these calls also bypass `no-secrets`\n"
         "hint: an allow shields from every deny below it\n"
     )
 
@@ -98,7 +98,7 @@ def test_the_end_of_a_call_s_id_is_enough_and_an_unknown_one_is_told(sub, house)
     house.client.call("echo", {"n": 1})
     house.ingest()
     passed = first.removeprefix("hint-").rpartition(".")[0] + ".3"
-    assert "was given no hint" in sub("promote", passed, *to).err
+    assert "was not given a hint" in sub("promote", passed, *to).err
 
 
 def test_where_nobody_can_be_asked_it_must_be_said(sub, house):
@@ -106,7 +106,7 @@ def test_where_nobody_can_be_asked_it_must_be_said(sub, house):
     ran = sub("promote", hint, "--to", str(house.policy))
     assert ran.code == 2
     assert ran.err.endswith(
-        "error: nobody can be asked here, so nothing was changed\nhint: say `--yes`, or `--dry-run`\n"
+        "error: there is no terminal to ask at, so nothing was changed\nhint: use `--yes` or `--dry-run`\n"
     )
     assert house.policy.read_text() == POLICY
 
@@ -114,7 +114,7 @@ def test_where_nobody_can_be_asked_it_must_be_said(sub, house):
 @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 2), (b"\n", 2), (b"", 2)])
 def test_a_person_is_asked_and_silence_is_no(sub, house, monkeypatch, answer, code):
     hint = house.refused(path="a", n=500)
-    monkeypatch.setattr(promote, "_is_at_terminal", lambda: True)
+    monkeypatch.setattr(promote, "is_at_terminal", lambda: True)
     ran = sub("promote", hint, "--to", str(house.policy), stdin=answer)
     assert ran.code == code
     assert "write this into the policy? [y/N] " in ran.err
@@ -125,7 +125,7 @@ def test_a_person_is_asked_and_silence_is_no(sub, house, monkeypatch, answer, co
 def test_a_file_that_changed_meanwhile_is_not_overwritten(sub, house, monkeypatch):
     hint = house.refused(path="a", n=500)
     edited = POLICY.replace("# The house rules.", "# Mine!")
-    monkeypatch.setattr(promote, "_is_at_terminal", lambda: bool(house.policy.write_text(edited)))
+    monkeypatch.setattr(promote, "is_at_terminal", lambda: bool(house.policy.write_text(edited)))
     ran = sub("promote", hint, "--to", str(house.policy), stdin=b"y\n")
     assert ran.code == 2
     assert "another program changed `" in ran.err
@@ -163,11 +163,11 @@ def test_a_policy_in_json(sub, house, tmp_path):
     [
         (("rule_id: short\n", "rule_id: brief\n"), [], "there is no rule `short` in policy `house`"),
         (("kind: deny\n    enabled: true", "kind: deny\n    enabled: false"), [], "rule `short` is disabled"),
-        (("min: 11", "min: 900"), [], "policy `house` lets this call pass already"),
-        (("mode: guardrails", "mode: observe"), [], "policy `house` only observes"),
+        (("min: 11", "min: 900"), [], "policy `house` already allows this call"),
+        (("mode: guardrails", "mode: observe"), [], "policy `house` is in observe mode"),
         (("selectors: {}", "selectors: {agent_id: [other]}"), [], "does not apply to the run of this call"),
-        (("  # Long", "  - {rule_id: none, kind: deny, enabled: true, severity: warn, match: {}, effect: {action: BLOCK, reason_code: N, message: m}}\n  # Long"), [], "now it is rule `none` that refuses this call"),
-        (('"write*"', '"*"'), [], "now it is rule `few-writes`"),
+        (("  # Long", "  - {rule_id: none, kind: deny, enabled: true, severity: warn, match: {}, effect: {action: BLOCK, reason_code: N, message: m}}\n  # Long"), [], "this call is now refused by another rule, `none`"),
+        (('"write*"', '"*"'), [], "now refused by another rule, `few-writes`"),
         (("  # Long", "  # Long"), ["--rule-id", "no-secrets"], "duplicate rule_id"),
         (("  # Long", "  # Long"), ["--key", "nope"], "the call has no argument `nope`"),
         (("rules:", "rulez:"), [], "unknown field `rulez`"),
@@ -202,7 +202,7 @@ def test_a_call_without_arguments_and_a_rule_that_looks_at_none(sub, house):
     wait_until(lambda: not house.passes(n=1), "the policy is taken")
     bare = house.refused()
     to = ("--to", str(house.policy), "--dry-run")
-    assert "say so with `--args any`" in sub("promote", bare, *to).err
+    assert "confirm that with `--args any`" in sub("promote", bare, *to).err
     with_args = house.refused(path="a")
     assert (
         "rule `short` looks at no argument" in sub("promote", with_args, *to, "--args", "keys").err
@@ -215,11 +215,11 @@ def test_arguments_that_were_masked_cannot_be_named(sub, house):
     to = ("--to", str(house.policy), "--dry-run")
     ran = sub("promote", hint, *to)
     assert ran.code == 2
-    assert "they were masked or cut" in ran.err
+    assert "were masked or cut" in ran.err
     assert "`--args any` allows every call of this tool" in ran.err
     ran = sub("promote", hint, *to, "--args", "any")
     assert ran.code == 0
-    assert "that this very call would pass is not proven" in ran.err
+    assert "it is not proven that this call would pass" in ran.err
 
 
 def test_what_an_agent_sent_is_shown_and_not_executed(sub, house):
@@ -254,10 +254,10 @@ def test_no_agent_promotes(sub, house, monkeypatch):
     ("words", "message"),
     [
         ([], "one of the arguments --session --to is required"),
-        (["--session", "--yes"], "`--yes` goes with `--to FILE`"),
-        (["--session", "--args", "any"], "`--args` goes with `--to FILE`"),
-        (["--to", "p.yaml", "--ttl", "1h"], "`--ttl` goes with `--session`"),
-        (["--to", "p.yaml", "--key", "a", "--args", "any"], "`--key` and `--args` exclude each other"),
+        (["--session", "--yes"], "`--yes` can only be used with `--to FILE`"),
+        (["--session", "--args", "any"], "`--args` can only be used with `--to FILE`"),
+        (["--to", "p.yaml", "--ttl", "1h"], "`--ttl` can only be used with `--session`"),
+        (["--to", "p.yaml", "--key", "a", "--args", "any"], "`--key` and `--args` cannot be used together"),
     ],
 )  # fmt: skip
 def test_options_of_the_other_way_are_refused(sub, words, message):

@@ -123,7 +123,7 @@ class TestEvents:
         _, err = process.communicate(timeout=WITHIN_S)
         assert process.returncode == 5
         assert err.count("echo 0\n") == 50
-        assert err.endswith("sub: whoever read the events from `-` went away\n")
+        assert err.endswith("sub: the reader of the events in `-` went away\n")
 
     def test_a_reader_that_stops_holds_nobody_up(self, runner):
         """Agent, signals and the run's end go on; a signal ends the wait for the reader."""
@@ -150,7 +150,7 @@ class TestEvents:
         assert (code, out) == (2, "")
         assert err == (
             "error: cannot write the events to `no/where`: no such file or directory\n"
-            "hint: its directory must exist\n"
+            "hint: the file's directory must exist and be writable\n"
         )
 
     def test_a_full_disk_is_told_and_fails(self, runner):
@@ -255,7 +255,7 @@ class TestArtifact:
         words = ("--artifact", "out", "--events", "no/such/file")
         code, out, err = runner.run(*words, command=[*PYTHON, "print(1)"])
         assert (code, out) == (2, "")
-        assert "hint: its directory must exist" in err
+        assert "hint: the file's directory must exist" in err
         assert os.listdir(runner.cwd / "out") == []
 
     @pytest.mark.parametrize("rubbish", ['"n":"1"', f'"z":{"[" * 9000}{"]" * 9000}'])
@@ -283,7 +283,7 @@ class TestArtifact:
             assert code == 3, err
         diff = [*SUB, "export", "diff", "a", "b"]
         ran = subprocess.run(diff, cwd=runner.cwd, capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stdout) == (0, "the same, but for ids and times\n")
+        assert (ran.returncode, ran.stdout) == (0, "no differences, ignoring ids and times\n")
         for name in ("summary.json", "summary.md", "junit.xml", "results.sarif"):
             a, b = (scrubbed((runner.cwd / each / name).read_text()) for each in "ab")
             assert a == b

@@ -50,7 +50,7 @@ def test_with_nothing_but_the_artifact(runner, out, uid):
     agent[agent.index(str(runner.log))] = "/dev/null"
     ran = confined(runner, uid, out, agent, "--strict", "--policy", "p.yaml", "--events", "-")
     assert ran.returncode == 3, ran.stderr
-    assert "sub: the home cannot be written" in ran.stderr
+    assert "sub: cannot write to the home" in ran.stderr
     assert "echo 0\nfail -32081\n" in ran.stderr
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     assert {event["type"] for event in events} >= {"run_start", "tool_call_end", "run_end"}
@@ -91,7 +91,9 @@ class TestWithoutAHome:
     def test_a_run_that_would_leave_no_record_is_not_started(self, runner):
         code, _, err = self.run(runner, command=[*PYTHON, "print(1)"])
         assert code == 2
-        assert err.endswith("choose another with SUB_HOME, or record the run with --artifact\n")
+        assert err.endswith(
+            "choose another home with SUB_HOME, or record the run with --artifact\n"
+        )
 
     def test_streamed_events_are_record_enough(self, runner):
         code, out, _ = self.run(runner, "--events", "-")

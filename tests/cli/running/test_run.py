@@ -83,7 +83,9 @@ def test_a_policy_that_does_not_compile_starts_nothing(runner):
 def test_without_a_command(runner):
     code, _, err = runner.run(command=[])
     assert code == 2
-    assert err == ("error: the agent's command is missing\nhint: sub run -- COMMAND [ARG…]\n")
+    assert err == (
+        "error: the agent's command is missing\nhint: write `sub run -- COMMAND [ARG…]`\n"
+    )
 
 
 @pytest.mark.parametrize(("program", "code"), [("no-such-agent", 127), ("/etc/passwd", 126)])
@@ -135,7 +137,7 @@ def test_a_terminated_run_says_so_whatever_the_agent_returns(runner):
     runner.write_policy(policy(budget(1, "TERMINATE_RUN")))
     code, _, err = runner.run(command=runner.agent("exit=0", "echo", "echo"))
     assert code == 0
-    assert err.splitlines()[-1].startswith("sub: this run was terminated by policy")
+    assert err.splitlines()[-1].startswith("sub: policy terminated this run")
     assert only_run(runner)[1]["status"] == "TERMINATED"
 
 

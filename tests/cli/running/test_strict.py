@@ -33,7 +33,7 @@ def told(err):
 def test_a_run_that_keeps_to_the_policy_ends_as_its_agent_does(runner):
     runner.write_policy(policy(deny("fail")))
     code, _, err = runner.run("--strict", command=runner.agent("exit=0", "echo"))
-    assert (code, told(err)) == (0, "sub: policy held\n")
+    assert (code, told(err)) == (0, "sub: the run kept to its policy\n")
     code, _, _ = runner.run("--strict", command=runner.agent("exit=7", "echo"))
     assert code == 7
 
@@ -75,7 +75,7 @@ def test_throttled_calls_fail_it_only_where_asked(runner):
     runner.write_policy(policy(deny("fail")) + SLOW)
     agent = runner.agent("exit=0", "echo", "echo")
     code, _, err = runner.run("--strict", command=agent)
-    assert (code, told(err)) == (0, "sub: policy held; 1 violation that may be\n")
+    assert (code, told(err)) == (0, "sub: the run kept to its policy; 1 violation tolerated\n")
     assert runner.run("--strict=throttle", command=agent)[0] == 3
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_strictness(runner, words):
     code, _, err = runner.run(*words, command=["true"])
     assert (code, err.splitlines()[0]) == (
         2,
-        "error: argument --strict: `odd` is not `throttle`; the agent goes after `--`",
+        "error: argument --strict: `odd` is not `throttle`; put `--` before the agent",
     )
 
 

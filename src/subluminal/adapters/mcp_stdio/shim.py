@@ -78,8 +78,7 @@ class Shim:
         server_name: str,
         run_is_known: bool,
     ) -> None:
-        """`run_is_known`: the run is named before any call; else by the first call (shared-runs).
-        """
+        """`run_is_known`: the run is named before any call; else by the first call (shared-runs)."""
         settings, own = host.settings, of_server(host.settings, server_name)
         self._warden = warden
         self._host = host

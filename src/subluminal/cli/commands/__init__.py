@@ -1,1 +1,1 @@
-"""One file a verb: EXAMPLE, add_arguments, run."""
+"""One file per verb, each with EXAMPLE, add_arguments and run: parsing and printing only."""

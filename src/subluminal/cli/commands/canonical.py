@@ -1,4 +1,4 @@
-"""`sub canonical`: JSON on stdin to canonical bytes, or their SHA-256 (canonical-profiles)."""
+"""`sub canonical`: turns JSON into canonical bytes or their SHA-256 (canonical-profiles)."""
 
 import sys
 
@@ -37,6 +37,6 @@ def run(args: Args, out: Output) -> int:
     elif args.hash:
         out.line(digest(document.value, profile, plain=document.plain))
     else:
-        # No newline: these are the very bytes that are hashed.
+        # No newline: these are exactly the bytes that are hashed.
         out.data(encode(document.value, profile, plain=document.plain))
     return ExitCode.OK

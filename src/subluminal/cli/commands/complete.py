@@ -1,4 +1,4 @@
-"""`sub __complete WORDS…`: what may stand where the last word is. Called by the shell's script."""
+"""`sub __complete WORDS…`: completions of the last word. The shell's script calls it."""
 
 import argparse
 import importlib
@@ -22,7 +22,7 @@ def run(args: Args, out: Output) -> int:
 
 
 def candidates(words: list[str]) -> list[str]:
-    """Returns what the last word may become."""
+    """Returns the completions of the last word."""
     prefix = words[-1] if words else ""
     return [word for word in _all(words[:-1]) if word.startswith(prefix)]
 

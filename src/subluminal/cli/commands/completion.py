@@ -1,4 +1,4 @@
-"""`sub completion SHELL`: the script that teaches a shell our commands."""
+"""`sub completion SHELL`: prints the script with which a shell completes our commands."""
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output

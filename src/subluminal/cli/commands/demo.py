@@ -1,4 +1,4 @@
-"""`sub demo`: the whole loop in a minute, with nothing else installed."""
+"""`sub demo`: shows everything at work in one minute, with nothing else installed."""
 
 from importlib.util import find_spec
 
@@ -10,23 +10,25 @@ from subluminal.errors import ExitCode
 EXAMPLE = "sub demo"
 
 _OPENING = """\
-A scripted agent works with a small MCP server. Between them stands a shim with a
-policy, which allows, throttles, hints, blocks, and stops a loop. `agent` is what
-the agent does, `tail` is the live stream beside it.
+A scripted agent works with a small MCP server. Between them is a shim with a policy
+that allows, throttles, hints, blocks, and stops a loop. Lines with `agent` are what
+the agent does; lines with `tail` are the live stream.
 """
 _NEXT = """\
 Where to go from here:
-  sub import claude      put shims before the MCP servers of a client (also: codex)
-  sub run -- claude      run an agent as one run
-  sub tail               watch it
-  sub query, sub show    search it, look at one call or run
-  sub hints              whether hints helped; `sub promote` where one was too strict
-  sub policy explain     ask what a policy would say, and why
-  sub doctor             whether everything here would work"""
+  sub import claude      put shims in front of a client's MCP servers (also: codex)
+  sub run -- claude      run an agent and record it as one run
+  sub tail               watch its calls live
+  sub query, sub show    search calls and runs, show one in full
+  sub hints              see whether hints helped; `sub promote` one that was too strict
+  sub policy explain     see what a policy decides, and why
+  sub doctor             check that everything here works"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--keep", action="store_true", help="keep the demo's home, and say where")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the demo's home and print its path"
+    )
 
 
 def run(args: Args, out: Output) -> int:
@@ -37,7 +39,9 @@ def run(args: Args, out: Output) -> int:
             code = stage.play()
             out.line()
             if find_spec("apsw") is None:
-                out.talk("`sub query` needs `subluminal[daemon]`; the journals have it all already")
+                out.talk(
+                    "`sub query` needs `subluminal[daemon]`. The journals have recorded everything."
+                )
             else:
                 stage.look_back("query", "runs")
                 stage.look_back("query", "decision!=ALLOW", "--order", "oldest")
@@ -46,5 +50,5 @@ def run(args: Args, out: Output) -> int:
             stage.stop_daemon()
         out.line(_NEXT)
         if args.keep:
-            out.line(f"\nthe demo's home is `{home}`; look at it with SUB_HOME={home}")
+            out.line(f"\nThe demo's home is `{home}`. Set SUB_HOME={home} to look at it.")
     return ExitCode.OK if code == 0 else ExitCode.NO

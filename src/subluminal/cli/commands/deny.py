@@ -1,36 +1,33 @@
-"""`sub deny ID`: says no to a call that waits for a person; its next try is told why (no-call-waits)."""
+"""`sub deny ID`: denies a waiting call. The call's next try is refused with the reason."""
 
 import os
 
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.asking import need_person
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
-from subluminal.cli.screens.approvals import approval_row
 from subluminal.config.places import places
-from subluminal.core.controls.grants import deny, find_waiting
 from subluminal.errors import ExitCode
-from subluminal.operator.person import need_person
-from subluminal.operator.said import said
+from subluminal.operator.approving import approval_row, deny
 
 EXAMPLE = """sub deny 4f1d --reason "not on a Friday"
 sub deny 4f1d"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", help="of `sub approvals`, or its beginning")
-    parser.add_argument("--reason", type=said, metavar="TEXT", help="what the agent is told")
+    parser.add_argument("id", metavar="ID", help="as `sub approvals` prints it; its start will do")
+    parser.add_argument("--reason", type=sentence, metavar="TEXT", help="what the agent is told")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
     where = places(os.environ)
     need_person("sub deny", where)
-    waiting = find_waiting(where, args.id)
-    was_granted = waiting.state == "approved"
-    answer = deny(where, waiting, reason=args.reason)
+    done = deny(where, args.id, reason=args.reason)
     if args.json:
-        out.json(approval_row(waiting._replace(state="denied", answer=answer)))
+        out.json(approval_row(done.waiting))
         return ExitCode.OK
-    call = f"{waiting.slot.server_name}/{waiting.slot.tool_name}"
-    before = ", and the grant is taken back" if was_granted else ""
-    out.line(f"denied: `{shown(call)}` with these arguments is blocked in this run{before}")
+    slot = done.waiting.slot
+    revoked = ", and its grant is revoked" if done.was_granted else ""
+    call = shown(f"{slot.server_name}/{slot.tool_name}")
+    out.line(f"denied: `{call}` with these arguments is blocked in this run{revoked}")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`sub doctor`: whether everything here would work; each problem with what to do about it."""
+"""`sub doctor`: checks that everything here works, and tells what to do about each problem."""
 
 import os
 
@@ -28,9 +28,9 @@ def run(args: Args, out: Output) -> int:
     if args.json:
         out.json({"checks": [check._asdict() for check in made]})
     elif problems:
-        out.line(f"\n{problems} problem{'s' if problems > 1 else ''} found")
+        out.line(f"\n{problems} problem{'s' if problems > 1 else ''} found.")
     else:
-        out.line("\neverything would work")
+        out.line("\nAll checks passed.")
     return ExitCode.NO if problems else ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""`sub export diff A B`: what two artifacts differ in, but for ids and times."""
+"""`sub export diff A B`: compares two artifacts, ignoring ids and times."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ _MAX_CHARS = 120
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("a", metavar="A", help="a directory that `sub run --artifact` left")
+    parser.add_argument("a", metavar="A", help="a directory that `sub run --artifact` wrote")
     parser.add_argument("b", metavar="B", help="another one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -30,9 +30,9 @@ def run(args: Args, out: Output) -> int:
     for difference in found[:_MAX_LINES]:
         out.line(shown(_told(difference)))
     if len(found) > _MAX_LINES:
-        out.line(f"and {len(found) - _MAX_LINES} more; --json has all")
+        out.line(f"and {len(found) - _MAX_LINES} more; use --json to see all")
     if not found:
-        out.line("the same, but for ids and times")
+        out.line("no differences, ignoring ids and times")
     return ExitCode.NO if found else ExitCode.OK
 
 

@@ -1,12 +1,12 @@
-"""`sub export run`: one run out of the ledger or its journals, as an artifact or a part of it."""
+"""`sub export run`: exports one run from the ledger or its journals as an artifact or a part."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 
+from subluminal.cli.files import cannot_write, write_output
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.output_file import cannot_write, write_output
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
 from subluminal.export.artifact import as_json, clear_artifact, make_artifact, markdown
@@ -33,18 +33,18 @@ def add_arguments(parser: Parser) -> None:
         "--format",
         choices=["bundle", "jsonl", "junit", "sarif", "summary"],
         default="jsonl",
-        help="bundle: a directory with all of them; jsonl: the events as they were written; "
-        "summary: Markdown. Default jsonl",
+        help="bundle: a directory with all formats; jsonl (default): the events as they were "
+        "written; summary: Markdown",
     )
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="where to: a file, or bundle's directory"
+        "-o", "--output", metavar="PATH", help="file to write to; a directory for bundle"
     )
-    parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
     if args.format == "bundle" and not args.output:
-        raise UsageError("a bundle is a directory", hint="say where to with `-o DIR`")
+        raise UsageError("a bundle needs a directory", hint="name it with `-o DIR`")
     with open_run(places(os.environ), args.run, out.warning) as shims:
         lines = ordered(shims)
         if args.json:
@@ -73,5 +73,5 @@ def _write(pieces: Iterator[bytes], path: str | None) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    # Events hold what the agent did: for its owner's eyes.
+    # Events tell what the agent did, so only the owner may read them.
     write_output(path, pieces, 0o600)

@@ -1,14 +1,14 @@
-"""`sub hints`: what agents were told, what they made of it, and how often it helped."""
+"""`sub hints`: the hints that agents got, how they reacted, and how often hints helped."""
 
 import json
 import os
 from collections.abc import Callable
 
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, positive
 from subluminal.cli.output import Output
-from subluminal.cli.screens.lists import Screen, print_hints, print_recovery
-from subluminal.cli.screens.width import terminal_width
+from subluminal.cli.screens.lists import print_hints, print_recovery
+from subluminal.cli.screens.tables import Screen
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
@@ -26,31 +26,32 @@ _OUTCOMES = ["followed", "retried", "gave_up", "pending"]
 
 def add_arguments(parser: Parser) -> None:
     add_filter_arguments(parser, FLAGS)
-    parser.add_argument("--outcome", choices=_OUTCOMES, help="what became of the hint")
+    parser.add_argument("--outcome", choices=_OUTCOMES, help="only hints with this outcome")
     parser.add_argument(
         "--by",
         choices=["rule", "client", "both"],
-        help="no list: how often hints helped, per rule, per client or per both",
+        help="count how often hints helped, per rule, client or both, instead of listing them",
     )
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows; default 50")
+    parser.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
+    )
     parser.add_argument(
         "--order", choices=["newest", "oldest"], default="newest", help="default newest"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a row")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
 
 
 def run(args: Args, out: Output) -> int:
-    if args.limit < 1:
-        raise UsageError("`--limit` is at least 1")
     wanted = read_filter(args, out)
-    is_of_a_time = args.outcome is None and all(_is_time(term) for term in wanted)
-    if args.by and not is_of_a_time:
+    is_unfiltered = args.outcome is None and all(_is_time(term) for term in wanted)
+    if args.by and not is_unfiltered:
         raise UsageError(
-            "`--by` counts every hint of a time", hint="give `--since` and `--until` at most"
+            "`--by` can only be combined with `--since` and `--until`",
+            hint="leave the other filters out",
         )
     ledger = open_ledger(places(os.environ), out.warning)
-    screen = Screen(out, terminal_width(), now().wall_ms)
-    counts = _recovery(ledger, args.by or "both", wanted) if is_of_a_time else []
+    screen = Screen(out, now().wall_ms)
+    counts = _recovery(ledger, args.by or "both", wanted) if is_unfiltered else []
     if args.by:
         _show(screen, counts, print_recovery, as_json=args.json)
         return ExitCode.OK
@@ -92,4 +93,4 @@ def _show(
     elif rows:
         print_rows(screen, rows)
     else:
-        screen.out.talk("no hints: nothing was refused with one")
+        screen.out.talk("No hints: no call was refused with a hint.")

@@ -1,21 +1,21 @@
 """`sub import CLIENT`: routes a client's MCP servers through shims, after a backup."""
 
-import sys
+import os
 
+from subluminal.cli.asking import agreed, is_at_terminal
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.import_output import (
+from subluminal.cli.output import Output
+from subluminal.cli.screens.imports import (
     print_diff,
+    print_done,
     print_drift,
     print_rows,
-    say_what_was_done,
     warn_about,
 )
-from subluminal.cli.import_shared import Surroundings, find_all, scope_of
-from subluminal.cli.output import Output
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.importer.clients.table import CLIENTS
-from subluminal.importer.drift import findings
 from subluminal.importer.importing import import_targets, propose_import
+from subluminal.operator.importing import scope_of, surroundings
 
 EXAMPLE = """sub import claude
 sub import codex --dry-run
@@ -30,56 +30,50 @@ def add_arguments(parser: Parser) -> None:
         nargs="?",
         choices=names,
         metavar="CLIENT",
-        help=f"{', '.join(names[:-1])} or {names[-1]}; default: every client that is found",
+        help=f"{', '.join(names[:-1])} or {names[-1]}; default: every client found",
     )
     parser.add_argument("--path", metavar="FILE", help="only this configuration")
     parser.add_argument(
         "--scope",
         choices=["user", "project", "all"],
         default="all",
-        help="your own files, those of the project in this folder, or both (the default)",
+        help="your own files, those of the project in this directory, or all (the default)",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="show the difference, change nothing"
+        "--dry-run", action="store_true", help="show what would change, write nothing"
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="change files without asking")
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 if something is not wrapped"
+        "--check", action="store_true", help="change nothing; exit 1 if a server is not wrapped"
     )
     parser.add_argument(
         "--bind-secrets",
         action="store_true",
-        help="move secrets from the entries' `env` into a source, and bind them",
+        help="move secrets from the entries' `env` into a secret source, and bind them",
     )
     parser.add_argument(
         "--source",
         choices=["keychain", "file"],
         help="where --bind-secrets puts them; default: the keychain, else a file",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a server")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per server")
 
 
 def run(args: Args, out: Output) -> int:
     if args.source and not args.bind_secrets:
-        raise UsageError("`--source` is for `--bind-secrets`")
-    here = Surroundings.of_this_command(args)
+        raise UsageError("`--source` needs `--bind-secrets`")
+    here = surroundings(os.environ, os.getcwd(), args.client, args.path)
+    scope = scope_of(args.scope)
     if args.check:
-        found = findings(
-            here.scene,
-            here.places,
-            here.ours,
-            here.clients,
-            path=args.path,
-            scope=scope_of(args.scope),
-        )
+        found = here.drift(scope)
         print_drift(found, args.json, out)
         return ExitCode.NO if found else ExitCode.OK
-    targets = find_all(here, args)
+    targets = here.targets(scope)
     plans = [propose_import(target, here.ours)[0] for target in targets]
     if args.dry_run:
         for plan in plans:
             print_diff(plan, out)
-        warn_about(plans, args, out)
+        warn_about(plans, out, binds_secrets=args.bind_secrets)
         return ExitCode.OK
     if not args.json:
         print_rows(plans, out)
@@ -91,17 +85,20 @@ def run(args: Args, out: Output) -> int:
     done = import_targets(targets, here.ours, here.places, binder) if changes else []
     if args.json:
         print_rows(plans, out, as_json=True, done=done)
-    warn_about(plans, args, out)
-    say_what_was_done(done, binder, args, out)
+    warn_about(plans, out, binds_secrets=args.bind_secrets)
+    print_done(done, binder, _undo(args), out)
     return ExitCode.OK
 
 
+def _undo(args: Args) -> str:
+    name = f" {args.client}" if args.client else ""
+    path = f" --path {args.path}" if args.path else ""
+    return f"sub restore{name}{path}"
+
+
 def _agreed(out: Output) -> bool:
-    """Asks once. Where nobody can be asked the command itself is the answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Asks at a terminal. Without one the command itself is the consent."""
+    if not is_at_terminal():
         return True
     out.talk("")
-    sys.stderr.write("change these files? a backup is made first [Y/n] ")
-    sys.stderr.flush()
-    answer = sys.stdin.readline()
-    return bool(answer) and answer.strip().lower() in ("", "y", "yes")
+    return agreed("change these files? A backup is made first.", default=True)

@@ -1,4 +1,4 @@
-"""`sub ingest`: takes JSONL events from elsewhere, such as a CI job's artifact."""
+"""`sub ingest`: stores JSONL events from elsewhere, such as a CI job's artifact."""
 
 import os
 import sys
@@ -46,14 +46,14 @@ def _ingest(file: BinaryIO, out: Output, *, as_json: bool) -> int:
         out.json(counts)
     else:
         out.line(
-            f"{counts['stored']} events stored, {counts['known']} were known already, "
-            f"{counts['quarantined']} lines were no events"
+            f"{counts['stored']} events stored, {counts['known']} already known, "
+            f"{counts['quarantined']} lines were not events"
         )
     return ExitCode.NO if counts["quarantined"] else ExitCode.OK
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The input in whole lines; the last one may lack its newline."""
+    """Yields the input in pieces of whole lines; the last may lack its newline."""
     rest = b""
     while data := file.read(_PIECE_BYTES):
         whole, newline, tail = data.rpartition(b"\n")

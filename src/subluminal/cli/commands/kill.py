@@ -1,18 +1,17 @@
 """`sub kill`: stops a run, an agent, a tool or everything, from the next call on.
 
-Anyone may: an agent that stops itself does no harm. Lifting it is for a person (`sub revive`).
+Anyone may do so, because an agent that stops itself does no harm. Only a person may lift a stop
+(`sub revive`).
 """
 
 import os
-import time
 
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
-from subluminal.core.controls.kill_switch import Stop, set_stop, stops
+from subluminal.core.controls.kill_switch import Stop, stops
 from subluminal.errors import ExitCode
-from subluminal.operator.stopping import add_target, cannot, concerned, record_switch, target_of
-from subluminal.trust.identity.users import local_user
+from subluminal.operator.stopping import Switched, Target, find_target, stop
 
 EXAMPLE = """sub kill 0198c0de --reason "it deletes branches"
 sub kill --agent fixer --hard
@@ -20,64 +19,64 @@ sub kill --tool github/delete_repo
 sub kill --all
 sub kill --list"""
 
-_PATIENCE_S = 5.0
-"""A shim looks twice a second, and a server has half a second after SIGTERM."""
-_LOOK_S = 0.02
-
 
 def add_arguments(parser: Parser) -> None:
     add_target(parser)
     parser.add_argument(
-        "--hard", action="store_true", help="stop the servers' processes too, not only their calls"
+        "--hard", action="store_true", help="stop the servers' processes too, not only calls"
     )
-    parser.add_argument("--list", action="store_true", help="print what is stopped")
+    parser.add_argument("--list", action="store_true", help="list what is stopped")
+
+
+def add_target(parser: Parser) -> None:
+    """Adds the arguments that `sub kill` and `sub revive` share."""
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN_ID", help="a run; the start or end of its id will do"
+    )
+    parser.add_argument(
+        "--agent", type=sentence, metavar="ID", help="every run of an agent, now and later"
+    )
+    parser.add_argument(
+        "--tool",
+        type=sentence,
+        metavar="SERVER/TOOL",
+        help="a tool in every run; `*` stands for any server or tool",
+    )
+    parser.add_argument("--all", action="store_true", help="every run of this home")
+    parser.add_argument(
+        "--reason", type=sentence, default="", metavar="TEXT", help="why, for the record"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
     where = places(os.environ)
     if args.list:
         return _list(args, out, where.state)
-    target = target_of(args, where)
-    try:
-        stop = set_stop(
-            where.state,
-            target.scope,
-            target.name,
-            by=local_user(),
-            reason=args.reason,
-            hard=args.hard,
-        )
-    except OSError as error:
-        raise cannot(f"stop {target}", error, where) from None
-    runs = concerned(where, target)
-    if not record_switch(where, stop, "killed", runs):
-        out.warning("it is stopped, but that could not be recorded", f"see `{where.journal}`")
-    pids = {pid for run in runs for pid in run.pids}
-    # Which of them stand before a tool's server is theirs to know.
-    left = _wait_for_servers(pids) if args.hard and target.scope != "tool" else []
+    target = find_target(where, run=args.run, agent=args.agent, tool=args.tool, everything=args.all)
+    done = stop(where, target, reason=args.reason, hard=args.hard)
+    if not done.is_recorded:
+        out.warning("the stop is in force but could not be recorded", f"check `{where.journal}`")
     if args.json:
-        names = [run.run_id for run in runs]
-        out.json({**stop._asdict(), "state": "killed", "runs": names, "servers_left": left})
+        names = [run.run_id for run in done.runs]
+        left = {"servers_left": done.servers_left}
+        out.json({**done.stop._asdict(), "state": "killed", "runs": names, **left})
     else:
-        told = f"{len(pids)} living processes refuse" if len(pids) != 1 else "1 process refuses"
-        out.line(f"stopped {target}: {told} from the next call on" if pids else f"stopped {target}")
-        out.talk(f"`sub revive {shown(target.words)}` lifts it")
-    if left:
+        _print(target, done, out)
+    if done.servers_left:
         out.warning(
-            f"processes of servers still run: {', '.join(map(str, left))}",
-            "they serve other runs too, or their shim is stopped; `sub kill --all --hard` ends all",
+            f"processes of servers are still running: {', '.join(map(str, done.servers_left))}",
+            "they serve other runs too, or their shim is suspended; `sub kill --all --hard` ends"
+            " all of them",
         )
-    return ExitCode.NO if left else ExitCode.OK
+    return ExitCode.NO if done.servers_left else ExitCode.OK
 
 
-def _wait_for_servers(shims: set[int]) -> list[int]:
-    """Gives the shims time to end their servers; returns the processes that are left."""
-    from subluminal.supervise.orphans import servers_of
-
-    deadline = time.monotonic() + _PATIENCE_S
-    while (left := servers_of(shims)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
-    return left
+def _print(target: Target, done: Switched, out: Output) -> None:
+    count = len(done.shim_pids)
+    told = f"{count} process{'es' if count > 1 else ''} will refuse its calls from now on"
+    out.line(f"stopped {shown(str(target))}" + (f": {told}" if count else ""))
+    out.talk(f"`sub revive {shown(target.words)}` lifts the stop.")
 
 
 def _list(args: Args, out: Output, state_dir: str) -> int:
@@ -85,15 +84,15 @@ def _list(args: Args, out: Output, state_dir: str) -> int:
         found = sorted(stops(state_dir), key=lambda stop: stop.at)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        out.warning(f"what is stopped cannot be read, so everything is: {reason}")
+        out.warning(f"the kill switch cannot be read, so everything is stopped: {reason}")
         return ExitCode.NO
-    for stop in found:
+    for each in found:
         if args.json:
-            out.json(stop._asdict())
+            out.json(each._asdict())
         else:
-            out.line(_line(stop))
+            out.line(_line(each))
     if not found and not args.json:
-        out.talk("nothing is stopped")
+        out.talk("Nothing is stopped.")
     return ExitCode.OK
 
 

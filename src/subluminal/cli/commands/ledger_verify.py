@@ -1,4 +1,4 @@
-"""`sub ledger verify`: proves the hash chain, and every row that follows from it (provable-ledger)."""
+"""`sub ledger verify`: proves the hash chain and every row derived from it (provable-ledger)."""
 
 import os
 from typing import Any
@@ -13,18 +13,18 @@ EXAMPLE = """sub ledger verify
 sub ledger verify --artifact ./artifact"""
 
 _MAX_LINES = 50
-"""Of what is wrong with an artifact, which need not be one at all."""
+"""Findings that are printed for an artifact; the directory may not be an artifact at all."""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--run", metavar="RUN_ID", help="prove one run only")
-    parser.add_argument("--artifact", metavar="DIR", help="prove an exported artifact instead")
+    parser.add_argument("--run", metavar="RUN_ID", help="verify one run only")
+    parser.add_argument("--artifact", metavar="DIR", help="verify an exported artifact instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
     if args.run and args.artifact:
-        raise UsageError("--run and --artifact exclude each other")
+        raise UsageError("`--run` and `--artifact` cannot be used together")
     if args.artifact:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
@@ -35,11 +35,11 @@ def run(args: Args, out: Output) -> int:
     for finding in report["findings"]:
         out.line(shown(f"{finding['table']}: {finding['row']}: {finding['message']}"))
     if report["findings"]:
-        out.error("the ledger does not hold", "the first line names the first bad row")
+        out.error("the ledger was damaged or changed", "the first line names the first bad row")
         return ExitCode.NO
     out.line(
-        f"{report['events']} events of {report['shims']} shims hold, {report['calls']} calls "
-        f"follow from them, {report['checkpoints']} checkpoints are signed"
+        f"verified {report['events']} events of {report['shims']} shims, {report['calls']} calls "
+        f"and {report['checkpoints']} signed checkpoints"
     )
     _tell_rest(report, out)
     return ExitCode.OK
@@ -47,11 +47,11 @@ def run(args: Args, out: Output) -> int:
 
 def _tell_rest(report: dict[str, Any], out: Output) -> None:
     if report["unanchored_events"]:
-        out.line(f"{report['unanchored_events']} events at the end are not signed yet")
+        out.line(f"the last {report['unanchored_events']} events are not signed yet")
     if report["dropped_events"]:
-        out.line(f"{report['dropped_events']} events were dropped by retention; their hashes hold")
+        out.line(f"retention dropped {report['dropped_events']} events; their hashes are verified")
     if report["quarantined"]:
-        out.line(f"{report['quarantined']} lines were no events, and are kept in quarantine")
+        out.line(f"{report['quarantined']} lines were not events and are in quarantine")
 
 
 def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
 
     def progress(done: int, total: int) -> None:
         if out.err_is_terminal and done % 50 == 0:
-            out.talk(f"\x1b[1A\x1b[Kproving shim {done} of {total}")
+            out.talk(f"\x1b[1A\x1b[Kverifying shim {done} of {total}")
 
     connection = open_reader(where.ledger)
     try:
@@ -76,7 +76,7 @@ def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
 
 
 def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
-    """Needs neither a home nor the ledger's libraries."""
+    """Verifies an artifact. Needs neither a home nor the ledger's libraries."""
     import msgspec
 
     from subluminal.export.verifying import verify_artifact
@@ -88,11 +88,11 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     for finding in proof.findings[:_MAX_LINES]:
         out.line(shown(f"{finding.table}: {finding.row}: {finding.message}"))
     if len(proof.findings) > _MAX_LINES:
-        out.line(f"and {len(proof.findings) - _MAX_LINES} more; --json has all")
+        out.line(f"and {len(proof.findings) - _MAX_LINES} more; use --json to see all")
     if proof.findings:
-        out.error("the artifact does not hold", "somebody changed it after it was made")
+        out.error("the artifact was damaged or changed", "do not rely on it")
         return ExitCode.NO
-    out.line(f"{proof.events} events of {proof.shims} shims hold, and so do {proof.files} files")
+    out.line(f"verified {proof.events} events of {proof.shims} shims and {proof.files} files")
     if not proof.files:
-        out.talk("there is no chain.json: what may be missing at the end is not proven")
+        out.talk("Without a chain.json it is not proven that no events are missing at the end.")
     return ExitCode.OK

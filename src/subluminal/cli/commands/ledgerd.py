@@ -1,4 +1,4 @@
-"""`sub ledgerd`: the local daemon that owns the ledger; bare, it runs in the foreground."""
+"""`sub ledgerd`: runs the daemon that owns the ledger, or starts, stops and checks it."""
 
 import os
 
@@ -18,10 +18,12 @@ def add_arguments(parser: Parser) -> None:
         "verb",
         nargs="?",
         choices=["start", "stop", "status"],
-        help="start in the background, stop, or tell how it is; without: run in the foreground",
+        help="start in the background, stop, or show the status; default: run in the foreground",
     )
-    parser.add_argument("--port", type=int, default=0, help="loopback port; 0 takes a free one")
-    parser.add_argument("--no-http", action="store_true", help="answer on the unix socket only")
+    parser.add_argument(
+        "--port", type=int, default=0, help="loopback port; 0 (default) chooses a free one"
+    )
+    parser.add_argument("--no-http", action="store_true", help="serve only the unix socket")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -51,7 +53,7 @@ def _start(where: Places, port: int | None, out: Output, *, as_json: bool) -> in
     from subluminal.ledger.client.ledgerd import start
     from subluminal.ledger.daemon.instance import read_note
 
-    # A broken config.toml is told here, with its lines, not in a log.
+    # Reports a broken config.toml here, with line numbers, and not only in a log.
     load_settings(where.settings)
     is_new = start(where, port=port)
     note = read_note(where)
@@ -59,7 +61,7 @@ def _start(where: Places, port: int | None, out: Output, *, as_json: bool) -> in
     if as_json:
         out.json({"running": True, "pid": pid, "started": is_new})
     else:
-        out.line(f"ledgerd {'started' if is_new else 'runs already'}, pid {pid}")
+        out.line(f"ledgerd {'started' if is_new else 'is already running'}, pid {pid}")
     return ExitCode.OK
 
 
@@ -88,7 +90,7 @@ def _status(where: Places, out: Output, *, as_json: bool) -> int:
     if as_json:
         out.json(status)
         return ExitCode.OK
-    out.line(f"ledgerd runs, pid {status['pid']}, for {status['uptime_s']:.0f} s")
+    out.line(f"ledgerd is running, pid {status['pid']}, for {status['uptime_s']:.0f} s")
     out.line(
         f"  {status['events_total']} events of {status['calls_total']} calls, "
         f"{status['events_per_s']} events/s"
@@ -99,8 +101,8 @@ def _status(where: Places, out: Output, *, as_json: bool) -> int:
         out.line(f"  {status['http']}")
     if status["quarantined"]:
         out.warning(
-            f"{status['quarantined']} lines in journals were no events",
-            "`sub ledger verify` counts them; the table `quarantine` has their places",
+            f"{status['quarantined']} lines in journals were not events",
+            "the ledger's table `quarantine` tells where they are",
         )
     if status["problem"]:
         out.error(status["problem"])

@@ -1,19 +1,18 @@
-"""`sub policy accept [FILE]`: a person lets a loosened repository policy hold for runs under way.
+"""`sub policy accept [FILE]`: puts a loosened repository policy into force for runs under way.
 
 During a run the strictest of the first-seen and the current repository policy holds, so that an
-agent cannot loosen it by an edit (policy-layers). This is the way out, and it is not for agents (local-is-not-trusted).
+agent cannot loosen the policy by editing the file (policy-layers). With this command a person can.
+It is not for agents (local-is-not-trusted).
 """
 
 import os
 
+from subluminal.cli.asking import need_person
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
-from subluminal.core.policies.files import repository_policy
-from subluminal.core.policies.pins import SeenPolicy, accept
-from subluminal.errors import ExitCode, SubluminalError
-from subluminal.operator.person import need_person
-from subluminal.operator.policy_files import load_policy
+from subluminal.errors import ExitCode
+from subluminal.operator.policies import accept_policy
 
 EXAMPLE = """sub policy accept
 sub policy accept ../other/.subluminal/policy.yaml"""
@@ -29,20 +28,12 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Args, out: Output) -> int:
     where = places(os.environ)
     need_person("sub policy accept", where)
-    path = args.file or repository_policy(where, os.getcwd())
-    if path is None:
-        raise SubluminalError(
-            "there is no repository policy here",
-            hint="name the file, or go to the repository that has `.subluminal/policy.yaml`",
-        )
-    path = os.path.abspath(path)
-    policy = load_policy(path).snapshot
-    accepted = accept(where, SeenPolicy(path, policy))
+    done = accept_policy(where, os.getcwd(), args.file)
     if args.json:
-        out.json({"file": path, "policy_hash": policy.policy_hash, "runs_accepted": len(accepted)})
-    elif accepted:
-        runs = "1 run" if len(accepted) == 1 else f"{len(accepted)} runs"
-        out.line(f"`{shown(path)}` now holds for {runs}")
+        out.json({"file": done.file, "policy_hash": done.policy_hash, "runs_accepted": done.runs})
+    elif done.runs:
+        runs = "1 run" if done.runs == 1 else f"{done.runs} runs"
+        out.line(f"`{shown(done.file)}` is now in force for {runs}")
     else:
-        out.line("no run first saw another version: nothing to accept")
+        out.line("nothing to accept: no run started under another version")
     return ExitCode.OK

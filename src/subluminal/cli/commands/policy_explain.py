@@ -1,8 +1,9 @@
-"""`sub policy explain`: one decision, each rule on the way to it, counters before and after."""
+"""`sub policy explain`: one decision, rule by rule, with the counters before and after."""
 
 from typing import Any
 
 from subluminal.canonical import parse
+from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.clock import now
@@ -10,7 +11,6 @@ from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
-from subluminal.operator.policy_files import load_policy
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
 from subluminal.policy.explaining import Explanation, as_text, explain, with_disabled
 
@@ -26,23 +26,39 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--server", required=True, help="the server's name")
     parser.add_argument("--tool", required=True, help="the tool's name")
     parser.add_argument("--args", default="{}", metavar="JSON", help="the call's arguments")
-    parser.add_argument("--env", choices=[env.value for env in Env], default=default.env.value)
-    parser.add_argument("--agent-id", default=default.agent_id)
     parser.add_argument(
-        "--client", choices=[client.value for client in Client], default=default.client.value
+        "--env",
+        choices=[env.value for env in Env],
+        default=default.env.value,
+        help=f"default {default.env.value}",
     )
-    parser.add_argument("--principal", help="who initiated the run")
-    parser.add_argument("--workload", default="{}", metavar="JSON", help='{"branch": "main", …}')
-    parser.add_argument("--at", metavar="TIME", help="wall clock, as 2026-01-31T09:00:00Z")
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="explain the Nth of N equal calls"
+        "--agent-id", metavar="NAME", default=default.agent_id, help=f"default {default.agent_id}"
+    )
+    parser.add_argument(
+        "--client",
+        choices=[client.value for client in Client],
+        default=default.client.value,
+        help=f"default {default.client.value}",
+    )
+    parser.add_argument("--principal", metavar="WHO", help="who started the run")
+    parser.add_argument("--workload", default="{}", metavar="JSON", help='{"branch": "main", …}')
+    parser.add_argument(
+        "--at", metavar="TIME", help="time of the call, such as 2026-01-31T09:00:00Z; default now"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="explain the last of N equal calls; default 1",
     )
     parser.add_argument("--json", action="store_true", help="print {decision, steps, …}")
 
 
 def run(args: Args, out: Output) -> int:
     if not 1 <= args.repeat <= _MAX_REPEAT:
-        raise UsageError(f"--repeat: expected 1 to {_MAX_REPEAT}, got {args.repeat}")
+        raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
     policy = load_policy(args.policy)
     call = (args.server, args.tool, _object(args.args, "--args"))
     found = explain(
@@ -63,7 +79,7 @@ def _identity(args: Args) -> Identity:
     workload = _object(args.workload, "--workload")
     wrong = misfits(workload, CaseWorkload)
     if wrong:
-        raise UsageError(f"--workload: {wrong[0].message}", hint=wrong[0].hint)
+        raise UsageError(f"`--workload`: {wrong[0].message}", hint=wrong[0].hint)
     return Identity(
         agent_id=args.agent_id,
         client=Client(args.client),
@@ -79,7 +95,8 @@ def _wall_ms(text: str | None) -> int:
     wall_ms = wall_ms_of(text)
     if wall_ms is None:
         raise UsageError(
-            f"--at: `{text}` is not a time with a zone", hint="write it as `2026-01-31T09:00:00Z`"
+            f"`--at`: `{text}` is not a time with a time zone",
+            hint="write it as `2026-01-31T09:00:00Z`",
         )
     return wall_ms
 
@@ -89,8 +106,10 @@ def _object(text: str, option: str) -> dict[str, Any]:
         value = parse(text.encode("utf-8", "surrogateescape")).value
     except AmbiguousJSON as error:
         raise UsageError(
-            f"{option}: {error}", hint="give one JSON object in single quotes"
+            f"`{option}`: {error}", hint="give one JSON object in single quotes"
         ) from None
     if not isinstance(value, dict):
-        raise UsageError(f"{option}: expected a JSON object", hint='such as \'{"branch": "main"}\'')
+        raise UsageError(
+            f"`{option}` must be a JSON object", hint='for example \'{"branch": "main"}\''
+        )
     return value

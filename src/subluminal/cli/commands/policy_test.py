@@ -1,19 +1,20 @@
-"""`sub policy test CASES…`: runs golden cases (cli.md, "Policy cases")."""
+"""`sub policy test CASES…`: runs golden cases, and tells which rules they reach."""
 
 import os
 from typing import Any
 
 import msgspec
 
-from subluminal.cli.coverage import Coverage
+from subluminal.cli.files import STDIN, display_name, load_policy, read_file
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import ExitCode
-from subluminal.operator.policy_files import STDIN, Policy, load_policy, read_file, shown_name
+from subluminal.operator.policies import Policy
 from subluminal.policy.case_running import CaseResult, run_case
 from subluminal.policy.casefile import LoadedCase, parse_cases
 from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.snapshot import Snapshot
 
 EXAMPLE = """sub policy test cases.yaml
 sub policy test --coverage tests/policy/*.yaml"""
@@ -21,19 +22,21 @@ sub policy test --coverage tests/policy/*.yaml"""
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("files", nargs="+", metavar="CASES", help="a case file; `-` reads stdin")
-    parser.add_argument("--coverage", action="store_true", help="say which rules no call matched")
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object a case, then a summary"
+        "--coverage", action="store_true", help="list the rules that no call matched"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per case, then a summary"
     )
 
 
 def run(args: Args, out: Output) -> int:
     tester = _Tester(out, as_json=args.json)
-    # Everything is read before anything runs: a broken file is no failed case.
+    # All files are read before a case runs: a broken file is an error, not a failed case.
     cases = [
         (path, case, tester.layers_of(case, path))
         for path in args.files
-        for case in parse_cases(read_file(path), shown_name(path))
+        for case in parse_cases(read_file(path), display_name(path))
     ]
     for path, case, policies in cases:
         tester.run(path, case, policies)
@@ -43,8 +46,38 @@ def run(args: Args, out: Output) -> int:
     return ExitCode.NO if tester.failed else ExitCode.OK
 
 
+class Coverage:
+    """Which rules of each policy any call matched. Disabled rules are in no snapshot."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._rules: dict[str, dict[str, bool]] = {}
+
+    def add(self, name: str, snapshot: Snapshot, matched: set[tuple[str, str]]) -> None:
+        """Adds the rules that one case reached. Equal policies count as one."""
+        key = snapshot.policy_hash
+        self._names.setdefault(key, name)
+        rules = self._rules.setdefault(
+            key, {rule["rule_id"]: False for rule in snapshot.data["rules"]}
+        )
+        for rule_id in rules:
+            rules[rule_id] = rules[rule_id] or (key, rule_id) in matched
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns one row per policy, in the order of their first cases."""
+        return [
+            {
+                "policy": self._names[key],
+                "rules": len(rules),
+                "matched": sum(rules.values()),
+                "never_matched": [rule_id for rule_id, hit in rules.items() if not hit],
+            }
+            for key, rules in self._rules.items()
+        ]
+
+
 class _Tester:
-    """Runs cases, prints what failed, and keeps count."""
+    """Runs cases, prints failures, and counts."""
 
     def __init__(self, out: Output, *, as_json: bool) -> None:
         self._out = out
@@ -83,14 +116,14 @@ class _Tester:
     def _print_failures(self, path: str, case: LoadedCase, result: CaseResult) -> None:
         for failure in result.failures:
             call = case.case.calls[failure.call - 1]
-            where = f"{shown_name(path)}:{case.line}: {case.title}"
+            where = f"{display_name(path)}:{case.line}: {case.title}"
             which = f"call {failure.call} ({call.server}/{call.tool})"
             self._out.line(f"{self._out.paint('FAIL', 'red')} {shown(where)}: {shown(which)}")
             for field, wanted, got in failure.differences:
                 self._out.line(f"     {field}: wanted {_told(wanted)}, got {_told(got)}")
 
     def tell_coverage(self) -> None:
-        """Says which rules no case has reached."""
+        """Prints which rules no case has reached."""
         for row in self._coverage.rows():
             if self._as_json:
                 self._out.json({"coverage": row})
@@ -101,7 +134,7 @@ class _Tester:
                 self._out.line(f"     never matched: {shown(rule_id)}")
 
     def tell_summary(self, files: int) -> None:
-        """Says how it went, last."""
+        """Prints the totals."""
         passed = self._cases - self.failed
         if self._as_json:
             counts = {"files": files, "cases": self._cases, "passed": passed, "failed": self.failed}
@@ -113,7 +146,7 @@ class _Tester:
 
 def _row(path: str, case: LoadedCase, result: CaseResult) -> dict[str, Any]:
     return {
-        "file": shown_name(path),
+        "file": display_name(path),
         "line": case.line,
         "note": case.case.note,
         "passed": result.passed,

@@ -1,22 +1,21 @@
 """`sub promote`: turns a hint into a grant for its run, or into a reviewed policy change."""
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
+from subluminal.cli.asking import agreed, is_at_terminal, need_person
 from subluminal.cli.filters import since_ms
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import open_ledger_file
-from subluminal.operator.person import need_person
-from subluminal.operator.said import said
 
 if TYPE_CHECKING:
     import apsw
 
     from subluminal.operator.promoting.hinted import Hinted
+    from subluminal.operator.promoting.review import Review
 
 EXAMPLE = """sub promote hint-0198c7.3 --to .subluminal/policy.yaml
 sub promote 0198c7.3 --to policy.yaml --key path --dry-run
@@ -25,42 +24,56 @@ sub promote 0198c7.3 --session --ttl 30m"""
 _SINCE = "30d"
 _FILE_OPTIONS = ("args", "key", "rule_id", "since", "dry_run", "yes")
 _SESSION_OPTIONS = ("ttl", "uses", "reason")
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "hint", metavar="HINT_ID", help="as `sub hints` prints it; a call's id, or its end, will do"
+        "hint",
+        metavar="HINT_ID",
+        help="as `sub hints` prints it; the call's id or the end of either will do",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--session", action="store_true", help="let calls of this tool pass the rule in this run"
+        "--session",
+        action="store_true",
+        help="let calls of this tool pass the rule for the rest of this run",
     )
-    where.add_argument("--to", metavar="FILE", help="put an exception into this policy")
+    where.add_argument("--to", metavar="FILE", help="add an exception to this policy")
     parser.add_argument(
         "--args",
         choices=["exact", "keys", "any"],
-        help="--to: the call's own arguments (the default), those of them that the rule looks at,"
-        " or any",
+        help="--to: allow exactly these arguments (the default), only those that the rule looks "
+        "at, or any",
     )
     parser.add_argument(
-        "--key", action="append", metavar="NAME", help="--to: only these arguments; repeatable"
+        "--key",
+        action="append",
+        metavar="NAME",
+        help="--to: compare only this argument; repeatable",
     )
-    parser.add_argument("--rule-id", metavar="ID", help="--to: the new rule's name")
+    parser.add_argument("--rule-id", metavar="ID", help="--to: name of the new rule")
     parser.add_argument(
-        "--since", metavar="AGE|TIME", help="--to: backtest calls since then; default 30d"
+        "--since", metavar="AGE|TIME", help="--to: backtest with calls since then; default 30d"
     )
-    parser.add_argument("--dry-run", action="store_true", help="--to: show it, change nothing")
-    parser.add_argument("--yes", action="store_true", help="--to: do not ask")
-    parser.add_argument("--ttl", metavar="AGE", help="--session: how long; default 1h")
-    parser.add_argument("--uses", type=int, metavar="N", help="--session: at most so many calls")
     parser.add_argument(
-        "--reason", type=said, metavar="TEXT", help="--session: why, for the record"
+        "--dry-run", action="store_true", help="--to: show the change, write nothing"
+    )
+    parser.add_argument("--yes", action="store_true", help="--to: write without asking")
+    parser.add_argument(
+        "--ttl", metavar="TIME", help="--session: how long, such as 10m; default 1h"
+    )
+    parser.add_argument(
+        "--uses", type=int, metavar="N", help="--session: number of calls; default: any number"
+    )
+    parser.add_argument(
+        "--reason", type=sentence, metavar="TEXT", help="--session: why, for the record"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
-    _refuse_strangers(args)
+    _check_options(args)
     from subluminal.operator.promoting.hinted import find_hinted
 
     where = places(os.environ)
@@ -72,91 +85,115 @@ def run(args: Args, out: Output) -> int:
         if args.to is not None:
             return _edit(args, out, connection, hinted)
         if (ledger.run(hinted.run_id) or {}).get("ended_at"):
-            out.warning(f"run `{hinted.run_id}` has ended", "the grant helps only if it goes on")
+            out.warning(
+                f"run `{hinted.run_id}` has ended", "the grant helps only if the run is resumed"
+            )
         return _grant(args, out, where, connection, hinted)
     finally:
         if connection is not None:
             connection.close()
 
 
-def _refuse_strangers(args: Args) -> None:
-    """An option of the other way would be silently ignored."""
-    strangers, way = (
+def _check_options(args: Args) -> None:
+    """Refuses options of the other form, which would be silently ignored."""
+    foreign, form = (
         (_FILE_OPTIONS, "--to FILE") if args.session else (_SESSION_OPTIONS, "--session")
     )
-    for name in strangers:
+    for name in foreign:
         if getattr(args, name) not in (None, False):
-            raise UsageError(f"`--{name.replace('_', '-')}` goes with `{way}`")
+            raise UsageError(f"`--{name.replace('_', '-')}` can only be used with `{form}`")
     if args.key and args.args:
-        raise UsageError("`--key` and `--args` exclude each other")
+        raise UsageError("`--key` and `--args` cannot be used together")
 
 
 def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinted") -> int:
-    from subluminal.clock import now, rfc3339
-    from subluminal.importer.files import read_config, refuse_unwritable, replace
-    from subluminal.operator.promoting.past import look_back
-    from subluminal.operator.promoting.planning import EXACT, Wish, plan_exception
-    from subluminal.operator.promoting.review import Review
-    from subluminal.trust.identity.users import local_user
+    from subluminal.operator.promoting.editing import EXACT
+    from subluminal.operator.promoting.review import review_exception
 
-    found = read_config(args.to)
-    refuse_unwritable(args.to, found)
-    by = f"promoted from {hinted.hint_id} by {local_user()}, {rfc3339(now().wall_ms)[:10]}"
-    wish = Wish(args.args or EXACT, args.key or [], args.rule_id, by)
-    plan = plan_exception(found.data, args.to, hinted, wish)
-    past = look_back(connection, plan, hinted, since_ms(args.since or _SINCE), out)
-    review = Review(args.to, found.data, plan, past)
+    review = review_exception(
+        connection,
+        hinted,
+        args.to,
+        args=args.args or EXACT,
+        keys=args.key or [],
+        rule_id=args.rule_id,
+        since_ms=since_ms(args.since or _SINCE),
+        watch=lambda calls: out.progress(f"{calls} past calls replayed"),
+    )
+    out.progress()
     if not args.json:
-        review.show(out)
-        if wish.args == EXACT and not wish.keys:
-            out.talk("`--key NAME`, `--args keys` and `--args any` reach further")
-    review.warn(out)
+        _show(review, out)
+        if args.args in (None, EXACT) and not args.key:
+            out.talk("To allow more calls, use `--key NAME`, `--args keys` or `--args any`.")
+    _warn(review, out)
     if not args.dry_run:
         if not (args.yes or _agreed()):
             raise SubluminalError("nothing was changed")
-        replace(found, plan.data)
+        review.write()
     if args.json:
         out.json({"hint_id": hinted.hint_id, **review.plain(), "written": not args.dry_run})
     elif not args.dry_run:
-        out.talk(f"wrote rule `{shown(plan.rule['rule_id'])}` into `{shown(args.to)}`")
-        _say_when_it_holds(args, out, hinted)
+        out.talk(f"Wrote rule `{shown(review.edit.rule['rule_id'])}` into `{shown(args.to)}`.")
+        _print_when_in_force(args, out, hinted)
     return ExitCode.OK
 
 
-def _agreed() -> bool:
-    """Asks once. Loosening a policy is nothing to do where nobody can be asked."""
-    if not _is_at_terminal():
-        raise UsageError(
-            "nobody can be asked here, so nothing was changed", hint="say `--yes`, or `--dry-run`"
+def _show(review: "Review", out: Output) -> None:
+    """Prints the diff of the text, what it changes, and the backtest."""
+    from subluminal.policy.diff.report import as_text
+
+    for line in review.diff_lines():
+        colour = _COLOURS.get(line[:1])
+        out.line(out.paint(shown(line), colour) if colour else shown(line))
+    out.line()
+    for line in as_text(review.report):
+        out.line(shown(line))
+    out.line(f"backtest: {review.backtest.sentence()}")
+
+
+def _warn(review: "Review", out: Output) -> None:
+    """Warns about what is easily overlooked in a review."""
+    if review.edit.also_passed:
+        names = ", ".join(f"`{name}`" for name in review.edit.also_passed)
+        out.warning(f"these calls also bypass {names}", "an allow shields from every deny below it")
+    for rule in review.still_refused_by:
+        out.warning(f"{rule} refuses this call too", "the strictest layer decides")
+    if not review.edit.is_proven:
+        out.warning(
+            "it is not proven that this call would pass, because its arguments are not recorded"
         )
-    sys.stderr.write("write this into the policy? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _is_at_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+def _agreed() -> bool:
+    """Asks before a policy is loosened; without a terminal `--yes` is required."""
+    if not is_at_terminal():
+        raise UsageError(
+            "there is no terminal to ask at, so nothing was changed",
+            hint="use `--yes` or `--dry-run`",
+        )
+    return agreed("write this into the policy?")
 
 
-def _say_when_it_holds(args: Args, out: Output, hinted: "Hinted") -> None:
+def _print_when_in_force(args: Args, out: Output, hinted: "Hinted") -> None:
     from subluminal.contracts.vocabulary import Layer
 
     if hinted.layer is Layer.REPOSITORY:
         out.talk(
-            "runs under way keep the stricter policy that they first saw, until"
-            f" `sub policy accept {shown(args.to)}`"
+            "Runs under way keep the stricter policy that they started with, until"
+            f" `sub policy accept {shown(args.to)}`."
         )
     else:
-        out.talk("shims that use it take it within a second")
+        out.talk("Running shims load it within a second.")
 
 
 def _grant(
     args: Args, out: Output, where: Places, connection: "apsw.Connection", hinted: "Hinted"
 ) -> int:
-    from subluminal.operator.promoting.granting import allowed_ttl_ms, grant_for_run
+    from subluminal.operator.promoting.granting import grant_for_run
 
-    ttl_ms = allowed_ttl_ms(connection, hinted, args.ttl)
-    given = grant_for_run(where, hinted, ttl_ms=ttl_ms, uses=args.uses, reason=args.reason)
+    given = grant_for_run(
+        where, connection, hinted, ttl=args.ttl, uses=args.uses, reason=args.reason
+    )
     if args.json:
         out.json({"hint_id": hinted.hint_id, "run_id": hinted.run_id, "grant": given})
         return ExitCode.OK

@@ -4,17 +4,16 @@ import json
 import os
 
 from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, positive
 from subluminal.cli.output import Output
 from subluminal.cli.screens.lists import (
-    Screen,
     print_asked,
     print_calls,
     print_hints,
     print_runs,
     print_tools,
 )
-from subluminal.cli.screens.width import terminal_width
+from subluminal.cli.screens.tables import Screen
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
@@ -40,19 +39,19 @@ _LISTS = {
 def add_arguments(parser: Parser) -> None:
     parser.usage = "sub query [calls|runs|hints|approvals|tools] [FILTER…] [OPTION…]"
     add_filter_arguments(parser, FLAGS)
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows; default 50")
+    parser.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
+    )
     parser.add_argument(
         "--order", choices=["newest", "oldest"], default="newest", help="default newest"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a row")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
 
 
 def run(args: Args, out: Output) -> int:
     what = "calls"
     if args.filter and args.filter[0] in _LISTS:
         what = args.filter.pop(0)
-    if args.limit < 1:
-        raise UsageError("`--limit` is at least 1")
     fields = RUN_FIELDS if what == "runs" else CALL_FIELDS
     wanted = read_filter(args, out, fields)
     ledger = open_ledger(places(os.environ), out.warning)
@@ -63,9 +62,13 @@ def run(args: Args, out: Output) -> int:
         for row in rows:
             out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
     elif rows:
-        _LISTS[what](Screen(out, terminal_width(), now().wall_ms), rows)
+        _LISTS[what](Screen(out, now().wall_ms), rows)
     else:
-        out.talk(f"no {what}" + (" match" if wanted else " yet; `sub run -- AGENT` records some"))
+        out.talk(
+            f"No {what} match."
+            if wanted
+            else f"No {what} recorded yet. Start an agent with `sub run -- AGENT`."
+        )
     return ExitCode.OK
 
 
@@ -78,7 +81,7 @@ def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:
     for term in wanted:
         if term.field not in ("server", "tool"):
             raise UsageError(
-                f"tools cannot be filtered by `{term.field}`", hint="by `server` and `tool`"
+                f"tools cannot be filtered by `{term.field}`", hint="use `server` or `tool`"
             )
     from subluminal.ledger.filter.matching import matches
 

@@ -3,12 +3,12 @@
 import os
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.import_shared import Surroundings
 from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode
 from subluminal.importer.backups import list_backups
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.restoring import How, Restoration, restorable
+from subluminal.operator.importing import Surroundings, surroundings
 
 EXAMPLE = """sub restore claude
 sub restore --list"""
@@ -21,16 +21,18 @@ def add_arguments(parser: Parser) -> None:
         nargs="?",
         choices=names,
         metavar="CLIENT",
-        help=f"{', '.join(names[:-1])} or {names[-1]}; default: all of them",
+        help=f"{', '.join(names[:-1])} or {names[-1]}; default: all clients",
     )
     parser.add_argument("--path", metavar="FILE", help="only this configuration")
-    parser.add_argument("--list", action="store_true", help="show the backups, change nothing")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a file")
+    parser.add_argument("--list", action="store_true", help="list the backups, change nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be restored, change nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per file")
 
 
 def run(args: Args, out: Output) -> int:
-    here = Surroundings.of_this_command(args)
+    here = surroundings(os.environ, os.getcwd(), args.client, args.path)
     if args.list:
         return _list(here, args, out)
     restorer = here.restorer()
@@ -39,7 +41,7 @@ def run(args: Args, out: Output) -> int:
         for client in here.clients
         for target in restorable(client, here.scene, here.places, path=args.path)
     ]
-    # All are worked out before any is touched: a file that cannot be read stops the whole.
+    # All restorations are planned before one is made: an unreadable file stops all of them.
     planned = [restorer.propose(target) for target in targets]
     if not args.dry_run:
         planned = [restorer.restore(plan.target) for plan in planned]
@@ -51,7 +53,7 @@ def run(args: Args, out: Output) -> int:
         else:
             _print(plan, args.dry_run, out)
     if not ours:
-        out.talk("nothing to restore")
+        out.talk("Nothing to restore.")
     return ExitCode.OK
 
 
@@ -88,5 +90,5 @@ def _list(here: Surroundings, args: Args, out: Output) -> int:
         out.line(f"{head}  {shown(manifest.path)}")
         out.line(f"  {backup.folder}")
     if not found and not args.json:
-        out.talk("no backups")
+        out.talk("No backups.")
     return ExitCode.OK

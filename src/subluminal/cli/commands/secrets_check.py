@@ -1,33 +1,35 @@
-"""`sub secrets check`: resolves every binding as a start would, and prints no value."""
+"""`sub secrets check`: resolves every binding as a server's start would, and prints no value."""
+
+import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.core.records.redaction.redactor import Redactor, redactor_for
-from subluminal.errors import ExitCode, UsageError
-from subluminal.operator.secrets_shared import Home, open_home
-from subluminal.secrets.resolving import Attempt, attempt_all
+from subluminal.errors import ExitCode
+from subluminal.operator.secrets import open_secrets, try_bindings
+from subluminal.secrets.resolving import Attempt
 
 EXAMPLE = """sub secrets check
 sub secrets check --server github --json"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--server", metavar="NAME", help="only this server's bindings")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a binding")
+    parser.add_argument("--server", metavar="NAME", help="only the bindings of this server")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per binding")
 
 
 def run(args: Args, out: Output) -> int:
-    home = open_home()
-    if args.server and args.server not in home.settings.servers:
-        raise UsageError(f"no server `{args.server}` in `{home.places.settings}`")
-    redactor_for(home.settings.redact)
-    failed = 0
-    for server, settings in home.settings.servers.items():
-        if args.server in (None, server):
-            for attempt in attempt_all(settings.secret_bindings, home.sources):
-                failed += attempt.problem is not None
-                _tell(server, attempt, args.json, out)
-    _say_how_it_went(home, failed, args, out)
+    home = open_secrets(os.environ)
+    redactor_for(home.settings.redact)  # raises if a pattern cannot be used
+    count = failed = 0
+    for server, attempt in try_bindings(home, args.server or None):
+        count += 1
+        failed += attempt.problem is not None
+        _tell(server, attempt, args.json, out)
+    if not args.json:
+        if home.is_store_plain:
+            out.warning("the file store is not encrypted; only its mode (0600) protects it")
+        out.talk(f"{count} binding{'' if count == 1 else 's'}, {failed} failed")
     return ExitCode.NO if failed else ExitCode.OK
 
 
@@ -54,13 +56,4 @@ def _tell(server: str, attempt: Attempt, as_json: bool, out: Output) -> None:
     if problem and problem.hint:
         out.line(f"  {out.paint('hint', 'cyan')}: {shown(problem.hint)}")
     if not maskable:
-        out.warning(f"`{binding.secret_ref}` is too short to be masked in what we record")
-
-
-def _say_how_it_went(home: Home, failed: int, args: Args, out: Output) -> None:
-    if args.json:
-        return
-    if home.store.contents().protection == "plain" and home.store.contents().secrets:
-        out.warning("the file store is not encrypted: it is protected by its mode (0600) only")
-    count = sum(1 for server, _ in home.bindings() if args.server in (None, server))
-    out.talk(f"{count} bindings, {failed} failed")
+        out.warning(f"`{binding.secret_ref}` is too short to be masked in records")

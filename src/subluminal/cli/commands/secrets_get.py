@@ -1,22 +1,14 @@
-"""`sub secrets get NAME`: what is known of a secret; its value only to a person who asks twice."""
+"""`sub secrets get NAME`: what is known of a secret. Its value is shown only to a person."""
 
 import os
 
+from subluminal.cli.asking import is_at_terminal
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.agent_environment import refuse_inside_agent
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import ExitCode, SubluminalError
-from subluminal.operator.secrets_shared import (
-    Home,
-    Row,
-    add_name,
-    find_source,
-    is_at_terminal,
-    open_home,
-    row_of,
-)
-from subluminal.secrets.resolving import read_secret
+from subluminal.operator.secrets import HomeSecrets, SecretRow, open_secrets, reveal, secret_row
 
 EXAMPLE = """sub secrets get github_token
 sub secrets get github_token --reveal"""
@@ -27,21 +19,28 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--reveal",
         action="store_true",
-        help="print the value, after asking; on a terminal, and not for agents",
+        help="print the value after asking; only at a terminal, and not for agents",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_name(parser: Parser, sources: tuple[SecretSource, ...] = tuple(SecretSource)) -> None:
+    """Adds the arguments that name one secret."""
+    parser.add_argument("name", metavar="NAME", help="the secret's name (`secret_ref`)")
+    parser.add_argument(
+        "--source",
+        choices=[source.value for source in sources],
+        help="where it is; needed only if several sources have the name",
+    )
 
 
 def run(args: Args, out: Output) -> int:
     if args.reveal:
         refuse_inside_agent(os.environ, "sub secrets get --reveal")
-    home = open_home()
-    source = find_source(home, args.name, args.source)
-    if args.name not in home.names(source):
-        raise SubluminalError(f"no secret `{args.name}` in `{source.value}`")
+    home = open_secrets(os.environ)
+    row = secret_row(home, args.name, args.source)
     if args.reveal:
-        return _reveal(home, source, args.name, out)
-    row = row_of(home, source, args.name)
+        return _reveal(home, row, out)
     if args.json:
         out.json(row._asdict())
     else:
@@ -49,27 +48,24 @@ def run(args: Args, out: Output) -> int:
     return ExitCode.OK
 
 
-def _reveal(home: Home, source: SecretSource, name: str, out: Output) -> int:
+def _reveal(home: HomeSecrets, row: SecretRow, out: Output) -> int:
     if not is_at_terminal():
         raise SubluminalError(
-            "a value is revealed on a terminal only", hint="servers get it through bindings"
+            "a value is revealed only at a terminal", hint="servers get it through bindings"
         )
-    out.talk(f"this prints the value of `{shown(name)}` on the screen; type the name to go on")
-    if input().strip() != name:
+    out.talk(f"This prints the value of `{shown(row.name)}`. Type its name to continue.")
+    if input().strip() != row.name:
         raise SubluminalError("not revealed: the name was not repeated")
-    value = read_secret(source, name, home.sources)
-    if value is None:
-        raise SubluminalError(f"`{name}` is bound, but `{source.value}` has no value for it")
-    out.line(value)
+    out.line(reveal(home, row.name, row.source))
     return ExitCode.OK
 
 
-def _print(row: Row, out: Output) -> None:
+def _print(row: SecretRow, out: Output) -> None:
     out.line(f"{shown(row.name)}")
     out.line(f"  source       {row.source} ({row.protection})")
     out.line(f"  used by      {shown(', '.join(row.servers)) or 'no server'}")
     out.line(f"  added        {row.added_at or 'not by `sub secrets add`'}")
     out.line(f"  changed      {row.changed_at or '-'}")
-    out.line(f"  last worked  {row.last_ok or 'never yet'}")
+    out.line(f"  last worked  {row.last_ok or 'never'}")
     if row.last_failed:
         out.line(f"  last failed  {row.last_failed}")

@@ -1,10 +1,11 @@
-"""`sub secrets list`: every secret, who uses it, and when it last worked. No values."""
+"""`sub secrets list`: every secret, its servers, and when it last worked. No values."""
+
+import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import ExitCode
-from subluminal.operator.secrets_shared import Row, open_home, row_of
+from subluminal.operator.secrets import SecretRow, open_secrets, secret_rows
 
 EXAMPLE = "sub secrets list --json"
 
@@ -12,26 +13,23 @@ _HEADS = ("name", "source", "used by", "last worked", "changed")
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object a secret")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per secret")
 
 
 def run(args: Args, out: Output) -> int:
-    home = open_home()
-    rows = [
-        row_of(home, source, name) for source in SecretSource for name in sorted(home.names(source))
-    ]
+    rows = secret_rows(open_secrets(os.environ))
     if args.json:
         for row in rows:
             out.json(row._asdict())
         return ExitCode.OK
     if not rows:
-        out.talk("no secrets yet; `sub secrets add NAME` stores one")
+        out.talk("No secrets yet. Store one with `sub secrets add NAME`.")
         return ExitCode.OK
     _print(rows, out)
     return ExitCode.OK
 
 
-def _print(rows: list[Row], out: Output) -> None:
+def _print(rows: list[SecretRow], out: Output) -> None:
     table = [_HEADS, *(_cells(row) for row in rows)]
     widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEADS))]
     for number, cells in enumerate(table):
@@ -40,11 +38,11 @@ def _print(rows: list[Row], out: Output) -> None:
         out.line(out.paint(line, "bold") if number == 0 else line)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: SecretRow) -> tuple[str, ...]:
     return (
         shown(row.name),
         row.source,
         shown(", ".join(row.servers)) or "-",
-        row.last_ok or "never yet",
+        row.last_ok or "never",
         row.changed_at or "-",
     )

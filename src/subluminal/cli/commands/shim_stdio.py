@@ -1,7 +1,6 @@
-"""`sub shim stdio`, for the overview, the reference and completion.
+"""`sub shim stdio`, for the overview, the reference and completion only.
 
-The command itself does not come by here: `cli.main` leaves for the adapter before any parser is
-loaded (fast-start).
+When the command runs, `cli.main` calls the adapter before a parser is loaded (fast-start).
 """
 
 from subluminal.adapters.mcp_stdio import entry
@@ -13,10 +12,19 @@ EXAMPLE = "sub shim stdio --server git -- mcp-server-git --repository ."
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--server", required=True, metavar="NAME", help="as the client calls it")
-    parser.add_argument("--policy", metavar="FILE", help="in place of the repository's policy")
-    parser.add_argument("--home", metavar="DIR", help="in place of SUB_HOME")
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the server, after `--`")
+    parser.add_argument(
+        "--server",
+        required=True,
+        metavar="NAME",
+        help="the server's name in the client's configuration",
+    )
+    parser.add_argument(
+        "--policy", metavar="FILE", help="use this instead of the repository's policy"
+    )
+    parser.add_argument("--home", metavar="DIR", help="use this instead of SUB_HOME")
+    parser.add_argument(
+        "command", nargs="+", metavar="COMMAND", help="the server's command, after `--`"
+    )
 
 
 def run(args: Args, _out: Output) -> int:

@@ -1,14 +1,12 @@
-"""`sub show`: one call or one run, whole."""
+"""`sub show`: one call or one run in full."""
 
 import json
 import os
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
-from subluminal.cli.screens.detail import print_call
-from subluminal.cli.screens.lists import Screen
-from subluminal.cli.screens.timeline import print_run
-from subluminal.cli.screens.width import terminal_width
+from subluminal.cli.screens.detail import print_call, print_run
+from subluminal.cli.screens.tables import Screen
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode
@@ -25,7 +23,7 @@ _MAX_CALLS = 1_000
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "id", metavar="CALL_ID|RUN_ID", help="as `sub query` prints it; its end is enough"
+        "id", metavar="CALL_ID|RUN_ID", help="as `sub query` prints it; its end will do"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -33,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Args, out: Output) -> int:
     ledger = open_ledger(places(os.environ), out.warning)
     meant = find_meant(ledger, args.id)
-    screen = Screen(out, terminal_width(), now().wall_ms)
+    screen = Screen(out, now().wall_ms)
     if meant.call_id is not None:
         _show_call(screen, ledger, meant.call_id, as_json=args.json)
     elif meant.run_id is not None:

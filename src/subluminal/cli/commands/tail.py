@@ -8,7 +8,6 @@ from subluminal.cli.filters import add_filter_arguments, read_filter
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.events import EventLines
-from subluminal.cli.screens.width import terminal_width
 from subluminal.clock import now
 from subluminal.config.places import encode_name, places
 from subluminal.errors import ExitCode
@@ -28,10 +27,8 @@ _FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since"
 def add_arguments(parser: Parser) -> None:
     parser.usage = "sub tail [FILTER…] [OPTION…]"
     add_filter_arguments(parser, _FLAGS)
-    parser.add_argument(
-        "--no-follow", action="store_true", help="print what the journals hold, and stop"
-    )
-    parser.add_argument("--json", action="store_true", help="print the events themselves")
+    parser.add_argument("--no-follow", action="store_true", help="print what is recorded, and exit")
+    parser.add_argument("--json", action="store_true", help="print events as JSON lines")
 
 
 def run(args: Args, out: Output) -> int:
@@ -52,7 +49,7 @@ def run(args: Args, out: Output) -> int:
 
 
 def _since(wanted: Filter, *, follows: bool) -> int | None:
-    """Where the past begins that is shown too; None shows none of it."""
+    """Returns since when past events are shown, in milliseconds; None shows no past events."""
     times = [value for term in terms_of(wanted, "since") for value in term.values]
     if times:
         return max(int(value) for value in times)
@@ -60,7 +57,7 @@ def _since(wanted: Filter, *, follows: bool) -> int | None:
 
 
 def _one_run(wanted: Filter) -> str | None:
-    """The directory of the run that is asked for, if it is one."""
+    """Returns the directory of the run, if the filter names exactly one."""
     terms = [term for term in terms_of(wanted, "run") if not term.negated]
     if len(terms) != 1 or len(terms[0].values) != 1:
         return None
@@ -69,13 +66,13 @@ def _one_run(wanted: Filter) -> str | None:
 
 
 class _Printer:
-    """Prints the events that pass."""
+    """Prints the events that match the filter."""
 
     def __init__(self, args: Args, out: Output, passing: Passing) -> None:
         self._as_json = args.json
         self._out = out
         self._passing = passing
-        self._lines = EventLines(out, terminal_width())
+        self._lines = EventLines(out)
 
     def __call__(self, events: Iterable[Event] | Iterator[Event]) -> None:
         printed = False
@@ -88,7 +85,7 @@ class _Printer:
                 self._out.line(line)
                 printed = True
         if printed:
-            self._out.data(b"")  # whoever reads along must not wait for a full buffer
+            self._out.data(b"")  # flushes: a reader must not wait for a full buffer
 
     @staticmethod
     def _json(event: Event) -> str:

@@ -1,4 +1,4 @@
-"""`sub version`: what runs here."""
+"""`sub version`: prints the versions of sub, the Interface Pack and Python."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""`sub demo`: the whole loop with nothing else installed: a server, an agent, a policy."""
+"""Behind `sub demo`: a small MCP server, a scripted agent, a policy, and the stage for them."""

@@ -1,7 +1,7 @@
-"""The demo's agent: scripted, but it reads its answers as a model would, and follows hints.
+"""The demo's agent: scripted, but it reads answers and follows hints as a model would.
 
-`python -m subluminal.cli.demo.agent`, started by `sub run`. It finds its server behind a shim, as
-`sub import` would have put it into a client's configuration.
+`sub run` starts it as `python -m subluminal.cli.demo.agent`. Its server is behind a shim, as
+`sub import` would write it into a client's configuration.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any
 SHIM = [sys.executable, "-P", "-m", "subluminal", "shim", "stdio", "--server", "files", "--"]
 SERVER = [sys.executable, "-P", "-m", "subluminal.cli.demo.server"]
 PAUSE_S = 0.35
-"""So that a person can read along."""
+"""Pause between calls, so that a person can follow."""
 
 
 class Refused(Exception):
-    """The answer was an error; `data` is the contract's part of it."""
+    """The answer was an error; `data` is its `subluminal` part."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
@@ -80,8 +80,8 @@ def main() -> int:
 
 
 def _look_around(agent: Agent) -> None:
-    """Allowed twice, then throttled: it waits as long as it was told, and goes on."""
-    say("# what is here? (allowed, until it asks too fast)")
+    """Allowed twice, then throttled. Waits as long as it was told, and goes on."""
+    say("# list the files (allowed, until the calls come too fast)")
     for _ in range(3):
         while True:
             try:
@@ -89,24 +89,24 @@ def _look_around(agent: Agent) -> None:
                 break
             except Refused as refusal:
                 wait_ms = refusal.data["backoff_ms"]
-                say(f"  too fast: I wait {wait_ms} ms, as I was told")
+                say(f"  too fast: waiting {wait_ms} ms as told")
                 time.sleep(wait_ms / 1000)
 
 
 def _search(agent: Agent) -> None:
-    """Refused with a hint, which it follows."""
-    say("# find every TODO (too many at once: a hint says how to mend it)")
+    """Refused with a hint, which the agent follows."""
+    say("# find every TODO (asks for too many lines; a hint says what to change)")
     try:
         agent.call("search", query="TODO", limit=100_000)
     except Refused as refusal:
-        mended = refusal.data["hint"]["suggested_args"]
-        say(f"  hint: {refusal.data['hint']['hint_text']}. I do as it says")
-        found = agent.call("search", **mended)
+        suggested = refusal.data["hint"]["suggested_args"]
+        say(f"  hint: {refusal.data['hint']['hint_text']}. Following the hint")
+        found = agent.call("search", **suggested)
         say(f"  found {len(found.splitlines())} lines")
 
 
 def _tidy_up(agent: Agent) -> None:
-    """Blocked: the server never hears of it."""
+    """Blocked: the call never reaches the server."""
     say("# tidy up (the policy forbids it)")
     try:
         agent.call("delete_file", path="notes.txt")
@@ -115,13 +115,13 @@ def _tidy_up(agent: Agent) -> None:
 
 
 def _go_round_in_circles(agent: Agent) -> None:
-    """A loop: the fifth identical call ends the run, and nothing passes any more."""
-    say("# read the same file over and over (a loop, as agents do)")
+    """A loop: the fifth identical call ends the run, and every later call is refused."""
+    say("# read the same file again and again (a loop, as agents do)")
     for _ in range(6):
         try:
             agent.call("read_file", path="launch.py")
         except Refused as refusal:
-            say(f"  stopped: {refusal.data['reason_code']}. This run is over")
+            say(f"  stopped: {refusal.data['reason_code']}. This run has ended")
             return
 
 

@@ -1,6 +1,6 @@
-"""The demo's MCP server: a few files that exist only here. Standard library, newline JSON.
+"""The demo's MCP server: a few files in memory, served as JSON lines over stdio.
 
-`python -m subluminal.cli.demo.server`. It knows nothing of Subluminal: that is the point.
+Started as `python -m subluminal.cli.demo.server`. Like any server, it knows nothing of Subluminal.
 """
 
 import json
@@ -41,7 +41,7 @@ TOOLS = {tool.__name__: tool for tool in (list_files, read_file, search, delete_
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any]:
-    """The result of one request."""
+    """Returns the result of one request."""
     match message["method"]:
         case "initialize":
             return {

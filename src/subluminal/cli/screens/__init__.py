@@ -1,5 +1,5 @@
-"""What people see: tables, details and timelines as text. Knows no ledger and asks nobody.
+"""What people see: tables, details and lines of events as text.
 
-Everything that came from tools and agents passes `output.shown` on its way (local-is-not-trusted). Standard library
-only: commands print before anything heavier could load.
+Screens are given their data. All text from tools and agents passes `output.shown` on its way to the
+terminal (local-is-not-trusted).
 """

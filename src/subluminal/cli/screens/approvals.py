@@ -1,54 +1,19 @@
-"""What waits for a person: as rows for scripts, as a list, and one of them with all there is."""
-
-from typing import Any
+"""Calls that wait for approval: as a list, and one of them in full."""
 
 from msgspec import UNSET, to_builtins
 
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.lists import Screen
-from subluminal.cli.screens.tables import Column
+from subluminal.cli.screens.tables import Column, Screen
 from subluminal.core.controls.grants import Waiting
 
 _COLOURS = {"pending": "yellow", "approved": "green", "denied": "red"}
 _LABEL = 13
 
 
-def approval_row(waiting: Waiting) -> dict[str, Any]:
-    """The JSON that scripts rely on, and what else a person needs to judge."""
-    request, asked, answer = waiting.request, waiting.request.approval, waiting.answer
-    row: dict[str, Any] = {
-        "approval_id": asked.approval_id,
-        "run_id": request.run_id,
-        "server_name": request.call.server_name,
-        "tool_name": request.call.tool_name,
-        "args_hash": request.call.args_hash,
-        "args_preview": request.args_preview,
-        "rule_id": asked.rule_id,
-        "reason_code": asked.reason_code,
-        "requested_at": asked.requested_at,
-        "expires_at": asked.expires_at,
-        "state": waiting.state,
-        "args_truncated": request.is_cut,
-        "layer": asked.layer,
-        "requirement": asked.requirement,
-        "severity": asked.severity,
-        "message": asked.message,
-        "approver_role": None if asked.approver_role is UNSET else asked.approver_role,
-        "call_id": request.call.call_id,
-        "asked": request.asked,
-        "run_is_over": waiting.run_is_over,
-        **to_builtins(request.identity),
-        "answer": None,
-    }
-    if answer is not None:
-        row["answer"] = {**to_builtins(answer.given), "used": waiting.used}
-    return row
-
-
 def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
-    """One line each."""
+    """Prints one line per approval."""
     columns = [
         Column("WHEN", right=True),
         Column("ID"),
@@ -76,7 +41,7 @@ def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
 
 
 def print_approval(screen: Screen, waiting: Waiting) -> None:
-    """One approval, whole: who wants to do what, and why it is not theirs to decide."""
+    """Prints one approval in full: which agent wants what, and which rule asks."""
     request, asked = waiting.request, waiting.request.approval
     who, call = request.identity, request.call
     name = f"{call.server_name}/{call.tool_name}"
@@ -90,7 +55,7 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     if workload:
         told = ", ".join(f"{key} {value}" for key, value in workload.items())
         _field(screen, "workload", Cell(told), "")
-    over = "over: an answer helps only if it is resumed" if waiting.run_is_over else ""
+    over = "has ended; an answer helps only if the run is resumed" if waiting.run_is_over else ""
     _field(screen, "run", Cell(request.run_id), over)
     tries = "once" if request.asked == 1 else f"{request.asked} times"
     _field(screen, "asked", Cell(asked.requested_at), f"tried {tries}")
@@ -99,12 +64,14 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     cut_off = " (truncated)" if request.is_cut else ""
     screen.out.line(f"arguments{cut_off}")
     text = request.args_preview
-    screen.out.line(f"  {shown(text)}" if text is not None else "  not recorded (`record.mode`)")
+    screen.out.line(
+        f"  {shown(text)}" if text is not None else "  not recorded (see `record.mode`)"
+    )
 
 
 def _state(waiting: Waiting) -> Cell:
     if waiting.state == "pending" and waiting.run_is_over:
-        return Cell("pending, run over", "dim")
+        return Cell("pending, run ended", "dim")
     return Cell(waiting.state, _COLOURS.get(waiting.state, "dim"))
 
 
@@ -121,5 +88,4 @@ def _answer(waiting: Waiting) -> str:
 
 
 def _field(screen: Screen, label: str, value: Cell, more: str) -> None:
-    painted = screen.out.paint(value, value.colour) if value.colour else str(value)
-    screen.out.line(f"{label:<{_LABEL}}{painted}  {shown(more)}".rstrip())
+    screen.out.line(f"{label:<{_LABEL}}{screen.painted(value)}  {shown(more)}".rstrip())

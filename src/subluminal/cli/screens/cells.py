@@ -1,9 +1,10 @@
-"""The smallest pieces of a screen: decisions, times, durations, ids, sizes."""
+"""The cells of tables: decisions, statuses, times, durations, ids and sizes as short text."""
 
 from subluminal.cli.output import shown
 from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
 from subluminal.ledger.filter.fields import RUNNING, UNKNOWN
 from subluminal.ledger.store.moments import milliseconds
+from subluminal.operator import amounts
 
 NOTHING = "-"
 
@@ -29,7 +30,7 @@ _AGES = ((604_800_000, "w"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "m"),
 
 
 class Cell(str):
-    """Text of one cell, safe to print, and the colour it gets on a terminal."""
+    """The text of one cell, safe to print, and its colour on a terminal."""
 
     colour: str
 
@@ -40,7 +41,7 @@ class Cell(str):
 
 
 def decision(action: str | None, would_be: str | None = None) -> Cell:
-    """A decision in one word; what observe mode would have done has a question mark."""
+    """Formats a decision as one word. What observe mode would have done gets a question mark."""
     if would_be:
         word, colour = _DECISIONS.get(would_be, (would_be, ""))
         return Cell(f"{word}?", colour)
@@ -51,16 +52,17 @@ def decision(action: str | None, would_be: str | None = None) -> Cell:
 
 
 def status(word: str | None) -> Cell:
-    """How something ended."""
+    """Formats the status of a call or a run."""
     return Cell(word or NOTHING, _STATUS_COLOURS.get(word or "", ""))
 
 
 def severity(word: str | None) -> Cell:
+    """Formats a severity."""
     return Cell(word or NOTHING, _SEVERITY_COLOURS.get(word or "", ""))
 
 
 def moment(ts: str | None, now_ms: int | None) -> Cell:
-    """A time: how long ago on a terminal, else as it was written."""
+    """Formats a time: as an age on a terminal, else as it was recorded."""
     if not ts:
         return Cell()
     if now_ms is None:
@@ -69,7 +71,7 @@ def moment(ts: str | None, now_ms: int | None) -> Cell:
 
 
 def age(ms: int) -> str:
-    """How long ago, in its largest unit."""
+    """Formats an age in its largest unit."""
     for size, unit in _AGES:
         if ms >= size:
             return f"{ms // size}{unit}"
@@ -77,7 +79,7 @@ def age(ms: int) -> str:
 
 
 def duration(ms: int | None) -> Cell:
-    """A length of time in at most five characters, up to a day."""
+    """Formats a duration in at most five characters, up to a day."""
     if ms is None:
         return Cell()
     if ms < 1_000:
@@ -91,15 +93,10 @@ def duration(ms: int | None) -> Cell:
 
 
 def size(count: int | None) -> str:
-    """Bytes for people."""
-    if count is None:
-        return NOTHING
-    for limit, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= limit:
-            return f"{count / limit:.1f} {unit}"
-    return f"{count} B"
+    """Formats a number of bytes."""
+    return NOTHING if count is None else amounts.size(count)
 
 
 def short_id(name: str) -> str:
-    """The end of an id, which differs; `sub show` takes it. Names that people chose stay whole."""
+    """Shortens an id to its end, which `sub show` accepts. Names that people chose stay whole."""
     return name if len(name) <= 12 else name[-8:]

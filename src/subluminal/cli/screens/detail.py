@@ -1,4 +1,4 @@
-"""One call, whole, as `sub show` prints it."""
+"""One call or one run in full, as `sub show` prints it. A run shows its calls along a timeline."""
 
 import json
 from typing import Any
@@ -6,37 +6,42 @@ from typing import Any
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.lists import Screen
+from subluminal.cli.screens.lists import Row
+from subluminal.cli.screens.tables import Column, Screen
 from subluminal.contracts.vocabulary import Action, EventType
+from subluminal.ledger.filter.fields import RUNNING
+from subluminal.ledger.store.moments import milliseconds
 
-_LABEL = 10
 _MAX_LINES = 40
-"""Of a preview; `--json` has all of it."""
+"""Lines of a preview that are printed; `--json` has all of them."""
+_RUN_LABEL = 8
+_BAR = 16
+_BLOCK, _POINT = "━", "╸"
 
 
 def print_call(screen: Screen, detail: dict[str, Any]) -> None:
-    """What was asked, decided and answered."""
+    """Prints what a call asked for, how it was decided and what it returned."""
     call = detail["call"]
     events = {event["type"]: event for event in detail["events"]}
     name = f"{call['server_name']}/{call['tool_name']}"
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
-    _field(screen, "decision", decided, _why(call, events))
+    screen.field("decision", decided, _why(call, events))
     if call["decision"] in (None, Action.ALLOW):
         took = cells.duration(call["latency_ms"])
-        _field(screen, "status", cells.status(call["status"]), _took(call, took))
+        screen.field("status", cells.status(call["status"]), _took(call, took))
     _error(screen, events)
     _hint(screen, detail["hint"])
-    _field(screen, "when", Cell(call["ts"]), "")
-    _field(screen, "run", Cell(call["run_id"]), f"call {call['seq']} of the run")
-    _field(screen, "args_hash", Cell(call["args_hash"]), "")
+    screen.field("when", Cell(call["ts"]))
+    screen.field("run", Cell(call["run_id"]), f"call {call['seq']} of the run")
+    screen.field("args_hash", Cell(call["args_hash"]))
     preview = call["preview"]
     cut_off = " (truncated)" if preview["truncated"] else ""
     _text(screen, f"arguments, {cells.size(call['bytes_in'])}{cut_off}", preview["args_preview"])
     if preview["result_preview"] is not None:
         _text(screen, f"result, {cells.size(call['bytes_out'])}", preview["result_preview"])
     if preview["redaction_flags"]:
-        _field(screen, "masked", Cell(", ".join(preview["redaction_flags"])), "")
+        screen.field("masked", Cell(", ".join(preview["redaction_flags"])))
 
 
 def _why(call: dict[str, Any], events: dict[str, Any]) -> str:
@@ -51,35 +56,29 @@ def _why(call: dict[str, Any], events: dict[str, Any]) -> str:
 
 def _took(call: dict[str, Any], took: str) -> str:
     if call["status"] is None:
-        return "still under way"
-    return "forwarded, and never ended" if took == cells.NOTHING else f"after {took}"
+        return "still running"
+    return "forwarded, but no end was recorded" if took == cells.NOTHING else f"after {took}"
 
 
 def _error(screen: Screen, events: dict[str, Any]) -> None:
     error = (events.get(EventType.TOOL_CALL_END) or {}).get("error")
     if error and error.get("class") != "policy_block":
-        _field(screen, "error", Cell(error.get("class"), "red"), error.get("message", ""))
+        screen.field("error", Cell(error.get("class"), "red"), error.get("message", ""))
 
 
 def _hint(screen: Screen, hint: dict[str, Any] | None) -> None:
     if hint is None:
         return
-    _field(screen, "hint", Cell(hint["hint_kind"], "cyan"), f"({hint['outcome']})")
+    screen.field("hint", Cell(hint["hint_kind"], "cyan"), f"({hint['outcome']})")
     _text(screen, "what the agent was told", hint["hint_text"])
     if hint["suggested_args"] is not None:
         _text(screen, "suggested arguments", json.dumps(hint["suggested_args"]))
 
 
-def _field(screen: Screen, label: str, value: Cell, more: str) -> None:
-    painted = screen.out.paint(value, value.colour) if value.colour else str(value)
-    name = screen.out.paint(f"{label:<{_LABEL}}", "dim")
-    screen.out.line(f"  {name}  {painted}  {shown(more)}".rstrip())
-
-
 def _text(screen: Screen, label: str, text: str | None) -> None:
     screen.out.line("  " + screen.out.paint(label, "dim"))
     if text is None:
-        screen.out.line("    " + screen.out.paint("not kept", "dim"))
+        screen.out.line("    " + screen.out.paint("not recorded", "dim"))
         return
     lines = _pretty(text).split("\n")
     for line in lines[:_MAX_LINES]:
@@ -90,9 +89,93 @@ def _text(screen: Screen, label: str, text: str | None) -> None:
 
 
 def _pretty(text: str) -> str:
-    """JSON indented; anything else as it is."""
+    """Returns JSON indented, and any other text unchanged."""
     try:
         value = json.loads(text)
     except ValueError:
         return text
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> None:
+    """Prints a run, then one line per call, oldest first."""
+    _head(screen, run)
+    if not calls:
+        screen.out.line("\n  no calls")
+        return
+    began = milliseconds(run["started_at"])
+    end = max(milliseconds(call["ts"]) + (call["latency_ms"] or 0) for call in calls)
+    columns = [
+        Column("AT", right=True),
+        Column("CALL"),
+        Column("DECISION"),
+        Column("TOOL", shrinks_to=12),
+        Column("STATUS"),
+        Column("TIME", right=True),
+        Column("WHY", shrinks_to=8),
+    ]
+    if screen.width is not None:
+        columns.insert(1, Column("TIMELINE"))
+    screen.out.line()
+    screen.table(columns, [_row(screen, call, began, end) for call in calls])
+    if is_cut:
+        screen.out.talk(
+            f"These are the first {len(calls)} calls. See all with"
+            f" `sub query calls --run {run['run_id']}`."
+        )
+
+
+def _head(screen: Screen, run: Row) -> None:
+    out = screen.out
+    status = screen.painted(cells.status(run["status"] or RUNNING))
+    out.line(f"{out.paint(shown('run ' + run['run_id']), 'bold')}  {status}")
+    totals = run["summary"] or {}
+    who = [f"{run['agent_id']} ({run['client']}, {run['env']})"]
+    who += [f"by {run['principal']}"] if run["principal"] else []
+    _run_field(screen, "agent", " ".join(who))
+    workload: dict[str, Any] = run["workload"] or {}
+    place = [str(workload[name]) for name in ("repo", "branch", "job_id") if workload.get(name)]
+    if place or workload.get("repo_path"):
+        _run_field(screen, "workload", " ".join(place) or str(workload["repo_path"]))
+    if run["policy_id"] and run["policy_id"] != "none":
+        _run_field(screen, "policy", f"{run['policy_id']} {run['policy_version']}, {run['mode']}")
+    _run_field(screen, "began", run["started_at"])
+    if totals:
+        _run_field(
+            screen,
+            "calls",
+            f"{totals['calls_total']}: {totals['calls_allowed']} allowed, "
+            f"{totals['calls_blocked']} refused, {totals['calls_throttled']} throttled; "
+            f"{totals['errors_total']} errors; took {cells.duration(totals['duration_ms'])}",
+        )
+
+
+def _run_field(screen: Screen, label: str, value: str) -> None:
+    screen.field(label, Cell(value), width=_RUN_LABEL)
+
+
+def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
+    at = milliseconds(call["ts"]) - began
+    is_refused = call["decision"] not in (None, Action.ALLOW)
+    decision = cells.decision(call["decision"], call["would_be"])
+    row = [
+        Cell(f"+{cells.duration(max(0, at))}"),
+        screen.id(call["call_id"]),
+        decision,
+        Cell(f"{call['server_name']}/{call['tool_name']}"),
+        cells.status(None if is_refused else call["status"]),
+        Cell() if is_refused else cells.duration(call["latency_ms"]),
+        Cell(call["rule_id"] or cells.NOTHING),
+    ]
+    if screen.width is not None:
+        row.insert(1, _bar(at, call["latency_ms"] or 0, end - began, decision.colour))
+    return row
+
+
+def _bar(at_ms: int, took_ms: int, whole_ms: int, colour: str) -> Cell:
+    """Draws when the call ran within its run, at least as a point."""
+    scale = _BAR / max(1, whole_ms)
+    start = min(_BAR - 1, max(0, int(at_ms * scale)))
+    size = min(_BAR - start, int(took_ms * scale))
+    bar = _BLOCK * size or _POINT
+    return Cell(" " * start + bar, colour)

@@ -1,40 +1,38 @@
-"""One line an event, for `sub tail`. What says nothing new to a person has no line."""
+"""One line per event, for `sub tail`. An event that tells a person nothing new has no line."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
-from subluminal.cli.output import Output
+from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.tables import cells as places_of
-from subluminal.cli.screens.tables import cut
+from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
 from subluminal.ledger.store.moments import milliseconds
 
 _TELLING_STATES = ("killed", "degraded", "failed")
 _WORD = 9
-"""as wide as the longest decision"""
-
+"""Width of the longest decision."""
+_MAX_RUNS = 1_024
+"""Runs whose policies are remembered at once."""
 
 Event = dict[str, Any]
 Facts = dict[str, Any]
 Told = tuple[Cell, str] | None
-
-_MAX_RUNS = 1_024
-"""Whose policies are remembered at once."""
+"""The word and the text of a line."""
 
 
 class EventLines:
-    """Turns events into lines of one terminal or pipe."""
+    """Formats events as lines for one terminal or pipe; `margin` columns stay free."""
 
-    def __init__(self, out: Output, width: int) -> None:
+    def __init__(self, out: Output, margin: int = 0) -> None:
         self._out = out
-        self._width = width if out.out_is_terminal else None
+        self._width = terminal_width() - margin if out.out_is_terminal else None
         self._in_force: dict[tuple[str, str], str] = {}
 
     def line(self, event: Event, facts: Facts) -> str | None:
-        """The line of an event; `facts` is what is known of its call."""
+        """Returns the line of an event, if it has one; `facts` is what is known of its call."""
         told = _tell(event, facts)
         if told is None or self._is_known(event):
             return None
@@ -42,12 +40,12 @@ class EventLines:
         run = str(event.get("run_id", ""))
         head = f"{self._time(event['ts'])}  {Cell(self._id(run))}  "
         padding = " " * max(0, _WORD - len(word))
-        room = 10_000 if self._width is None else self._width - places_of(head) - _WORD - 2
+        room = 10_000 if self._width is None else self._width - width_of(head) - _WORD - 2
         painted = self._out.paint(word, word.colour) if word.colour else str(word)
         return f"{head}{painted}{padding}  {cut(Cell(text), max(8, room))}"
 
     def _is_known(self, event: Event) -> bool:
-        """Whether another shim of the run has told that this policy is in force."""
+        """Whether another shim of the run has already reported this policy."""
         if event["type"] != EventType.POLICY_LOADED or "policy" not in event:
             return False
         key, policy_hash = (event["run_id"], event["load"]["layer"]), event["policy"]["policy_hash"]
@@ -90,7 +88,7 @@ def _decision(event: Event, facts: Facts) -> Told:
 
 def _end(event: Event, facts: Facts) -> Told:
     if facts.get("decision") not in (None, Action.ALLOW):
-        return None  # the line of its decision said it all
+        return None  # the line of its decision is enough
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
     message = (event.get("error") or {}).get("message", "")
     took = cells.duration(event["latency_ms"])
@@ -137,7 +135,7 @@ def _injection(event: Event, _facts: Facts) -> Told:
     injection = event["injection"]
     if injection["success"]:
         return None
-    return Cell("SECRET", "red"), f"{injection['inject_as']} could not be given to the server"
+    return Cell("SECRET", "red"), f"{injection['inject_as']} could not be injected into the server"
 
 
 def _approval_requested(event: Event, _facts: Facts) -> Told:

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from subluminal.cli.output import Output
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.tables import Column, print_table
+from subluminal.cli.screens.tables import Column, Screen
 from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filter.fields import RUNNING
 
@@ -22,27 +21,8 @@ _MARKS = {
 _OUTCOME_COLOURS = {"followed": "green", "retried": "yellow", "gave_up": "red"}
 
 
-class Screen:
-    """How wide it is, and what time it is there; both None in a pipe."""
-
-    def __init__(self, out: Output, width: int, now_ms: int) -> None:
-        self.out = out
-        self.width = width if out.out_is_terminal else None
-        self.now_ms = now_ms if out.out_is_terminal else None
-
-    def id(self, name: str) -> Cell:
-        """A name to copy: whole in a pipe."""
-        return Cell(name if self.width is None else cells.short_id(name))
-
-    def time(self, ts: str | None) -> Cell:
-        return cells.moment(ts, self.now_ms)
-
-    def table(self, columns: list[Column], rows: list[list[Cell]]) -> None:
-        print_table(self.out, columns, rows, self.width)
-
-
 def print_calls(screen: Screen, rows: list[Row]) -> None:
-    """One line a call."""
+    """Prints one line per call."""
     columns = [
         _WHEN,
         Column("CALL"),
@@ -57,7 +37,7 @@ def print_calls(screen: Screen, rows: list[Row]) -> None:
 
 
 def _call(screen: Screen, row: Row) -> list[Cell]:
-    # A refused call ends as it was decided: that needs no second telling.
+    # A refused call has no status or duration of its own.
     is_refused = row["decision"] not in (None, Action.ALLOW)
     return [
         screen.time(row["ts"]),
@@ -72,7 +52,7 @@ def _call(screen: Screen, row: Row) -> list[Cell]:
 
 
 def print_runs(screen: Screen, rows: list[Row]) -> None:
-    """The scoreboard."""
+    """Prints one line per run."""
     columns = [
         _WHEN,
         Column("RUN"),
@@ -105,7 +85,7 @@ def _run(screen: Screen, row: Row) -> list[Cell]:
 
 
 def print_hints(screen: Screen, rows: list[Row]) -> None:
-    """What agents were told, and what they made of it."""
+    """Prints the hints that agents got, and how they reacted."""
     columns = [
         _WHEN,
         Column("CALL"),
@@ -131,7 +111,7 @@ def print_hints(screen: Screen, rows: list[Row]) -> None:
 
 
 def print_recovery(screen: Screen, rows: list[Row]) -> None:
-    """How often agents recovered from a refusal by its hint; per rule, client or both."""
+    """Prints how often a hint helped an agent to recover; per rule, client or both."""
     names = [name for name in ("rule_id", "client") if any(row[name] for row in rows)]
     headings = {"rule_id": Column("RULE", shrinks_to=12), "client": Column("CLIENT", shrinks_to=6)}
     counts = ["HINTS", "FOLLOWED", "RETRIED", "GAVE UP", "PENDING", "HELPED"]
@@ -153,7 +133,7 @@ def _recovery(row: Row) -> list[Cell]:
 
 
 def print_asked(screen: Screen, rows: list[Row]) -> None:
-    """What people were asked, and what they answered."""
+    """Prints which calls asked for approval, and the answers."""
     columns = [
         _WHEN,
         Column("ID"),
@@ -184,7 +164,7 @@ def print_asked(screen: Screen, rows: list[Row]) -> None:
 
 
 def print_tools(screen: Screen, rows: list[Row]) -> None:
-    """Every tool, how often it was called, and when its definition last changed."""
+    """Prints every tool, how often it was called, and when its definition last changed."""
     columns = [
         Column("SERVER", shrinks_to=12),
         Column("TOOL", shrinks_to=12),

@@ -1,21 +1,22 @@
-"""Replayed calls for people: a table a run, and what it comes to in a sentence."""
+"""Replayed calls, one table per run, and the totals in a sentence."""
 
 from collections.abc import Iterable
 from itertools import groupby
 
-from subluminal.cli.output import Output, shown
+from subluminal.cli.output import Output, shown, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, print_table
-from subluminal.cli.screens.width import terminal_width
 from subluminal.contracts.vocabulary import Action
 from subluminal.export.summary import counted
 from subluminal.policy.replay.comparing import Change, Replayed
 from subluminal.policy.replay.recorded import Said
 from subluminal.policy.replay.tallying import Tally
 
+NOTHING_RECORDED = "No calls recorded yet. Start an agent with `sub run -- AGENT`."
+
 _AT_ONCE = 500
-"""Rows that are laid out together; a longer run continues under a heading of its own."""
+"""Rows in one table; a longer run continues in another table."""
 
 _COLOURS = {
     Change.NEWLY_BLOCKED: "red",
@@ -33,7 +34,7 @@ _COLUMNS = [
 
 
 def print_replayed(out: Output, rows: Iterable[Replayed]) -> None:
-    """One table a run, as its rows come."""
+    """Prints one table per run as rows arrive."""
     for run_id, of_run in groupby(rows, key=lambda row: row.call.run_id):
         block: list[Replayed] = []
         for row in of_run:
@@ -52,7 +53,7 @@ def _print_block(out: Output, run_id: str, rows: list[Replayed]) -> None:
     print_table(out, _COLUMNS, [_row(row) for row in rows], width)
     if any(row.depends_on for row in rows):
         out.line(
-            "* depends on the first difference of this run: the agent would have acted otherwise"
+            "* follows a difference in this run, after which the agent might have acted differently"
         )
     out.line()
 
@@ -64,7 +65,7 @@ def _row(row: Replayed) -> list[Cell]:
         Cell(f"{call.server_name}/{call.tool_name}"),
         Cell(row.change.value, _COLOURS.get(row.change, "")),
         _said(call.decision.said),
-        _said(row.now) if row.now else Cell(f"? ({row.doubt} not on record)", "magenta"),
+        _said(row.now) if row.now else Cell(f"? ({row.doubt} not recorded)", "magenta"),
     ]
 
 
@@ -79,11 +80,9 @@ def _said(said: Said) -> Cell:
 
 
 def print_tally(out: Output, tally: Tally, policy_id: str, missing: list[str]) -> None:
-    """What it comes to; what must be known to read it goes to the talk."""
+    """Prints the totals, and on stderr what a reader must know about them."""
     if not tally.calls:
-        out.talk(
-            "no calls to replay" if tally.runs else "no calls yet; `sub run -- AGENT` records some"
-        )
+        out.talk("No calls to replay." if tally.runs else NOTHING_RECORDED)
         return
     changes = tally.changes
     told = [f"{changes[each]} {_words(each)}" for each in Change if changes[each]]
@@ -91,16 +90,16 @@ def print_tally(out: Output, tally: Tally, policy_id: str, missing: list[str]) -
     out.line(f"{calls} of {runs}: {', '.join(told)}")
     if tally.replaced_others:
         out.talk(
-            f"in {counted(tally.replaced_others, 'run')} `{shown(policy_id)}` stood for all the "
-            "policies of that time; --layer says which one it replaces"
+            f"In {counted(tally.replaced_others, 'run')} `{shown(policy_id)}` replaced all policies"
+            " of that time. Use --layer to replace only one."
         )
     if missing:
         names = ", ".join(each[:12] for each in missing)
-        out.talk(f"policies that are not on record, and might have refused more: {names}")
+        out.talk(f"These policies are not recorded and might have refused more calls: {names}.")
     if tally.unrecorded:
         out.talk(
-            f"{counted(tally.unrecorded, 'call')} counted and not on record: "
-            "what depends on counters after them is undetermined"
+            f"{counted(tally.unrecorded, 'call')} counted but not recorded: "
+            "decisions that depend on counters after them are undetermined."
         )
 
 

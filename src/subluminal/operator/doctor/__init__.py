@@ -1,2 +1,1 @@
-"""`sub doctor`: whether Subluminal would work here. One module a group of checks; none changes
-anything that is the user's."""
+"""Behind `sub doctor`: checks of whether Subluminal works here. No check changes a user's files."""

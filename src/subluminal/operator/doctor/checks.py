@@ -1,4 +1,4 @@
-"""What a check is, and the order in which they are made."""
+"""What a check is, and the order in which all checks are made."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -7,37 +7,31 @@ from subluminal.config.places import Places
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check. The field names are those of `sub doctor --json`."""
 
     name: str
     ok: bool
     detail: str
     hint: str | None = None
+    """what to do about it, if there is something to do"""
 
 
 Checker = Callable[[Places], Iterable[Check]]
+"""One group of checks."""
 
 
 def all_checks() -> tuple[Checker, ...]:
-    """Every group, from the ground up."""
-    from subluminal.operator.doctor import (
-        clients,
-        daemon,
-        home,
-        in_force,
-        policies,
-        processes,
-        versions,
-    )
+    """Returns every group of checks, from the installation up to the clients."""
+    from subluminal.operator.doctor import machine, policies
 
     return (
-        versions.check,
-        home.check,
-        daemon.check,
-        processes.check,
-        policies.check,
+        machine.check_versions,
+        machine.check_home,
+        machine.check_ledgerd,
+        machine.check_processes,
+        policies.check_files,
         policies.check_deny,
-        in_force.check_stops,
-        in_force.check_policies,
-        clients.check,
+        policies.check_stops,
+        policies.check_runs,
+        machine.check_clients,
     )

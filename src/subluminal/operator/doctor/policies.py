@@ -1,4 +1,7 @@
-"""The policies in force, and the proof that what they deny is denied: by a real shim."""
+"""Checks of what decides calls: policy files, the kill switch, and policies of living runs.
+
+One check proves that a denied call is denied, by a real shim in a home of its own.
+"""
 
 import json
 import os
@@ -6,11 +9,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 from subluminal.config import env
 from subluminal.config.places import Places
+from subluminal.contracts.vocabulary import EventType
+from subluminal.core.controls.kill_switch import stops
 from subluminal.core.policies.files import policy_files, read_policy
+from subluminal.core.runs.attendance import attendances
+from subluminal.core.runs.living import LivingRun, living_runs
+from subluminal.core.runs.names import journal_dir
 from subluminal.errors import SubluminalError
+from subluminal.journal.reading import files_in
 from subluminal.operator.doctor.checks import Check
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.loading import parse_bundle
@@ -29,15 +39,17 @@ rules:
     match: {}
     effect: {action: BLOCK, reason_code: SELF_TEST, message: nothing passes}
 """
-# Says that it was reached, in a file: a denied call must not get that far.
+# A server that leaves a file when a call reaches it. A denied call must not.
 _UPSTREAM = "import sys;[open(sys.argv[1],'w') for l in sys.stdin if 'tools/call' in l]"
 _CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "self_test"}}
 _BLOCKED = -32081
 _TIMEOUT_S = 30.0
+_LOADED = b'"type":"%b"' % EventType.POLICY_LOADED.encode()
+_IN_FORCE = "in force"
 
 
-def check(places: Places) -> Iterator[Check]:
-    """Every layer, compiled."""
+def check_files(places: Places) -> Iterator[Check]:
+    """Compiles the policy file of every layer."""
     explicit = os.environ.get(env.SUB_POLICY.name)
     files = policy_files(places, os.getcwd(), explicit)
     found = [file for file in files if file.explicit or os.path.exists(file.path)]
@@ -47,30 +59,33 @@ def check(places: Places) -> Iterator[Check]:
             bundle = parse_bundle(read_policy(file.path), file.path).bundle
             compile_bundle(bundle)
         except SubluminalError as problem:
-            hint = f"`sub policy lint {file.path}`; until then a new run refuses every call"
+            hint = (
+                f"run `sub policy lint {file.path}`; until it is fixed, new runs refuse all calls"
+            )
             yield Check(name, False, str(problem), hint)
             continue
         except OSError as error:
-            yield Check(name, False, f"`{file.path}`: {(error.strerror or '').lower()}")
+            reason = (error.strerror or str(error)).lower()
+            yield Check(name, False, f"cannot read `{file.path}`: {reason}")
             continue
-        rules = f"{len(bundle.rules)} rules"
+        rules = f"{len(bundle.rules)} rule{'' if len(bundle.rules) == 1 else 's'}"
         detail = f"{bundle.policy_id} {bundle.version}, {bundle.mode}, {rules}: `{file.path}`"
         yield Check(name, True, detail)
     if not found:
-        yield Check("policy", True, f"none: calls are recorded, not decided (`{places.policy}`)")
+        detail = f"no policy (`{places.policy}`): calls are recorded, and all are allowed"
+        yield Check("policy", True, detail)
 
 
 def check_deny(_places: Places) -> Iterator[Check]:
-    """A shim of its own, in a home of its own, before a server that would tell."""
+    """Sends a call that its policy denies through a real shim to a server that notices it."""
     with tempfile.TemporaryDirectory(prefix="subluminal-doctor-") as home:
         reached = os.path.join(home, "reached")
         with open(os.path.join(home, "policy.yaml"), "w", encoding="utf-8") as file:
             file.write(_DENY_ALL)
         answer = _ask(home, [sys.executable, "-I", "-S", "-c", _UPSTREAM, reached])
         denied = _is_denied(answer) and not os.path.exists(reached)
-    detail = "a denied call was refused, and the server never saw it"
     if denied:
-        yield Check("self-test", True, detail)
+        yield Check("self-test", True, "a denied call was refused and never reached the server")
     else:
         yield Check(
             "self-test",
@@ -105,3 +120,74 @@ def _is_denied(answer: bytes) -> bool:
     except (ValueError, KeyError):
         return False
     return bool(error["code"] == _BLOCKED and error["data"]["subluminal"]["rule_id"] == "nothing")
+
+
+def check_stops(places: Places) -> Iterator[Check]:
+    """Reports what the kill switch has stopped; fails if everything is."""
+    try:
+        found = stops(places.state)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        detail = f"the kill switch cannot be read, so everything is stopped: {reason}"
+        yield Check("kill switch", False, detail)
+        return
+    if not found:
+        yield Check("kill switch", True, "nothing is stopped")
+        return
+    told = "; ".join(stop.problem or f"{stop.scope} {stop.target}".rstrip() for stop in found)
+    wide = any(stop.problem or stop.scope == "all" for stop in found)
+    hint = "`sub kill --list` shows who stopped it and why; `sub revive` lifts it"
+    yield Check("kill switch", not wide, f"stopped: {told}", hint)
+
+
+def check_runs(places: Places) -> Iterator[Check]:
+    """Reports the policies that living runs are under, by what their shims journalled.
+
+    The files on disk do not tell: if a changed file does not compile, the version before stays in
+    force.
+    """
+    for run in living_runs(places):
+        loads: dict[str, dict[str, Any]] = {}
+        problems: dict[str, str] = {}
+        for event in _loads(places, run):
+            layer, load = event["load"]["layer"], event["load"]
+            if load["ok"]:
+                loads[layer] = event["policy"]
+                problems.pop(layer, None)
+            else:
+                problems[layer] = f"`{load.get('file', '')}` was refused: {load.get('problem', '')}"
+        held = ", ".join(
+            f"{each['policy_id']} {each['policy_version']} ({layer}, {each['policy_hash'][:8]})"
+            for layer, each in loads.items()
+        )
+        detail = f"run {run.run_id}: {held or 'no policy'}"
+        if problems:
+            told = "; ".join(problems.values())
+            hint = "fix the file: `sub policy lint` shows what is wrong"
+            yield Check(_IN_FORCE, False, f"{detail}; {told}", hint)
+        else:
+            yield Check(_IN_FORCE, True, detail)
+
+
+def _loads(places: Places, run: LivingRun) -> list[dict[str, Any]]:
+    """Returns the policy_loaded events of the run's living shims, oldest first."""
+    shims = {
+        each.source.shim_id
+        for pid in run.pids
+        for each in attendances(places, pid)
+        if each.run_id == run.run_id
+    }
+    found: list[dict[str, Any]] = []
+    for file in files_in(journal_dir(places, run.run_id), run.run_id):
+        if file.shim in shims:
+            found += _loads_in(file.path)
+    return sorted(found, key=lambda event: str(event["ts"]))
+
+
+def _loads_in(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            lines = [line for line in file if _LOADED in line[:64] and line.endswith(b"\n")]
+    except OSError:
+        return []
+    return [json.loads(line) for line in lines]

@@ -1,1 +1,1 @@
-"""Behind `sub promote`: which hint is meant, the edit of a policy's file, and its review."""
+"""Behind `sub promote`: find the refused call of a hint, then grant it or edit a policy for it."""

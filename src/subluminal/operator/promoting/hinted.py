@@ -1,9 +1,8 @@
-"""The refused call behind a hint, as the ledger knows it."""
+"""The refused call behind a hint, as the ledger has recorded it."""
 
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import apsw
 import msgspec
 
 from subluminal.canonical import AmbiguousJSON, parse
@@ -16,36 +15,37 @@ from subluminal.ledger.query.recorded_runs import RunReader
 from subluminal.ledger.store.moments import milliseconds
 from subluminal.policy.promoting import RefusedCall
 
+if TYPE_CHECKING:
+    import apsw
+
 _PREFIX = "hint-"
-"""What shims put before a call's id to name its hint."""
+"""A shim names a hint by this prefix and the call's id."""
 _FEW = 5
+_LIST_HINT = "`sub hints` lists the hints"
 
 
 class Hinted(NamedTuple):
-    """A hint, and the call that was given it."""
+    """A hint, and the refused call that it was given for."""
 
     hint_id: str
-    hint_kind: str
     rule_id: str | None
     reason_code: str | None
     run_id: str
     args_hash: str
     layer: Layer | None
-    """whose policy refused; None where that is not on record"""
+    """layer of the policy that refused; None if that was not recorded"""
     policy_hash: str | None
     other_layers: list[tuple[Layer, str]]
-    """what else was asked, by the hash of its policy"""
+    """the other layers that were evaluated, with the hash of their policy"""
     call: RefusedCall
 
 
-def find_hinted(ledger: Ledger, connection: apsw.Connection | None, name: str) -> Hinted:
-    """The hint of this id, or of the call of this id; the end of either is enough."""
-    detail = ledger.call(name.removeprefix(_PREFIX)) or _ending(ledger, name)
+def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str) -> Hinted:
+    """Finds a hint by its id or by the id of its call; the end of either is enough."""
+    detail = ledger.call(name.removeprefix(_PREFIX)) or _by_end(ledger, name)
     hint = detail["hint"]
     if hint is None:
-        raise SubluminalError(
-            f"the call `{name}` was given no hint", hint="`sub hints` lists the hints"
-        )
+        raise SubluminalError(f"call `{name}` was not given a hint", hint=_LIST_HINT)
     call, events = detail["call"], detail["events"]
     decisions = [event["decision"] for event in events if event["type"] == "tool_call_decision"]
     policy_hash = decisions[0]["policy"]["policy_hash"] if decisions else None
@@ -53,7 +53,6 @@ def find_hinted(ledger: Ledger, connection: apsw.Connection | None, name: str) -
     layer = next((layer for layer, each in layers if each == policy_hash), None)
     return Hinted(
         hint_id=hint["hint_id"] or _PREFIX + hint["call_id"],
-        hint_kind=hint["hint_kind"],
         rule_id=hint["rule_id"],
         reason_code=call["reason_code"],
         run_id=call["run_id"],
@@ -71,7 +70,7 @@ def find_hinted(ledger: Ledger, connection: apsw.Connection | None, name: str) -
     )
 
 
-def _ending(ledger: Ledger, name: str) -> Row:
+def _by_end(ledger: Ledger, name: str) -> Row:
     where = ending_in("call", name.removeprefix(_PREFIX))
     found = ledger.hints(where, Page(_FEW)).rows
     ids = sorted({row["call_id"] for row in found})
@@ -79,12 +78,15 @@ def _ending(ledger: Ledger, name: str) -> Row:
     if detail is not None:
         return detail
     if not ids:
-        raise SubluminalError(f"there is no hint `{name}`", hint="`sub hints` lists the hints")
+        raise SubluminalError(f"there is no hint `{name}`", hint=_LIST_HINT)
     raise several(name, ids)
 
 
 def _args(call: Row) -> dict[str, Any] | None:
-    """The arguments themselves, if the record has them whole: their hash tells."""
+    """Returns the call's arguments; None if the recorded preview is cut or masked.
+
+    The hash of the arguments tells whether the preview is complete.
+    """
     text = call["preview"]["args_preview"]
     if text is None or sha256(text.encode()).hexdigest() != call["args_hash"]:
         return None
@@ -101,14 +103,14 @@ def _identity(events: list[Row]) -> Identity:
     given = {name: first[name] for name in names if first.get(name) is not None}
     try:
         return msgspec.convert(given, Identity)
-    except msgspec.ValidationError:  # words of a newer version
+    except msgspec.ValidationError:  # values that a newer version has added
         return Identity()
 
 
 def _layers(
-    connection: apsw.Connection | None, run_id: str, decisions: list[Row]
+    connection: "apsw.Connection | None", run_id: str, decisions: list[Row]
 ) -> list[tuple[Layer, str]]:
-    """The layers that were asked. A decision names them where there were several."""
+    """Returns the layers that were evaluated. A decision lists them only if there were several."""
     asked = decisions[0].get("policies", []) if decisions else []
     if asked or connection is None:
         return [(Layer(each["layer"]), each["policy_hash"]) for each in asked]

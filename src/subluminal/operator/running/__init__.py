@@ -1,1 +1,1 @@
-"""`sub run`: an agent as one run. Stamped, started, watched, ended, recorded; one module each."""
+"""Behind `sub run`: name a run, start its agent, watch it, end what it leaves behind, record it."""

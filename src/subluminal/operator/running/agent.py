@@ -1,16 +1,23 @@
-"""The agent's process: started in our own process group, signalled as we are, waited for.
+"""The agent's processes: started, signalled and waited for; then all that they left is ended.
 
-It stays in the group that the terminal has in the foreground, so job control, Ctrl-C and
-full-screen programs work as without us. What the terminal sends reaches agent and us at once; what
-another process sends to us alone is passed on.
+The agent stays in our own process group, the one that the terminal has in the foreground. So job
+control, Ctrl-C and full-screen programs work as they do without us. A signal from the terminal
+reaches the agent and us at once. A signal from another process reaches only us and is passed on.
+
+`sub run` is a subreaper: a process that left the agent by double fork and setsid() is its child.
+So after the agent ends, `sweep` finds and ends every process that it started (no-orphans).
 """
 
 import errno
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
+from subluminal.supervise import sweep_descendants
+from subluminal.supervise.processes import Process, descendants
+from subluminal.supervise.serving import NAME as WARDEN
 from subluminal.supervise.system import die_with_parent
 
 PASSED_ON = (
@@ -23,6 +30,19 @@ PASSED_ON = (
 )
 _WATCHED = (*PASSED_ON, signal.SIGCHLD)
 
+_NO_DAEMON = "--no-daemon"
+# Subcommands of Codex that start no background daemon, or no agent at all.
+_PLAIN_CODEX = (
+    *("exec", "e", "review", "login", "logout", "mcp", "mcp-server", "app-server", "completion"),
+    *("sandbox", "debug", "apply", "a", "cloud", "features", "help", "update"),
+)
+
+_SHIMS_S = 8.0
+"""Time for shims to end: by default 3 s after they lose their client, then their wardens end."""
+_OTHERS_S = 1.0
+"""Time between SIGTERM and SIGKILL for all other processes."""
+_LOOK_S = 0.01
+
 
 class Ended(NamedTuple):
     """How the agent ended: with a code of its own, or by a signal."""
@@ -30,12 +50,12 @@ class Ended(NamedTuple):
     exit_code: int
     """what a shell would return"""
     signal: int | None
-    told_to: frozenset[int]
-    """the signals that came while it ran"""
+    signals_seen: frozenset[int]
+    """signals that we received while the agent ran"""
 
 
 class CannotStart(Exception):
-    """There is no agent: the reason, and what a shell would return."""
+    """The agent could not be started. Carries the exit code that a shell would return."""
 
     def __init__(self, reason: str, exit_code: int) -> None:
         super().__init__(reason)
@@ -43,15 +63,15 @@ class CannotStart(Exception):
 
 
 class Agent:
-    """One child process. Signals are held back for `wait` from the moment it is made."""
+    """One child process. From its start on, signals are blocked until `wait` takes them."""
 
     def __init__(
         self, command: list[str], environ: dict[str, str], *, talks_to_stderr: bool = False
     ) -> None:
-        """Starts it, its stdout joined to stderr if stdout is taken. Raises CannotStart."""
+        """Starts the agent, its stdout joined to stderr on request. Raises CannotStart."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
         ours = os.getpid()
-        # Closed by a successful exec, so that end of file says: it runs.
+        # A successful exec closes the pipe, so end of file means that the agent runs.
         problem, tell_problem = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -63,39 +83,89 @@ class Agent:
         os.close(problem)
         if told:
             os.waitpid(self.pid, 0)
-            raise cannot_start(int(told))
+            raise _cannot_start(int(told))
 
     def wait(self) -> Ended:
-        """Passes signals on until the agent is gone. Collects what it orphaned meanwhile."""
+        """Passes signals on until the agent is gone. Reaps the agent's orphans meanwhile."""
         seen: set[int] = set()
         while True:
             came = signal.sigwaitinfo(_WATCHED)
             if came.si_signo != signal.SIGCHLD:
                 seen.add(came.si_signo)
-                # Positive codes are the kernel's: the terminal told the whole group already.
+                # A positive code is the kernel's: the terminal has signalled the whole group.
                 if came.si_code <= 0:
-                    self._pass_on(came.si_signo)
+                    _signal(self.pid, came.si_signo)
                 continue
-            for pid, status in _collected():
+            for pid, status in _reaped():
                 if pid == self.pid:
                     code = os.waitstatus_to_exitcode(status)
                     by_signal = -code if code < 0 else None
                     return Ended(128 - code if code < 0 else code, by_signal, frozenset(seen))
 
-    def _pass_on(self, signum: int) -> None:
-        try:
-            os.kill(self.pid, signum)
-        except (ProcessLookupError, PermissionError):
-            return
+
+def adjusted(command: list[str]) -> tuple[list[str], str | None]:
+    """Returns the command to start, and a note if it differs from the one given.
+
+    Interactive Codex keeps its MCP servers in a daemon that outlives it and serves other runs too.
+    All of their calls would be recorded in the run that started the daemon.
+    """
+    if os.path.basename(command[0]) != "codex" or _NO_DAEMON in command[1:]:
+        return command, None
+    first = next((word for word in command[1:] if not word.startswith("-")), "")
+    if first in _PLAIN_CODEX or {"-h", "--help", "-V", "--version"} & set(command[1:]):
+        return command, None
+    note = f"added `{_NO_DAEMON}`, because a shared Codex daemon would mix this run with others"
+    return [command[0], _NO_DAEMON, *command[1:]], note
 
 
-def cannot_start(number: int) -> CannotStart:
-    """What an error of execve(2) means for a person and for a shell."""
+def sweep(shim_pids: Callable[[], frozenset[int]], spare: frozenset[int]) -> list[Process]:
+    """Ends all descendants; returns those that did not end by themselves.
+
+    Shims get the time to end in order. `spare` is ledgerd: it belongs to the user, also if the
+    agent started it.
+    """
+    told: dict[int, Process] = {}
+    begun = time.monotonic()
+    while True:
+        for _ in _reaped():
+            pass
+        shims = _shims(shim_pids(), spare)
+        others = [p for p in descendants(os.getpid(), spare | shims) if not p.is_dead]
+        for process in others:
+            if process.pid not in told:
+                told[process.pid] = process
+                _signal(process.pid, signal.SIGTERM)
+        waited_s = time.monotonic() - begun
+        if not others and not shims:
+            return list(told.values())
+        if waited_s > (_SHIMS_S if shims else _OTHERS_S):
+            break
+        time.sleep(_LOOK_S)
+    stuck = [p for p in descendants(os.getpid(), spare) if not p.is_dead]
+    sweep_descendants(spare=spare)
+    return [*told.values(), *(p for p in stuck if p.pid not in told)]
+
+
+def _shims(attached: frozenset[int], spare: frozenset[int]) -> frozenset[int]:
+    """Returns the shims and wardens among our descendants."""
+    below = [p for p in descendants(os.getpid(), spare) if not p.is_dead]
+    return frozenset(p.pid for p in below if p.pid in attached or p.name.encode() == WARDEN)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _cannot_start(number: int) -> CannotStart:
     missing = number in (errno.ENOENT, errno.ENOTDIR)
     return CannotStart(os.strerror(number).lower(), 127 if missing else 126)
 
 
-def _collected() -> Iterator[tuple[int, int]]:
+def _reaped() -> Iterator[tuple[int, int]]:
+    """Reaps every dead child: its pid and status."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -113,12 +183,12 @@ def _become(
     parent: int,
     tell_problem: int,
 ) -> NoReturn:
-    """Never returns: the agent runs, or this copy of us ends."""
+    """Never returns: this copy of us becomes the agent, or ends."""
     number = errno.EIO
     try:
-        # SIGKILL would leave its screen and its own children in disorder.
+        # Not SIGKILL: the agent may have a screen to restore and children to end.
         die_with_parent(signal.SIGTERM, parent)
-        # Python ignores these two, and what is ignored stays so across exec.
+        # Python ignores these two signals, and an ignored signal stays ignored across exec.
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -1,6 +1,6 @@
-"""What a run leaves for others: its events while it lasts, an artifact and a verdict at its end.
+"""What a run leaves for others: its events while it runs, an artifact and a verdict at its end.
 
-Most runs leave nothing but their journals, so what makes reports is loaded where it is needed.
+Most runs leave only their journals, so the modules that make reports are loaded when needed.
 """
 
 import errno
@@ -9,11 +9,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode, SubluminalError
-from subluminal.export.violations import NO_DEMANDS, Demands, Violation
+from subluminal.export.violations import NO_DEMANDS, Demands
 from subluminal.operator.running.agent import PASSED_ON
 from subluminal.operator.running.stream import Outlet, Stream
 
@@ -21,21 +20,40 @@ if TYPE_CHECKING:
     from subluminal.export.summary import Summary
 
 STDOUT = "-"
-_SHOWN = 10
-"""Violations that stderr tells of one by one."""
 _LOOK_S = 0.1
 _LAST_WORDS_S = 3.0
 _PATIENCE_S = 2.0
-"""For a reader that is slow, once we are told to stop."""
+"""How long a slow reader may take once we were told to stop."""
+
+
+class Left(NamedTuple):
+    """What a run left, and what went wrong with it."""
+
+    exit_code: int
+    """to return instead of the agent's own"""
+    problems: list[SubluminalError]
+    notes: list[str]
+    summary: "Summary | None"
+    """to judge the run by; None if nothing was demanded of it"""
 
 
 class Evidence:
-    """Opened before the agent starts, so that what cannot be written is known by then."""
+    """The events file, artifact and verdict of one run.
 
-    def __init__(self, events: str | None, artifact: str | None, demands: Demands) -> None:
-        """Raises SubluminalError."""
+    Opened before the agent starts, so that a place that cannot be written is known by then.
+    """
+
+    def __init__(
+        self,
+        events: str | None,
+        artifact: str | None,
+        demands: Demands,
+        shown: Callable[[str], str],
+    ) -> None:
+        """`shown` makes text from tools safe for a terminal. Raises SubluminalError."""
         self.artifact = None if artifact is None else os.path.abspath(artifact)
         self._demands = demands
+        self._shown = shown
         self._outlets: list[Outlet] = []
         self._stream: Stream | None = None
         self._directory = ""
@@ -44,7 +62,7 @@ class Evidence:
             from subluminal.export.artifact import EVENTS
 
             self._lock = _claimed(self.artifact)
-            # What there is of it when we are killed; replaced by the whole of it in the end.
+            # The events so far, should we be killed; replaced by all of them in the end.
             self._outlets.append(_file(os.path.join(self.artifact, EVENTS)))
         if events is not None:
             stdout = Outlet(1, STDOUT, owns=False)
@@ -57,24 +75,25 @@ class Evidence:
         self.is_streamed = events is not None
 
     def begin(self, directory: str) -> None:
-        """Streams the journals in this directory from now on; forks no more."""
+        """Streams the journals in this directory from now on. The process must not fork again."""
         self._directory = directory
         if self._outlets:
             self._stream = Stream(directory, self._outlets)
             self._stream.start()
 
     def await_last_words(self, shim_pids: Callable[[], frozenset[int]]) -> None:
-        """Gives shims that are not the agent's own processes the time to close too."""
+        """Waits for shims that are not the agent's descendants to end too."""
         if self._outlets or self._demands != NO_DEMANDS:
             deadline = time.monotonic() + _LAST_WORDS_S
             while shim_pids() and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
 
-    def end(self, code: int, out: Output) -> int:
-        """Leaves everything, tells what was broken; returns the exit code in place of the agent's.
+    def end(self, code: int) -> Left:
+        """Completes the evidence of a run whose agent returned `code`.
 
-        The artifact goes first: whoever reads the stream may be slow.
+        The artifact goes first: the reader of the stream may be slow.
         """
+        left = Left(code, [], [], None)
         if self._stream is not None:
             self._stream.finish()
         summary = None
@@ -82,22 +101,26 @@ class Evidence:
             from subluminal.export.artifact import make_artifact
 
             try:
-                summary = make_artifact(self.artifact, self._lines(), shown, self._demands)
+                summary = make_artifact(self.artifact, self._lines(), self._shown, self._demands)
             except SubluminalError as problem:
-                out.error(str(problem), problem.hint)
-                code = code or ExitCode.NO
-        if self._stream is not None and not self._passed_on(self._stream, out):
-            code = code or ExitCode.NO
+                left.problems.append(problem)
+        if self._stream is not None:
+            self._pass_on(self._stream, left)
         for outlet in self._outlets:
             outlet.close()
+        if left.problems:
+            left = left._replace(exit_code=code or ExitCode.NO)
         if self._demands == NO_DEMANDS:
-            return code
+            return left
         from subluminal.export.summary import summarise
 
-        return _judged(summary or summarise(self._lines(), self._demands), code, out)
+        summary = summary or summarise(self._lines(), self._demands)
+        if summary.verdict()["holds"]:
+            return left._replace(summary=summary)
+        return left._replace(summary=summary, exit_code=ExitCode.VIOLATION)
 
     def close(self) -> None:
-        """Lets go of the artifact; of a run that never began nothing stays."""
+        """Releases the artifact. A run that never began leaves nothing in it."""
         if self._lock >= 0:
             if not self._directory:
                 self._outlets[0].remove()
@@ -109,28 +132,26 @@ class Evidence:
 
         return ordered(lines_by_shim(self._directory))
 
-    def _passed_on(self, stream: Stream, out: Output) -> bool:
-        """Waits for the readers, until somebody has had enough; whether all could be written."""
+    def _pass_on(self, stream: Stream, left: Left) -> None:
+        """Waits until every reader has all events, or we are told to stop."""
         patience_s = _PATIENCE_S
         while not stream.wait(_LOOK_S) and patience_s > 0:
             if patience_s < _PATIENCE_S or signal.sigtimedwait(PASSED_ON, 0) is not None:
                 patience_s -= _LOOK_S
-        is_written = True
         for outlet in self._outlets:
             problem = outlet.problem
             if problem is None:
                 continue
             if problem.errno == errno.EPIPE:
-                out.talk(f"sub: whoever read the events from `{outlet.name}` went away")
+                left.notes.append(f"the reader of the events in `{outlet.name}` went away")
                 continue
             reason = (problem.strerror or str(problem)).lower()
-            out.error(f"cannot write all events to `{outlet.name}`: {reason}")
-            is_written = False
-        return is_written
+            text = f"cannot write all events to `{outlet.name}`: {reason}"
+            left.problems.append(SubluminalError(text))
 
 
 def _claimed(directory: str) -> int:
-    """Makes the artifact's directory, empties it of an earlier run, and keeps others out."""
+    """Creates the artifact's directory, removes an earlier run's files, and locks it."""
     from subluminal.export.artifact import clear_artifact
 
     try:
@@ -163,32 +184,6 @@ def _file(path: str) -> Outlet:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(
-            f"cannot write the events to `{path}`: {reason}", hint="its directory must exist"
+            f"cannot write the events to `{path}`: {reason}",
+            hint="the file's directory must exist and be writable",
         ) from None
-
-
-def _judged(summary: "Summary", code: int, out: Output) -> int:
-    """Tells the verdict; returns the exit code that it means."""
-    verdict = summary.verdict()
-    total = len(summary.violations)
-    if verdict["holds"]:
-        from subluminal.export.summary import counted
-
-        rest = f"; {counted(total, 'violation')} that may be" if total else ""
-        out.talk(f"sub: policy held{rest}")
-        return code
-    out.error(f"this run violated policy: {'; '.join(verdict['because'])}")
-    failing = [each for each in summary.violations if each.fails]
-    for each in failing[:_SHOWN]:
-        out.talk(shown(f"  {_told(each)}"))
-    if len(failing) > _SHOWN:
-        out.talk(f"  and {len(failing) - _SHOWN} more")
-    return ExitCode.VIOLATION
-
-
-def _told(violation: Violation) -> str:
-    tool = f"{violation.server_name}/{violation.tool_name}"
-    by = violation.rule_id or violation.reason_code
-    what = violation.action if violation.kind in ("refused", "throttled") else violation.kind
-    severity, summary = violation.severity, violation.summary
-    return f"call {violation.seq}: {tool}: {what} by `{by}` ({severity}): {summary}"

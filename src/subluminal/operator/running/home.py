@@ -1,7 +1,7 @@
-"""Where a run is recorded when the user's home cannot be: a home of its own, gone afterwards.
+"""The home that a run is recorded in: the user's, or a temporary one if that cannot be written.
 
-A container may have no home, a user without a name, or a root file system that nobody can write.
-What the user's home says is still obeyed, because a policy must not be lost with the write access.
+A container may have no home, a user without a name, or a read-only root file system. Policy,
+settings and secrets of the user's home still apply: lost write access must not lose a policy.
 """
 
 import os
@@ -13,29 +13,30 @@ from subluminal.config.places import Places, make_private_dir, places
 from subluminal.errors import SubluminalError
 
 _NAME = ".home"
-_OBEYED = ("policy.yaml", "config.toml", "secrets")
+_LINKED = ("policy.yaml", "config.toml", "secrets")
 
 
 class Home(NamedTuple):
-    """A home that can be written, and what the agent's environment says of it."""
+    """A home that can be written."""
 
     places: Places
     environ: dict[str, str]
-    is_passing: bool
+    """variables that the agent needs to find it"""
+    is_temporary: bool
     """whether it was made for this run alone"""
 
     def remove(self) -> None:
-        """Takes a passing home away: its keys are nobody else's business."""
-        if self.is_passing:
+        """Deletes a temporary home: it holds keys."""
+        if self.is_temporary:
             import shutil
 
             shutil.rmtree(self.places.home, ignore_errors=True)
 
 
 def find_home(environ: Mapping[str, str], artifact: str | None, *, is_streamed: bool) -> Home:
-    """The user's home, else one inside the artifact, else one for as long as events are streamed.
+    """Returns the user's home, else one inside the artifact, else one in a temporary directory.
 
-    Raises SubluminalError where a run would leave no record anywhere.
+    Raises SubluminalError if the run would leave no record anywhere.
     """
     where = places(environ)
     problem = _problem(where, environ)
@@ -44,19 +45,19 @@ def find_home(environ: Mapping[str, str], artifact: str | None, *, is_streamed: 
     if artifact is None and not is_streamed:
         raise SubluminalError(
             f"cannot use `{where.home}`: {problem}",
-            hint="choose another with SUB_HOME, or record the run with --artifact",
+            hint="choose another home with SUB_HOME, or record the run with --artifact",
         )
     try:
         root = _made(artifact)
-        for name in _OBEYED:
+        for name in _LINKED:
             kept = os.path.join(where.home, name)
             if os.path.lexists(kept):
                 os.symlink(kept, os.path.join(root, name))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(
-            f"cannot use `{where.home}` ({problem}), nor another place: {reason}",
-            hint="give an --artifact directory that can be written",
+            f"cannot use `{where.home}` ({problem}) or a temporary home: {reason}",
+            hint="name a writable directory with --artifact",
         ) from None
     import tempfile
 
@@ -64,7 +65,7 @@ def find_home(environ: Mapping[str, str], artifact: str | None, *, is_streamed: 
     try:
         tempfile.gettempdir()
     except FileNotFoundError:
-        # Nothing but the artifact can be written; agents and shims need a place for large things.
+        # Only the artifact can be written, and agents and shims need a place for large files.
         named["TMPDIR"] = make_private_dir(os.path.join(root, "tmp"))
     return Home(places({**environ, **named}), named, True)
 
@@ -76,14 +77,13 @@ def _problem(where: Places, environ: Mapping[str, str]) -> str | None:
         for directory in (where.state, where.journal):
             make_private_dir(directory)
             if not os.access(directory, os.W_OK | os.X_OK):
-                return f"`{directory}` cannot be written"
+                return f"`{directory}` is not writable"
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return None
 
 
 def _made(artifact: str | None) -> str:
-    # Few runs ever need these.
     import shutil
     import tempfile
 

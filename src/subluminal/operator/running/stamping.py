@@ -1,6 +1,6 @@
-"""What `sub run` tells an agent about itself: the SUB_* variables (Pack section 5).
+"""The name and identity of a new run, and the SUB_* variables that carry them (Pack section 5).
 
-What the command line says goes before the environment, and that before what the machine shows.
+The command line takes precedence over the environment, and the environment over what is detected.
 """
 
 import os
@@ -18,7 +18,7 @@ from subluminal.trust.identity.workload import find_principal, find_workload
 
 
 class Wishes(NamedTuple):
-    """What the command line says; None where it says nothing."""
+    """Identity and policy as the command line gives them; None where it gives none."""
 
     agent_id: str | None = None
     env: str | None = None
@@ -28,7 +28,7 @@ class Wishes(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """One run's name, who acts in it, and the agent's whole environment."""
+    """One run's name, its identity, and the agent's whole environment."""
 
     run_id: str
     identity: Identity
@@ -36,7 +36,7 @@ class Stamp(NamedTuple):
 
 
 def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: str) -> Stamp:
-    """Names a new run. An agent inside another run gets a run of its own."""
+    """Names a new run. An agent that runs inside another run gets a run of its own."""
     program = os.path.basename(command[0])
     workload = find_workload(environ, cwd)
     is_ci = isinstance(workload.ci_provider, str)
@@ -63,7 +63,7 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
     if identity.workload != Workload():
         stamped[env.SUB_WORKLOAD.name] = msgspec.json.encode(identity.workload).decode()
     if wishes.policy:
-        # The agent may change its directory before it starts a shim.
+        # Absolute, because the agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
     return Stamp(run_id, identity, stamped)
 

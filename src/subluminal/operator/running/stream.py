@@ -1,7 +1,7 @@
-"""The run's events as they are journalled, line by line, into a file or a pipe.
+"""Copies a run's events, as they are journalled, line by line into files and pipes.
 
-A thread of its own: a reader that is slow, or stops, holds up neither the agent nor its signals.
-The journals are the buffer, so nothing piles up here and nothing is lost.
+It has a thread of its own, so that a slow or stopped reader delays neither the agent nor its
+signals. The journals are the buffer: nothing piles up in memory and nothing is lost.
 """
 
 import os
@@ -15,7 +15,7 @@ _RUN_END = b'{"type":"run_end"'
 
 
 class Outlet:
-    """Where lines go; one that fails gets no more, and says why."""
+    """A file or pipe that gets the lines. After an error it gets no more; `problem` says why."""
 
     def __init__(self, fd: int, name: str, *, owns: bool = True) -> None:
         self.name = name
@@ -24,7 +24,7 @@ class Outlet:
         self._owns = owns
 
     def write(self, data: bytes) -> None:
-        """Writes everything, however long the reader takes."""
+        """Writes all of the data, however long the reader takes."""
         if self.problem is not None:
             return
         view = memoryview(data)
@@ -39,13 +39,13 @@ class Outlet:
             os.close(self._fd)
 
     def remove(self) -> None:
-        """Takes the file away that was made for this."""
+        """Closes and deletes the file."""
         self.close()
         os.unlink(self.name)
 
 
 class Stream:
-    """Follows the journals of one run until it is told that no more will come."""
+    """Follows the journals of one run until `finish` says that no more will come."""
 
     def __init__(self, directory: str, outlets: Sequence[Outlet]) -> None:
         self._directory = directory
@@ -55,21 +55,21 @@ class Stream:
         self._thread = threading.Thread(target=self._follow, name="events", daemon=True)
 
     def start(self) -> None:
-        """Begins; call it when this process forks no more."""
+        """Starts the thread. The process must not fork after this."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Says that everything is journalled."""
+        """Tells the thread that everything is journalled."""
         self._ended.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether all of it has been passed on by now."""
+        """Waits at most so long; returns whether everything was copied."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _follow(self) -> None:
         while any(outlet.problem is None for outlet in self._outlets):
-            # Asked first: what is journalled before it is set is read after it.
+            # Read before the journals: everything journalled before `finish` is still copied.
             is_last = self._ended.is_set()
             for piece in self._news():
                 for outlet in self._outlets:
@@ -79,10 +79,10 @@ class Stream:
             self._ended.wait(_LOOK_S)
 
     def _news(self) -> Iterator[bytes]:
-        """What was added since the last look. A shim's next file is begun after its last line.
+        """Yields what was journalled since the last look; a run's end comes last.
 
-        A run's end is told after what others said before it. `sub run` writes it, whose id is the
-        oldest: its file is read first, so what came before its last line is read after it.
+        `sub run` writes run_end. Its shim id is the oldest, so its file is read first. Lines that
+        other shims wrote before the end are read later in the same pass, and must come before it.
         """
         ends = []
         for file in sorted(files_in(self._directory, "")):
@@ -99,11 +99,11 @@ class Stream:
                 return
             follower = Follower(file.path, offset)
         except FileNotFoundError:
-            return  # a full ledger's retention was faster
+            return  # ledgerd has read and removed it
         try:
             while (piece := follower.read()) is not None:
                 self._offsets[file.path] = piece.next_offset
-                # A torn line that had to stay is no event (journal.writing).
+                # A torn line that could not be removed is not an event (journal.writing).
                 lines = piece.lines if isinstance(piece, Lines) else []
                 yield b"".join(line + b"\n" for line in lines if line.endswith(b"}"))
         finally:
@@ -111,7 +111,7 @@ class Stream:
 
 
 def _end_in(lines: bytes) -> int:
-    """Where a run's end begins among whole lines; only at the start of one it is that."""
+    """Returns the offset of the line that ends the run, else the length of `lines`."""
     if lines.startswith(_RUN_END):
         return 0
     at = lines.find(b"\n" + _RUN_END)

@@ -2,7 +2,7 @@
 
 from tests.policy.bundles import bundle, rule
 
-from subluminal.cli.coverage import Coverage
+from subluminal.cli.commands.policy_test import Coverage
 from subluminal.policy.compiling import compile_bundle
 
 

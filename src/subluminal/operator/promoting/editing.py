@@ -1,4 +1,4 @@
-"""The edit that lets a refused call pass, checked before anything is written."""
+"""The edit of a policy's text that lets a refused call pass, checked before it is written."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ import msgspec
 from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
 from subluminal.errors import SubluminalError, UsageError
-from subluminal.operator.policy_files import is_snapshot
+from subluminal.operator.policies import is_snapshot
 from subluminal.operator.promoting.hinted import Hinted
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.loading import parse_bundle
@@ -21,34 +21,37 @@ from subluminal.policy.promoting import (
 )
 from subluminal.policy.text.inserting import insert_rule
 
-EXACT, KEYS, ANY = "exact", "keys", "any"
+EXACT, ANY = "exact", "any"
+"""The exception covers exactly the call's arguments, or any arguments."""
 
 
 class Wish(NamedTuple):
-    """How far the exception reaches, and what is to be written beside it."""
+    """The scope, name and description of the exception to write."""
 
     args: str
+    """EXACT, ANY, or `keys`: only the arguments that the refusing rule looks at"""
     keys: list[str]
-    """named one by one; then `args` is not asked"""
+    """names of arguments; if there are any, `args` is ignored"""
     rule_id: str | None
     description: str
 
 
-class Plan(NamedTuple):
-    """A policy before and after."""
+class PolicyEdit(NamedTuple):
+    """A policy before and after the exception was inserted."""
 
     old: Bundle
     new: Bundle
     data: bytes
+    """the new text"""
     rule: dict[str, Any]
     also_passed: list[str]
     """later rules that no longer see these calls"""
     is_proven: bool
-    """whether the new policy was asked about the very call"""
+    """whether the new policy was evaluated on the refused call itself"""
 
 
-def plan_exception(data: bytes, file: str, hinted: Hinted, wish: Wish) -> Plan:
-    """Makes the edit and asks both policies about the call. Raises SubluminalError."""
+def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdit:
+    """Inserts an exception and evaluates both policies on the call. Raises SubluminalError."""
     if is_snapshot(data):
         raise SubluminalError(
             f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
@@ -71,18 +74,18 @@ def plan_exception(data: bytes, file: str, hinted: Hinted, wish: Wish) -> Plan:
     if is_proven:
         _check_passes(new, hinted)
     match = msgspec.convert(rule["match"], Match)
-    return Plan(old, new, made, rule, also_passed(old.rules, index, match), is_proven)
+    return PolicyEdit(old, new, made, rule, also_passed(old.rules, index, match), is_proven)
 
 
 def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[str]:
-    """The arguments that the exception looks at."""
+    """Returns the names of the arguments that the exception compares."""
     if wish.args == ANY and not wish.keys:
         return []
     args = hinted.call.args
     if args is None:
         raise SubluminalError(
-            "the arguments of this call are not on record as they were: they were masked or cut",
-            hint="`--args any` allows every call of this tool; `--session` only those of this run",
+            "the arguments of this call were masked or cut when they were recorded",
+            hint="`--args any` allows every call of this tool, `--session` only those of this run",
         )
     if wish.keys:
         missing = [key for key in wish.keys if key not in args]
@@ -94,15 +97,15 @@ def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[
     if wish.args == EXACT:
         if not args:
             raise UsageError(
-                "this call had no arguments, so an exception would hold for every call of the tool",
-                hint="say so with `--args any`",
+                "this call has no arguments, so an exception would allow every call of the tool",
+                hint="confirm that with `--args any`",
             )
         return list(args)
     watched = [key for key in watched_keys(refused_by) if key in args]
     if not watched:
         raise UsageError(
             f"rule `{refused_by.rule_id}` looks at no argument of this call",
-            hint="`--args exact`, `--key NAME` or, for every call of the tool, `--args any`",
+            hint="use `--args exact`, `--key NAME` or, for every call of the tool, `--args any`",
         )
     return watched
 
@@ -112,9 +115,9 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_refused(old: Bundle, hinted: Hinted) -> None:
-    """The file must be the policy that refused, as it still refuses."""
+    """Raises SubluminalError unless this policy refuses the call by the rule of the hint."""
     if old.mode is Mode.OBSERVE:
-        raise SubluminalError(f"policy `{old.policy_id}` only observes: it refuses nothing")
+        raise SubluminalError(f"policy `{old.policy_id}` is in observe mode and refuses no calls")
     decision = decide(compile_bundle(old), hinted.call)
     if decision.reason_code == ReasonCode.POLICY_NOT_APPLICABLE:
         raise SubluminalError(
@@ -122,11 +125,11 @@ def _check_refused(old: Bundle, hinted: Hinted) -> None:
             hint="name the file of the policy that refused it",
         )
     if decision.action is Action.ALLOW:
-        raise SubluminalError(f"policy `{old.policy_id}` lets this call pass already")
+        raise SubluminalError(f"policy `{old.policy_id}` already allows this call")
     if decision.rule_id != hinted.rule_id:
         raise SubluminalError(
-            f"now it is rule `{decision.rule_id}` that refuses this call",
-            hint="let the agent try again, and promote the new hint",
+            f"this call is now refused by another rule, `{decision.rule_id}`",
+            hint="let the agent try again, then promote the new hint",
         )
 
 
@@ -135,5 +138,5 @@ def _check_passes(new: Bundle, hinted: Hinted) -> None:
     if decision.action is not Action.ALLOW:
         raise SubluminalError(
             f"an exception would not help: rule `{decision.rule_id}` refuses this call too",
-            hint=f"`sub policy explain` says why: {decision.summary}",
+            hint=f"`sub policy explain` shows why: {decision.summary}",
         )

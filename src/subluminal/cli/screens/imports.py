@@ -1,9 +1,8 @@
-"""What `sub import` prints. Command lines and differences go through the redactor first (unprintable-secrets)."""
+"""What `sub import` prints. Command lines and diffs are redacted first (unprintable-secrets)."""
 
 import difflib
 from typing import Any
 
-from subluminal.cli.frame import Args
 from subluminal.cli.output import Output, shown
 from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.importer.binding import Binder
@@ -26,7 +25,7 @@ _MAX_DETAIL_CHARS = 60
 def print_rows(
     plans: list[Proposal], out: Output, *, as_json: bool = False, done: list[Done] | None = None
 ) -> None:
-    """Prints every server and what becomes of it."""
+    """Prints every server and what the import does with it."""
     redactor = _redactor(plans)
     changed = {finished.proposal.path for finished in done or ()}
     for plan in plans:
@@ -68,7 +67,7 @@ def _json_row(plan: Proposal, row: Row, redactor: Redactor, changed: set[str]) -
 
 
 def print_diff(plan: Proposal, out: Output) -> None:
-    """Prints what would change, as a unified difference without secrets."""
+    """Prints what would change as a unified diff without secrets."""
     before, after = (
         data.decode("utf-8-sig").splitlines(keepends=True) for data in (plan.before, plan.after)
     )
@@ -80,7 +79,7 @@ def print_diff(plan: Proposal, out: Output) -> None:
 
 
 def print_drift(found: list[Finding], as_json: bool, out: Output) -> None:
-    """Prints what is not as an import left it."""
+    """Prints the servers that do not go through a shim."""
     for finding in found:
         if as_json:
             out.json({**finding._asdict(), "kind": finding.kind.value})
@@ -88,38 +87,40 @@ def print_drift(found: list[Finding], as_json: bool, out: Output) -> None:
         out.line(f"{out.paint(finding.kind.value, 'red')}: {shown(finding.message)}")
         out.line(f"  {out.paint('hint', 'cyan')}: {shown(finding.hint)}")
     if not found and not as_json:
-        out.talk("every stdio server goes through a shim")
+        out.talk("Every stdio server goes through a shim.")
 
 
-def warn_about(plans: list[Proposal], args: Args, out: Output) -> None:
-    """Says what an import leaves open."""
+def warn_about(plans: list[Proposal], out: Output, *, binds_secrets: bool) -> None:
+    """Warns about what an import does not cover."""
     for plan in plans:
         for row in plan.rows:
             if row.action is Action.REFUSE:
-                out.warning(f"`{row.server}` in `{plan.path}` was left as it is: {row.detail}")
+                out.warning(f"`{row.server}` in `{plan.path}` was left unchanged: {row.detail}")
     remote = [row.server for plan in plans for row in plan.rows if row.action is Action.REMOTE]
     if remote:
         told = ", ".join(f"`{name}`" for name in remote)
-        out.warning(f"{told}: http and sse servers are not wrapped yet; their calls are not seen")
+        out.warning(
+            f"http and sse servers are not wrapped yet, so their calls are not seen: {told}"
+        )
     secrets = [s for plan in plans for row in plan.rows for s in row.secrets]
-    if secrets and not args.bind_secrets:
+    if secrets and not binds_secrets:
         told = ", ".join(f"`{secret.variable}`" for secret in secrets)
         out.warning(
-            f"secrets in `env`, where every agent can read them: {told}",
-            "`--bind-secrets` moves them out of the configuration",
+            f"these secrets are in `env`, where every agent can read them: {told}",
+            "use `--bind-secrets` to move them out of the configuration",
         )
     shared = [p.path for p in plans if p.scope is Scope.PROJECT and p.changes]
     if shared:
         out.warning(
-            f"`{shared[0]}` belongs to the project: who shares it needs `sub` at the same place",
-            "`--scope user` leaves it alone",
+            f"`{shared[0]}` belongs to the project: all who use it need `sub` at the same path",
+            "use `--scope user` to leave it unchanged",
         )
 
 
-def say_what_was_done(done: list[Done], binder: Binder | None, args: Args, out: Output) -> None:
-    """Says what changed, and how to undo it."""
+def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) -> None:
+    """Prints what changed, and how to undo it."""
     if not done:
-        out.talk("nothing to change")
+        out.talk("Nothing to change.")
         return
     out.talk("")
     for finished in done:
@@ -133,11 +134,7 @@ def say_what_was_done(done: list[Done], binder: Binder | None, args: Args, out: 
             out.talk(f"moved {shown(told)} to {moved.note.source.value} `{moved.note.name}`")
         else:
             out.warning(f"{told} stayed in the configuration: {moved.reason}")
-    name = f" {args.client}" if args.client else ""
-    path = f" --path {args.path}" if args.path else ""
-    out.talk(
-        f"restart the client, then watch its calls: `sub tail`; undo: `sub restore{name}{path}`"
-    )
+    out.talk(f"Restart the client, then watch its calls with `sub tail`. Undo this with `{undo}`.")
 
 
 def _redactor(plans: list[Proposal]) -> Redactor:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from subluminal.operator.running.clients import adjusted
+from subluminal.operator.running.agent import adjusted
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,9 @@ from subluminal.operator.running.clients import adjusted
 def test_interactive_codex_runs_without_its_daemon(command):
     changed, told = adjusted(command)
     assert changed == [command[0], "--no-daemon", *command[1:]]
-    assert told == "added `--no-daemon`: a shared Codex daemon would mix this run with others"
+    assert (
+        told == "added `--no-daemon`, because a shared Codex daemon would mix this run with others"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""Policies as files: read, check, compare, replay and accept them.
+
+A file holds a bundle in YAML or JSON, or a compiled snapshot.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from subluminal.canonical import AmbiguousJSON, parse
+from subluminal.config.places import Places
+from subluminal.contracts.bundle import Bundle
+from subluminal.contracts.limits import MAX_BUNDLE_BYTES
+from subluminal.contracts.vocabulary import Layer
+from subluminal.errors import InvalidInput, Problem, SubluminalError
+from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.decompiling import bundle_of, read_snapshot
+from subluminal.policy.loading import LoadedBundle, parse_bundle
+from subluminal.policy.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import apsw
+
+    from subluminal.ledger.query.replaying import LedgerReplay
+    from subluminal.policy.diff.report import Report
+    from subluminal.policy.replay.tallying import Tally
+
+
+class Policy(NamedTuple):
+    """A policy that was read and compiled."""
+
+    snapshot: Snapshot
+    bundle: Bundle
+    """as written, or as far as the snapshot tells"""
+    loaded: LoadedBundle | None
+    """None if the file was a snapshot"""
+
+
+class Accepted(NamedTuple):
+    """A repository policy that a person accepted."""
+
+    file: str
+    policy_hash: str
+    runs: int
+    """number of runs that had first seen another version"""
+
+
+def read_file(path: str) -> bytes:
+    """Reads a file; at most one byte more than a bundle may have."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_BUNDLE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        # A path with a NUL in it is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SubluminalError(
+            f"cannot read `{path}`: {(reason or 'unknown error').lower()}",
+            hint=_similar_file(path) if isinstance(error, FileNotFoundError) else None,
+        ) from None
+
+
+def parse_policy(data: bytes, file: str) -> Policy:
+    """Loads a policy from the bytes of a file. Raises InvalidInput with every problem."""
+    if not is_snapshot(data):
+        loaded = parse_bundle(data, file)
+        return Policy(compile_bundle(loaded.bundle), loaded.bundle, loaded)
+    try:
+        snapshot, bundle = read_snapshot(data)
+    except SubluminalError as error:
+        raise InvalidInput([Problem(str(error), file, hint=error.hint)]) from None
+    return Policy(snapshot, bundle, None)
+
+
+def is_snapshot(data: bytes) -> bool:
+    """Whether a file is a compiled policy: JSON with a `policy_hash`."""
+    if not data.lstrip().startswith(b"{") or b'"policy_hash"' not in data:
+        return False
+    try:
+        value = parse(data.strip()).value
+    except AmbiguousJSON:
+        return False
+    return isinstance(value, dict) and "policy_hash" in value
+
+
+def lint_policy(data: bytes, file: str) -> list[Problem]:
+    """Returns the errors in a policy's text, else what is probably a mistake."""
+    from subluminal.policy.linting import lint
+
+    try:
+        loaded = parse_policy(data, file).loaded
+    except InvalidInput as error:
+        return list(error.problems)
+    return [] if loaded is None else lint(loaded)
+
+
+def compare_policies(old: Policy, new: Policy) -> "Report":
+    """Returns what changed from one policy to another, with the severity of each change."""
+    from subluminal.policy.diff.report import report
+    from subluminal.policy.diffing import diff
+
+    before, after = old.bundle, new.bundle
+    if old.loaded is None or new.loaded is None:
+        # A snapshot no longer has its author's words, so both sides are told from snapshots.
+        before, after = bundle_of(old.snapshot), bundle_of(new.snapshot)
+    return report(before, after, diff(before, after))
+
+
+def accept_policy(places: Places, cwd: str, file: str | None = None) -> Accepted:
+    """Puts a loosened repository policy into force for the runs under way (policy-layers).
+
+    Without `file` it is the nearest `.subluminal/policy.yaml` of `cwd`. The caller makes sure that
+    a person acts.
+    """
+    from subluminal.core.policies.files import repository_policy
+    from subluminal.core.policies.pins import SeenPolicy, accept
+
+    found = file or repository_policy(places, cwd)
+    if found is None:
+        raise SubluminalError(
+            "there is no repository policy here",
+            hint="name the file, or go to the repository that has `.subluminal/policy.yaml`",
+        )
+    path = os.path.normpath(os.path.join(cwd, found))
+    snapshot = parse_policy(read_file(path), path).snapshot
+    runs = accept(places, SeenPolicy(path, snapshot))
+    return Accepted(path, snapshot.policy_hash, len(runs))
+
+
+def in_mode(snapshot: Snapshot, mode: str | None) -> Snapshot:
+    """Returns the policy as if it were in another mode."""
+    return snapshot if mode is None else Snapshot({**snapshot.data, "mode": mode})
+
+
+def replay_of(
+    connection: "apsw.Connection", candidate: Snapshot, *, layer: str | None, since_ms: int | None
+) -> "LedgerReplay":
+    """Prepares the replay of recorded runs with `candidate` in one layer."""
+    from subluminal.ledger.query.replaying import LedgerReplay
+
+    in_layer = None if layer is None else Layer(layer)
+    return LedgerReplay(connection, candidate, layer=in_layer, since_ms=since_ms)
+
+
+def replay_summary(
+    tally: "Tally", candidate: Snapshot, missing: Iterable[str]
+) -> dict[str, object]:
+    """Returns the totals of a replay as `--json` prints them."""
+    policy = {
+        "policy_id": candidate.policy_id,
+        "policy_version": candidate.version,
+        "policy_hash": candidate.policy_hash,
+    }
+    return {**tally.plain(), "policy": policy, "missing_policies": sorted(missing)}
+
+
+def _similar_file(path: str) -> str | None:
+    from subluminal.contracts.shape import did_you_mean
+
+    directory, name = os.path.split(path)
+    try:
+        names = os.listdir(directory or ".")
+    except OSError:
+        return None
+    return did_you_mean(name, [*names, *[""] * 13])
