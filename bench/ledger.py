@@ -19,7 +19,7 @@ from tests.ledger.process import Ledgerd, wait_until
 from websockets.sync.client import unix_connect
 
 from bench.harness import Result
-from subluminal.ledger.daemon.garbage import tune_garbage_collection
+from subluminal.ledger.daemon.serving import tune_garbage_collection
 from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.store.committing import Store
 from subluminal.ledger.store.database import open_writer
@@ -80,7 +80,7 @@ def _ingest(home: Home, ledger: str, recorder: bool = False) -> tuple[list[float
     connection: Any = open_writer(path)
     connection = Recorder(connection) if recorder else connection
     store = Store(connection, path)
-    following = Following(home.places.journal, connection)
+    following = Following(home.places.journal, store.lookups)
     seconds = []
     more = True
     while more:

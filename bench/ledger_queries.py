@@ -18,11 +18,11 @@ from tests.ledger.home import Home
 from bench.harness import Result, interleaved
 from subluminal.clock import now
 from subluminal.ledger.ingest.following import Following
+from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.query import calls, facets
-from subluminal.ledger.query.filters import CallFilter, Paging
+from subluminal.ledger.query.questions import CallFilter, Paging
 from subluminal.ledger.store.database import open_reader
-from subluminal.ledger.store.rows import BUCKET_MS
-from subluminal.ledger.upkeep import searching
+from subluminal.ledger.upkeep.deferred import index_some
 
 CALLS = int(os.environ.get("LEDGER_CALLS", "1000000"))
 MILLION = 1_000_000
@@ -65,7 +65,7 @@ def measure() -> Iterator[Result]:
 def _fill(home: Home, million: str) -> Iterator[Result]:
     """Ingests all calls in steps; on the way past a million it keeps a copy."""
     producers = [home.producer(f"run{n}", f"shim{n}", max_bytes=1 << 40) for n in range(RUNS)]
-    following = Following(home.places.journal, home.store.connection)
+    following = Following(home.places.journal, home.store.lookups)
     rates = []
     for step in range(CALLS // STEP):
         for number in range(STEP):
@@ -78,7 +78,7 @@ def _fill(home: Home, million: str) -> Iterator[Result]:
             home.store.commit()
         home.store.commit()
         rates.append(STEP / (time.perf_counter() - begun))
-        while searching.index_some(home.store.connection, now().wall_ms):
+        while index_some(home.store.connection, now().wall_ms):
             pass
         if (step + 1) * STEP == MILLION < CALLS:
             _copy(home, million)

@@ -62,7 +62,7 @@ def test_a_second_one_is_refused(home: Home, ledgerd: Start) -> None:
     first = ledgerd().ready()
     second = ledgerd()
     assert second.process.wait(20) == 2
-    assert f"ledgerd runs with pid {first.process.pid}" in second.output()
+    assert f"ledgerd is already running with pid {first.process.pid}" in second.output()
     assert first.client.get("/v1/status")["running"]
 
 

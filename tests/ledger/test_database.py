@@ -75,7 +75,7 @@ def test_a_ledger_of_the_future_is_refused(home: Home) -> None:
     home.store.connection.pragma("user_version", 999)
     home.restart()
     for opening in (open_writer, open_reader):
-        with pytest.raises(LedgerUnavailable, match="schema 999, which is newer") as told:
+        with pytest.raises(LedgerUnavailable, match="schema 999; this `sub` knows") as told:
             opening(home.places.ledger)
         assert told.value.hint == "upgrade subluminal"
 

@@ -14,15 +14,13 @@ from subluminal.ledger.filter.language import (
     make_term,
     parse_filter,
 )
-from subluminal.ledger.filter.matching import matches
-from subluminal.ledger.filter.passing import Passing
+from subluminal.ledger.filter.matching import Passing, matches
 from subluminal.ledger.filter.values import InvalidValue
-from subluminal.ledger.query import calls, facets, hints, runs, scores
-from subluminal.ledger.query.asking import call_filter
-from subluminal.ledger.query.filters import Paging
+from subluminal.ledger.query import calls, facets, hints, runs
+from subluminal.ledger.query.questions import Paging, RunFilter, call_filter
 from subluminal.ledger.query.records import CallRecord
-from subluminal.ledger.store.timestamps import to_ms
-from subluminal.ledger.upkeep import searching
+from subluminal.ledger.upkeep.deferred import index_some
+from subluminal.timestamps import parse_rfc3339
 
 NOW = 1_790_000_000_000
 
@@ -64,12 +62,12 @@ def test_reads(text, terms):
         ("server:", 7, "`server` needs a value", "such as `server:git*`"),
         ("server: x", 7, "`server` needs a value", "such as `server:git*`"),
         ("server:a,", 9, "`server` needs a value", "such as `server:git*`"),
-        ("latency>fast", 8, "`fast` is no number", "such as `latency>500`"),
+        ("latency>fast", 8, "`fast` is not a number", "such as `latency>500`"),
         ("tool>5", 4, "`tool` is not a number", "write `tool:…`"),
-        ('text:"rm', 5, "this quote is never closed", None),
-        ('a "b', 2, "this quote is never closed", None),
-        (",", 0, "`,` does not belong here", "put it in quotes"),
-        ("since:soon", 6, "`soon` is no time", None),
+        ('text:"rm', 5, "this quote is not closed", None),
+        ('a "b', 2, "this quote is not closed", None),
+        (",", 0, "unexpected `,`", "put the value in quotes"),
+        ("since:soon", 6, "`soon` is not a time", None),
         ('""', 0, "the text to search for is empty", None),
     ],
 )
@@ -102,7 +100,7 @@ def test_bounds():
 
 def test_runs_have_fields_of_their_own():
     assert parse("status:running calls>3", RUN_FIELDS)[0].values == ("RUNNING",)
-    with pytest.raises(InvalidFilter, match="a word without a field"):
+    with pytest.raises(InvalidFilter, match="this word has no field"):
         parse("word", RUN_FIELDS)
     with pytest.raises(InvalidFilter, match="unknown field `tool`"):
         parse("tool:x", RUN_FIELDS)
@@ -167,7 +165,7 @@ def reader(home: Home):
             if count != 20:
                 producer.finish(call_id, "ERROR" if count % 7 == 3 else "OK")
     home.ingest()
-    while searching.index_some(home.store.connection, 2 * NOW):
+    while index_some(home.store.connection, 2 * NOW):
         pass
     return home.reader()
 
@@ -187,7 +185,7 @@ def facts(call: CallRecord):
         "seq": call.seq,
         "agent": "agent",
         "call": call.call_id,
-        "at": to_ms(call.ts),
+        "at": parse_rfc3339(call.ts),
         "text": f"{call.preview.args_preview}\n{call.preview.result_preview}",
     }
 
@@ -236,12 +234,12 @@ def test_hints_and_runs_take_filters(reader):
     everything = hints.find_hints(reader, None, Paging()).hints
     some = hints.find_hints(reader, None, Paging(), parse("run:run1")).hints
     assert 0 < len(some) < len(everything)
-    wanted = runs.RunFilter(terms=parse("run:*1 status:running", RUN_FIELDS))
+    wanted = RunFilter(terms=parse("run:*1 status:running", RUN_FIELDS))
     assert [run.run_id for run in runs.find_runs(reader, wanted, Paging()).runs] == ["run1"]
 
 
 def test_the_scoreboard_counts_by_decision(reader):
-    board = scores.find_scores(reader, runs.RunFilter(), Paging()).runs
+    board = runs.find_scores(reader, RunFilter(), Paging()).runs
     assert [score.run.run_id for score in board] == ["run1", "run0"]
     for score in board:
         assert sum(score.decisions.values()) == 24
@@ -249,7 +247,7 @@ def test_the_scoreboard_counts_by_decision(reader):
         assert score.errors >= 1
         assert score.worst_severity == "info"
         assert score.duration_ms > 0
-    assert scores.find_scores(reader, runs.RunFilter(agent="none"), Paging()).runs == []
+    assert runs.find_scores(reader, RunFilter(agent="none"), Paging()).runs == []
 
 
 def event(kind, number=1, **more):
@@ -287,7 +285,7 @@ def test_a_live_call_shows_where_it_is_decided(text, expected):
 
 
 def test_calls_that_never_end_are_forgotten_in_time(monkeypatch):
-    monkeypatch.setattr("subluminal.ledger.filter.passing.MAX_CALLS", 3)
+    monkeypatch.setattr("subluminal.ledger.filter.matching.MAX_CALLS", 3)
     passing = Passing(parse("decision:ALLOW status:OK"))
     for number in range(5):
         start, decision, _ = a_call(number, "ALLOW", "OK")

@@ -80,8 +80,8 @@ def test_what_is_not_the_policy_is_not_taken_for_it(home: Home, lie: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("rules_json = replace(rules_json, 'deny', 'allow')", "is the hash of"),
-        ("rules_json = NULL", "the events tell the rules"),
+        ("rules_json = replace(rules_json, 'deny', 'allow')", "does not have the hash"),
+        ("rules_json = NULL", "the events have the rules"),
         ("mode = 'observe'", "`mode` is not what the events say"),
         ("created_at = created_at - 1", "`created_at` is not what the events say"),
     ],

@@ -83,16 +83,16 @@ def test_an_edit_of_any_derived_column_is_found(full: Home, column: str, value: 
             " decision, rule_id, status, latency_ms, bytes_in, bytes_out, 0, created_at, reason_code,"
             " severity, NULL, NULL, seq, transport, shim, start_n, decision_n, end_n"
             " FROM tool_calls WHERE id = 3",
-            "call `forged` of run `run1`: no event tells of it",
+            "call `forged` of run `run1`: there is no event for it",
         ),
-        ("UPDATE previews SET args_preview = '{}' WHERE id = 4", "`args_preview` is not the text"),
+        ("UPDATE previews SET args_preview = '{}' WHERE id = 4", "`args_preview` does not match"),
         ("UPDATE hints SET hint_text = 'x'", "the hint is not the one"),
         ("DELETE FROM hints", "the hint is not the one"),
         ("UPDATE runs SET status = 'FAILED' WHERE run_id = 'run2'", "`status` is `FAILED`"),
         ("UPDATE runs SET agent_id = 'x' WHERE run_id = 'run2'", "`agent_id` is `x`"),
         ("DELETE FROM runs WHERE run_id = 'run1'", "run `run1`: the row is missing"),
         ("DELETE FROM policy_versions", "policy_versions"),
-        ("INSERT INTO policy_versions VALUES ('q', '1', 'h', NULL, NULL, 1)", "no event tells"),
+        ("INSERT INTO policy_versions VALUES ('q', '1', 'h', NULL, NULL, 1)", "there is no event"),
         ("UPDATE rollups SET calls = calls + 1", "rollups"),
     ],
 )
@@ -108,17 +108,17 @@ def test_every_other_change_of_a_row_is_found(full: Home, sql: str, expected: st
             "was changed",
         ),
         ("DELETE FROM segments WHERE shim = 1 AND first_n = (SELECT min(first_n) FROM segments"
-         " WHERE shim = 1 AND first_n > 1)", "the ledger had them"),
+         " WHERE shim = 1 AND first_n > 1)", "they were in the ledger"),
         ("DELETE FROM segments WHERE shim = 1 AND last_n = (SELECT last_n FROM shims WHERE id = 1)",
          "event 182 is missing"),
         ("UPDATE segments SET lines = NULL, head = zeroblob(32) WHERE shim = 1 AND first_n = 1",
          "does not continue"),
-        ("UPDATE shims SET head = zeroblob(32) WHERE id = 1", "does not end where"),
+        ("UPDATE shims SET head = zeroblob(32) WHERE id = 1", "end of the chain is not"),
         ("UPDATE shims SET last_n = last_n - 1 WHERE id = 1", "segments: shim `shim1`"),
-        ("UPDATE checkpoints SET created_at = 7 WHERE id = 1", "what it commits to was changed"),
-        ("UPDATE checkpoints SET signature = zeroblob(32)", "its signature is not of this key"),
+        ("UPDATE checkpoints SET created_at = 7 WHERE id = 1", "its contents were changed"),
+        ("UPDATE checkpoints SET signature = zeroblob(32)", "its signature was not made with this key"),
         ("DELETE FROM checkpoints WHERE id = 1", "checkpoint 1: it is missing"),
-        ("UPDATE checkpoint_heads SET n = n - 1", "what it commits to was changed"),
+        ("UPDATE checkpoint_heads SET n = n - 1", "its contents were changed"),
     ],
 )  # fmt: skip
 def test_every_change_of_the_chain_is_found(full: Home, sql: str, expected: str) -> None:
@@ -137,7 +137,7 @@ def test_two_events_in_each_others_place_are_found(full: Home) -> None:
 def test_a_whole_shim_that_is_removed_is_found(full: Home) -> None:
     gone = [f"DELETE FROM {table} WHERE shim = 1" for table in ("segments", "tool_calls", "gaps")]
     told = damage(full, *gone, "DELETE FROM shims WHERE id = 1")
-    assert told == "shims: shim `shim1`: a checkpoint signed its events, and they are gone"
+    assert told == "shims: shim `shim1`: a checkpoint signed its events, but they are gone"
 
 
 def test_a_chain_rewritten_from_the_start_is_found(full: Home) -> None:
@@ -168,7 +168,10 @@ def test_checkpoints_that_are_gone_were_noted_beside_the_key(full: Home) -> None
         "DELETE FROM checkpoint_heads WHERE checkpoint > 1",
         "DELETE FROM checkpoints WHERE id > 1",
     )
-    assert told == "checkpoints: checkpoint 2: it was noted, and it is gone"
+    assert (
+        told
+        == "checkpoints: checkpoint 2: it is in the file beside the key, but gone from the ledger"
+    )
 
 
 def test_dropped_previews_are_no_damage(full: Home) -> None:
@@ -179,10 +182,10 @@ def test_dropped_previews_are_no_damage(full: Home) -> None:
 
 def test_without_its_key_nothing_is_proven(full: Home) -> None:
     os.unlink(key_path(full.places))
-    assert "its key is gone" in damage(full)
+    assert "the key is gone" in damage(full)
     with open(key_path(full.places), "wb") as file:
         file.write(b"short")
-    with pytest.raises(SubluminalError, match="is no ledger key"):
+    with pytest.raises(SubluminalError, match="is not a ledger key"):
         load_key(full.places)
     assert os.path.exists(anchor_path(full.places))
 

@@ -5,8 +5,9 @@ from tests.ledger.events import START_MS
 from tests.ledger.home import Home
 
 from subluminal.ledger.query import calls
-from subluminal.ledger.query.filters import CallFilter, Paging
-from subluminal.ledger.upkeep import packing, retention, searching
+from subluminal.ledger.query.questions import CallFilter, Paging
+from subluminal.ledger.store.segments import DEFLATED, unpack
+from subluminal.ledger.upkeep import deferred, retention
 from subluminal.ledger.upkeep.retention import DAY_MS, Retention, used_bytes
 
 
@@ -31,9 +32,9 @@ def fill(home: Home, days: int) -> None:
                 producer.call()
             home.ingest()
         home.checkpoint(day)
-    while searching.index_some(home.store.connection, START_MS * 2):
+    while deferred.index_some(home.store.connection, START_MS * 2):
         pass
-    while packing.pack_some(home.store.connection):
+    while deferred.pack_some(home.store.connection):
         pass
 
 
@@ -114,10 +115,10 @@ def test_packing_keeps_every_byte(home: Home) -> None:
         producer.call()
     home.ingest()
     before = home.rows("SELECT lines FROM segments")
-    assert not packing.pack_some(home.store.connection)
+    assert not deferred.pack_some(home.store.connection)
     ((codec, packed),) = home.rows("SELECT codec, lines FROM segments")
-    assert codec == packing.DEFLATED
-    assert packing.unpack(bytes(packed)) == before[0][0]  # type: ignore[arg-type]
+    assert codec == DEFLATED
+    assert unpack(bytes(packed)) == before[0][0]  # type: ignore[arg-type]
     assert len(bytes(packed)) < len(bytes(before[0][0])) / 4  # type: ignore[arg-type]
     assert home.verify().holds
     home.store.connection.execute("UPDATE segments SET lines = CAST('junk' AS BLOB)")
@@ -129,11 +130,11 @@ def test_search_runs_behind_and_catches_up(home: Home) -> None:
     first = producer.begin()
     home.ingest()
     connection = home.store.connection
-    assert not searching.index_some(connection, producer.clock_ms)
-    assert searching.behind(connection) == 1
-    late = producer.clock_ms + searching.PATIENCE_MS + 1
-    searching.index_some(connection, late)
-    assert searching.behind(connection) == 0
+    assert not deferred.index_some(connection, producer.clock_ms)
+    assert deferred.calls_not_indexed(connection) == 1
+    late = producer.clock_ms + deferred.PATIENCE_MS + 1
+    deferred.index_some(connection, late)
+    assert deferred.calls_not_indexed(connection) == 0
 
     def found(text: str) -> int:
         return len(calls.find_calls(home.reader(), CallFilter(text=text), Paging()).calls)
@@ -141,7 +142,7 @@ def test_search_runs_behind_and_catches_up(home: Home) -> None:
     assert (found("file1.py"), found("well")) == (1, 0)
     producer.finish(first)
     home.ingest()
-    searching.index_some(connection, late)
+    deferred.index_some(connection, late)
     assert (found("file1.py"), found("well")) == (1, 1)
     assert count(home, "search_again") == 0
 
@@ -160,7 +161,7 @@ def test_no_call_gets_the_number_of_one_that_is_forgotten(home: Home, is_indexed
     later.call()
     home.ingest()
     assert home.rows("SELECT id FROM tool_calls") == [(41,)]
-    while searching.index_some(home.store.connection, START_MS * 2):
+    while deferred.index_some(home.store.connection, START_MS * 2):
         pass
     found = calls.find_calls(home.reader(), CallFilter(text="well"), Paging())
     assert len(found.calls) == 1

@@ -69,7 +69,7 @@ def test_the_order_of_ingest_changes_nothing(home: Home, order: tuple[int, ...])
         ("DELETE FROM tool_definitions WHERE tool_name = 'pull'", "git/pull`: the row is missing"),
         (
             "INSERT INTO tool_definitions VALUES ('git', 'rm', 'h', NULL, 1, 1, 'run')",
-            "git/rm`: no event tells of it",
+            "git/rm`: there is no event for it",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from subluminal.cli.screens.lists import Row, Screen
 from subluminal.cli.screens.tables import Column
 from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filter.fields import RUNNING
-from subluminal.ledger.store.moments import milliseconds
+from subluminal.timestamps import parse_rfc3339
 
 _BAR = 16
 _BLOCK, _POINT = "━", "╸"
@@ -21,8 +21,8 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
     if not calls:
         screen.out.line("\n  no calls")
         return
-    began = milliseconds(run["started_at"])
-    end = max(milliseconds(call["ts"]) + (call["latency_ms"] or 0) for call in calls)
+    began = parse_rfc3339(run["started_at"])
+    end = max(parse_rfc3339(call["ts"]) + (call["latency_ms"] or 0) for call in calls)
     columns = [
         Column("AT", right=True),
         Column("CALL"),
@@ -73,7 +73,7 @@ def _field(screen: Screen, label: str, value: str) -> None:
 
 
 def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
-    at = milliseconds(call["ts"]) - began
+    at = parse_rfc3339(call["ts"]) - began
     is_refused = call["decision"] not in (None, Action.ALLOW)
     decision = cells.decision(call["decision"], call["would_be"])
     row = [

@@ -1,7 +1,9 @@
-"""Links hints to the calls that followed them, as calls come in, whatever order they come in.
+"""Links each hint to the call that followed it, as calls arrive in any order.
 
-Of the calls of one tool in one run only the last can be hinted and unanswered, so calls that come
-in order need no look at the ledger. The rest is looked up there, hint by hint.
+The next call of the same tool in the same run decides what came of a hint (`ingest.hint_outcomes`).
+For each tool of a run that was ever hinted, this keeps the last decided call in memory (`_Track`).
+As long as calls arrive in order, only that last call can be hinted and still without a next call,
+so a batch needs no look into the ledger. Calls that arrive late are looked up there, hint by hint.
 """
 
 from bisect import bisect_right
@@ -14,11 +16,11 @@ import apsw
 from msgspec import Struct
 
 from subluminal.ledger.ingest.batch import Batch
-from subluminal.ledger.store.hint_outcomes import Place, place, tool_of
-from subluminal.ledger.store.rows import Call
+from subluminal.ledger.ingest.hint_outcomes import OrderKey, order_key, tool_of
+from subluminal.ledger.ingest.rows import Call
 
 MAX_RUNS = 4_096
-"""Runs that are remembered."""
+"""The most runs whose tools are kept in memory."""
 
 _PLACE = "c.created_at, ifnull(c.seq, 0), c.id"
 _BACKWARDS = "ifnull(c.seq, 0) DESC, c.id DESC LIMIT 1"
@@ -37,7 +39,7 @@ _LAST = (
     f"ORDER BY c.created_at DESC, {_BACKWARDS}"
 )
 _IS_HINTED = "SELECT 1 FROM hints WHERE id = ?"
-# A hint's time is that of its call, and has an index.
+# A hint has the time of its call, and its time is indexed.
 _HINTED = (
     f"SELECT {_PLACE}, h.next_id, n.created_at, ifnull(n.seq, 0), n.id "
     "FROM hints h INDEXED BY hints_by_run CROSS JOIN tool_calls c ON c.id = h.id "
@@ -61,44 +63,44 @@ _GAVE_UP = (
 Tool = tuple[str, str]
 ToolOfRun = tuple[str, str, str]
 Link = tuple[int, int]
-"""a call, and a hinted one that it follows"""
+"""row id of a call, and row id of the hinted call that it follows"""
 
 
 class _Track(Struct):
-    """The calls of one tool in one run, in which a hint was given."""
+    """A tool of a run that was hinted at least once."""
 
-    last: Place | None = None
-    """of its last decided call; None until it is looked up"""
+    last: OrderKey | None = None
+    """sort key of its last decided call; None until it is looked up"""
     is_hinted: bool = False
-    """whether that call was hinted"""
+    """whether the last decided call was hinted"""
 
 
 class HintLinks:
-    """Keeps `next_id` and `outcome` of hints true."""
+    """Keeps `next_id` and `outcome` of hints up to date."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._runs: OrderedDict[str, dict[Tool, _Track]] = OrderedDict()
 
     def write(self, batch: Batch) -> None:
-        """Writes what a batch, whose rows are written already, says of hints."""
+        """Links the hints that a batch concerns. The batch's rows must be written already."""
         hinted = [_call(batch, row_id) for row_id in batch.hints]
-        # An event may name another run than the one that its call began in.
+        # An event may name another run than the one in which its call began.
         earlier = (call.run_id for call in batch.changed_calls.values())
         tracked = {run_id: self._tracks(run_id) for run_id in {*batch.runs, *earlier}}
         for call in hinted:
             tracked[call.run_id].setdefault(tool_of(call), _Track())
-        news = _News(batch, hinted, tracked)
+        calls = _BatchCalls(batch, hinted, tracked)
         links = [
             link
-            for tool, places in news.decided.items()
-            for link in self._links(news, tracked[tool[0]][tool[1:]], tool, places)
+            for tool, keys in calls.decided.items()
+            for link in self._links(calls, tracked[tool[0]][tool[1:]], tool, keys)
         ]
         self._connection.executemany(_LINK, links)
         self._give_up(batch, tracked, {call.run_id for call in hinted})
 
     def _tracks(self, run_id: str) -> dict[Tool, _Track]:
-        """The tools of a run that were hinted at, each to be looked up when it is called."""
+        """The hinted tools of a run. Their last calls are looked up when they are called again."""
         tracks = self._runs.get(run_id)
         if tracks is None:
             tools = self._connection.execute(_TOOLS, (run_id,))
@@ -110,28 +112,28 @@ class HintLinks:
         return tracks
 
     def _links(
-        self, news: "_News", track: _Track, tool: ToolOfRun, places: list[Place]
+        self, calls: "_BatchCalls", track: _Track, tool: ToolOfRun, keys: list[OrderKey]
     ) -> Iterator[Link]:
-        if track.last is None or places[0] <= track.last or tool in news.late:
-            yield from self._looked_up(tool, places)
+        if track.last is None or keys[0] <= track.last or tool in calls.late:
+            yield from self._looked_up(tool, keys)
             self._look_up_last(track, tool)
             return
         if track.is_hinted:
-            yield places[0][2], track.last[2]
-        hinted = news.hinted.get(tool, ())
+            yield keys[0][2], track.last[2]
+        hinted = calls.hinted.get(tool, ())
         for each in hinted:
-            following = bisect_right(places, each)
-            if following < len(places):
-                yield places[following][2], each[2]
-        track.last = places[-1]
-        track.is_hinted = places[-1] in hinted
+            following = bisect_right(keys, each)
+            if following < len(keys):
+                yield keys[following][2], each[2]
+        track.last = keys[-1]
+        track.is_hinted = keys[-1] in hinted
 
-    def _looked_up(self, tool: ToolOfRun, places: list[Place]) -> Iterator[Link]:
-        """Links of calls that came late, or whose tool nobody remembers."""
+    def _looked_up(self, tool: ToolOfRun, keys: list[OrderKey]) -> Iterator[Link]:
+        """Links of calls that arrived late, or whose tool is not in memory."""
         execute = self._connection.execute
-        fresh = set(places)
-        first = (*tool, *places[0])
-        stored = [*execute(_HINTED_BEFORE, first), *execute(_HINTED_SINCE, (*first, places[-1][0]))]
+        fresh = set(keys)
+        first = (*tool, *keys[0])
+        stored = [*execute(_HINTED_BEFORE, first), *execute(_HINTED_SINCE, (*first, keys[-1][0]))]
         for row in stored:
             hinted, next_id, known = row[:3], row[3], row[4:]
             if hinted in fresh:
@@ -139,13 +141,13 @@ class HintLinks:
                 if found is not None:
                     yield found[2], hinted[2]
             else:
-                index = bisect_right(places, hinted)
-                if index < len(places) and _is_nearer(places[index], next_id, known):
-                    yield places[index][2], hinted[2]
+                index = bisect_right(keys, hinted)
+                if index < len(keys) and _is_nearer(keys[index], next_id, known):
+                    yield keys[index][2], hinted[2]
 
     def _look_up_last(self, track: _Track, tool: ToolOfRun) -> None:
         execute = self._connection.execute
-        # There is one: what was just linked.
+        # There is at least one: a call of this batch.
         track.last = last = next(execute(_LAST, tool))
         track.is_hinted = execute(_IS_HINTED, (last[2],)).fetchone() is not None
 
@@ -161,35 +163,37 @@ class HintLinks:
 _tool = attrgetter("run_id", "server_name", "tool_name")
 
 
-class _News:
-    """What a batch says of the tools that were hinted at."""
+class _BatchCalls:
+    """The calls of a batch that are for hinted tools."""
 
     def __init__(
         self, batch: Batch, hinted: list[Call], tracked: dict[str, dict[Tool, _Track]]
     ) -> None:
-        self.decided: dict[ToolOfRun, list[Place]] = {
+        self.decided: dict[ToolOfRun, list[OrderKey]] = {
             (run_id, *tool): [] for run_id, tracks in tracked.items() for tool in tracks
         }
-        """calls that were decided, in order"""
-        self.hinted: dict[ToolOfRun, list[Place]] = {}
+        """sort keys of decided calls, in order"""
+        self.hinted: dict[ToolOfRun, list[OrderKey]] = {}
         self.late: set[ToolOfRun] = set()
-        """tools of which an earlier call was decided, decided once more, or hinted only now"""
+        """tools with an earlier call that this batch decided, decided again, or hinted"""
         for call in hinted:
-            self.hinted.setdefault(_tool(call), []).append(place(call))
+            self.hinted.setdefault(_tool(call), []).append(order_key(call))
         if self.decided:
             self._add(batch.new_calls)
-            changed = [call for call in batch.changed_calls.values() if _is_news(batch, call)]
+            changed = [
+                call for call in batch.changed_calls.values() if _is_news_for_hints(batch, call)
+            ]
             self.late = set(map(_tool, changed)) & self.decided.keys()
             self._add(changed)
-        self.decided = {tool: sorted(places) for tool, places in self.decided.items() if places}
+        self.decided = {tool: sorted(keys) for tool, keys in self.decided.items() if keys}
 
     def _add(self, calls: list[Call]) -> None:
-        # For every call of a batch: as little as possible.
+        # Runs for every call of a batch, so it does as little as possible.
         find = self.decided.get
         for call, tool in zip(calls, map(_tool, calls), strict=True):
-            places = find(tool)
-            if places is not None and call.decision is not None:
-                places.append((call.created_at, call.seq or 0, call.id))
+            keys = find(tool)
+            if keys is not None and call.decision is not None:
+                keys.append((call.created_at, call.seq or 0, call.id))
 
 
 def _call(batch: Batch, row_id: int) -> Call:
@@ -198,15 +202,15 @@ def _call(batch: Batch, row_id: int) -> Call:
     return batch.new_calls[row_id - batch.first_new_id]
 
 
-def _is_news(batch: Batch, call: Call) -> bool:
-    """Whether an earlier call was decided, decided once more, or hinted only now."""
+def _is_news_for_hints(batch: Batch, call: Call) -> bool:
+    """Whether this batch decided, decided again, or hinted a call of an earlier batch."""
     _, _, _, decision, _, rule_id = batch.counted_before[call.id]
     return (decision, rule_id) != (call.decision, call.rule_id or "") or call.id in batch.hints
 
 
-def _is_nearer(found: Place, next_id: object, known: tuple[Any, ...]) -> bool:
-    """Whether a call follows a hint before the one that is linked, or is that one, decided anew."""
+def _is_nearer(found: OrderKey, next_id: object, known: tuple[Any, ...]) -> bool:
+    """Whether a call is the linked one, or before it. `known` is the linked call's sort key."""
     if next_id is None:
         return True
-    # What retention took was nearer than all that comes later.
+    # Without a key, retention dropped the linked call, which was earlier than any call left.
     return known[-1] is not None and found <= known

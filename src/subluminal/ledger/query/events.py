@@ -1,6 +1,12 @@
-"""Events in the order of ingest, from any position on: what live streams and `sub tail` read."""
+"""Stored events, whole again: in the order of ingest from any position, or all of one run.
 
+Live streams and `sub tail` read the first, exports the second. Events are stored in their chained
+form, without preview texts; a preview that is still kept is put back.
+"""
+
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
 import apsw
@@ -9,12 +15,15 @@ from msgspec import Struct
 
 from subluminal.contracts.vocabulary import EventType
 from subluminal.journal.chain import with_text
-from subluminal.ledger.query.filters import CallFilter
-from subluminal.ledger.store.segments import StoredSegment, after
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.ledger.query.questions import CallFilter
+from subluminal.ledger.store.segments import StoredSegment, after, of_shim
+from subluminal.timestamps import parse_rfc3339
 
 MAX_EVENTS = 2_000
-"""Events that one piece looks at, at most, give or take a segment."""
+"""Events that one piece examines. The last segment is always finished, so it may be a few more."""
+
+Road = Callable[[], Iterator[bytes]]
+"""Reads the lines of one shim from the first on. May be called repeatedly."""
 
 
 class _Call(Struct, frozen=True):
@@ -29,7 +38,7 @@ class _Decision(Struct, frozen=True):
 
 
 class _Peek(Struct, frozen=True):
-    """As much of an event as filters look at."""
+    """The fields of an event that filters and previews need."""
 
     type: str = ""
     ts: str = ""
@@ -40,24 +49,28 @@ class _Peek(Struct, frozen=True):
 
 
 _peek = msgspec.json.Decoder(_Peek).decode
+_PREVIEW_COLUMNS: dict[str, str] = {
+    EventType.TOOL_CALL_START: "args_preview",
+    EventType.TOOL_CALL_END: "result_preview",
+}
 
 
 class Streamed(NamedTuple):
-    """One event, and its position to go on from."""
+    """One event, and the position to resume from."""
 
     position: int
     line: bytes
 
 
 class Piece(NamedTuple):
-    """Events that passed, and how far the ledger was read."""
+    """Events that pass a filter, and the position up to which the ledger was read."""
 
     events: list[Streamed]
     position: int
 
 
 def read_events(connection: apsw.Connection, wanted: CallFilter, position: int) -> Piece:
-    """The next events after a position that pass a filter. Equal positions: there is no more."""
+    """Reads the events after a position. The end is reached when the position stays the same."""
     events: list[Streamed] = []
     looked_at = 0
     for segment in after(connection, position):
@@ -73,11 +86,23 @@ def read_events(connection: apsw.Connection, wanted: CallFilter, position: int) 
 
 
 def last_position(connection: apsw.Connection) -> int:
-    """The position of the newest event."""
+    """The position of the newest event; 0 if there is none."""
     row = connection.execute(
         "SELECT first_pos + last_n - first_n FROM segments ORDER BY first_pos DESC LIMIT 1"
     ).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def run_roads(connection: apsw.Connection, run_id: str) -> list[Road]:
+    """One road for each shim of a run. Lines have no newline; dropped events are left out."""
+    rows = connection.execute("SELECT id FROM shims WHERE run_id = ? ORDER BY id", (run_id,))
+    return [partial(_lines_of_shim, connection, shim) for (shim,) in list(rows)]
+
+
+def _lines_of_shim(connection: apsw.Connection, shim: int) -> Iterator[bytes]:
+    for segment in of_shim(connection, shim):
+        for line in segment.lines():
+            yield _whole(connection, shim, _peek(line), line)
 
 
 def _passing(
@@ -87,13 +112,13 @@ def _passing(
     for number, line in enumerate(segment.lines(), start=segment.first_pos):
         if number > position:
             event = _peek(line)
-            if passes(event, wanted):
+            if _passes(event, wanted):
                 found.append(Streamed(number, _whole(connection, segment.shim, event, line)))
     return found
 
 
-def passes(event: _Peek, wanted: CallFilter) -> bool:
-    """Whether an event is wanted. One that lacks what is asked about is not."""
+def _passes(event: _Peek, wanted: CallFilter) -> bool:
+    """Whether an event matches. If it lacks a field, it fails every filter on that field."""
     for value, pattern in (
         (event.call.server_name, wanted.server),
         (event.call.tool_name, wanted.tool),
@@ -114,16 +139,13 @@ def passes(event: _Peek, wanted: CallFilter) -> bool:
 def _in_time(event: _Peek, wanted: CallFilter) -> bool:
     if wanted.since_ms is None and wanted.until_ms is None:
         return True
-    at = to_ms(event.ts)
+    at = parse_rfc3339(event.ts)
     return at >= (wanted.since_ms or 0) and (wanted.until_ms is None or at < wanted.until_ms)
 
 
 def _whole(connection: apsw.Connection, shim: int, event: _Peek, line: bytes) -> bytes:
-    """The event as its shim wrote it, if its preview text was not dropped."""
-    column = {
-        EventType.TOOL_CALL_START: "args_preview",
-        EventType.TOOL_CALL_END: "result_preview",
-    }.get(event.type)  # type: ignore[call-overload]  # a type of the future has none
+    """The event as its shim wrote it; without its preview text if retention dropped that."""
+    column = _PREVIEW_COLUMNS.get(event.type)
     if column is None or b'"%b"' % column.encode() in line:
         return line
     row = connection.execute(

@@ -1,45 +1,36 @@
 """The thread that writes the ledger: ingest first, housekeeping when there is nothing to ingest.
 
-One round reads journals and the ring into one batch and commits it. What cannot be committed is
-read again; nothing is lost, and nothing is stored twice.
+One round reads journals and the ring into one batch, and commits the batch. If a commit fails, its
+lines are read again: nothing is lost, and nothing is stored twice.
 """
 
 import threading
 from collections.abc import Callable
 
 import apsw
-from msgspec import Struct
 
 from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.config.settings import LedgerSettings
 from subluminal.journal.reading import remove_ingested
+from subluminal.ledger.api.status import Progress
 from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.ingest.ring import Parcel, Ring
 from subluminal.ledger.store.committing import Store
 from subluminal.ledger.store.counting import PREVIEWS_DROPPED, add_to_counter
 from subluminal.ledger.store.database import LedgerUnavailable, open_writer, unavailable
-from subluminal.ledger.upkeep import packing, searching
 from subluminal.ledger.upkeep.checkpoints import load_key, write_checkpoint
+from subluminal.ledger.upkeep.deferred import index_some, pack_some
 from subluminal.ledger.upkeep.retention import Retention
 
 POLL_S = 0.05
+"""Pause after a round that found nothing to do, in seconds."""
 RETRY_S = 1.0
+"""Pause after a round that could not write, in seconds."""
 CHECKPOINT_MS = 60_000
+"""How often checkpoints are signed."""
 TIDY_MS = 600_000
-"""How often retention looks whether there is something to forget."""
-
-
-class Progress(Struct):
-    """What `status` and `/metrics` tell of the writer. Read by other threads, written by one."""
-
-    events_total: int = 0
-    duplicates: int = 0
-    commits: int = 0
-    backlog_bytes: int = 0
-    events_per_s: float = 0.0
-    problem: str | None = None
-    """why nothing can be written at the moment"""
+"""How often retention looks for something to drop."""
 
 
 class Writer(threading.Thread):
@@ -61,12 +52,12 @@ class Writer(threading.Thread):
         self._is_stopping = False
         self.progress = Progress()
         self.failure: BaseException | None = None
-        """a bug that ended this thread"""
+        """the bug that ended this thread, if one did"""
         key = load_key(places, create=True)
         assert key is not None  # it was just created
         self._key = key
         self._store = Store(open_writer(places.ledger), places.ledger)
-        self._following = Following(places.journal, self._store.connection)
+        self._following = Following(places.journal, self._store.lookups)
         self._retention = Retention(self._store.connection, settings.keep_days, settings.max_bytes)
         self._next_checkpoint_ms = now().mono_ms + CHECKPOINT_MS
         self._next_tidy_ms = now().mono_ms
@@ -74,19 +65,19 @@ class Writer(threading.Thread):
         self.progress.events_total = self._store.events_total
 
     def wake(self) -> None:
-        """There is something in the ring."""
+        """Starts the next round now, because there are lines in the ring."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Ends the thread after the batch under way; it signs a last checkpoint."""
+        """Ends the thread after the current round. It then signs a last checkpoint."""
         self._is_stopping = True
         self._wake.set()
 
     def run(self) -> None:
         try:
             while not self._is_stopping:
-                self._guarded_round()
-            self._guarded(self._checkpoint)
+                self._try_round()
+            self._try(self._checkpoint)
         except BaseException as error:  # noqa: BLE001 - the daemon's loop, one of the three edges
             self.failure = error
         finally:
@@ -94,16 +85,16 @@ class Writer(threading.Thread):
             self._following.close()
             self._store.close()
 
-    def _guarded_round(self) -> None:
+    def _try_round(self) -> None:
         self._wake.clear()
-        is_busy = self._guarded(self._round)
+        is_busy = self._try(self._round)
         if is_busy is None:
             self._wake.wait(RETRY_S)
         elif not is_busy:
             self._wake.wait(POLL_S)
 
-    def _guarded(self, step: Callable[[], bool]) -> bool | None:
-        """Runs a step; None if the ledger cannot be written now."""
+    def _try(self, step: Callable[[], bool]) -> bool | None:
+        """Runs a step. Returns None if the ledger cannot be written now."""
         try:
             is_busy = step()
         except (LedgerUnavailable, apsw.Error, OSError) as error:
@@ -115,7 +106,7 @@ class Writer(threading.Thread):
         return is_busy
 
     def _round(self) -> bool:
-        """Ingests one batch, or does one piece of housekeeping. Whether there is more to do."""
+        """Ingests one batch, or does some housekeeping. Returns whether there is more to do."""
         self._measure(now().mono_ms)
         parcels: list[Parcel] = []
         try:
@@ -154,17 +145,16 @@ class Writer(threading.Thread):
         if dropped:
             with store.connection:
                 add_to_counter(store.connection, PREVIEWS_DROPPED, dropped)
-        progress.commits += 1
         progress.events_total = store.events_total
         self._on_commit(store.events_total)
 
     def _keep_house(self) -> bool:
-        """What is due when there is nothing to ingest. Whether there is more of it."""
+        """Does one piece of housekeeping that is due. Returns whether there may be more."""
         at = now()
         if at.mono_ms >= self._next_checkpoint_ms:
             return self._checkpoint()
         connection = self._store.connection
-        if searching.index_some(connection, at.wall_ms) or packing.pack_some(connection):
+        if index_some(connection, at.wall_ms) or pack_some(connection):
             return True
         return at.mono_ms >= self._next_tidy_ms and self._tidy(at.wall_ms, at.mono_ms)
 
@@ -176,7 +166,7 @@ class Writer(threading.Thread):
 
     def _tidy(self, wall_ms: int, mono_ms: int) -> bool:
         if self._retention.step(wall_ms):
-            # Calls that are remembered as open may be gone.
+            # The intake may remember open calls that are dropped now.
             self._store.forget()
             return True
         self._next_tidy_ms = mono_ms + TIDY_MS

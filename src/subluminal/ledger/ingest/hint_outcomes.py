@@ -1,6 +1,6 @@
 """What came of a hint, judged by the next decided call of the same tool in the same run.
 
-Pure: ingest, migrations and verify judge alike. In words for people: docs/concepts/hints.md.
+Pure: ingest, migrations and verify all judge with it. docs/concepts/hints.md explains it to users.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -10,25 +10,26 @@ from itertools import chain, pairwise
 from subluminal.canonical import args_hash, parse
 from subluminal.contracts.vocabulary import Action
 from subluminal.errors import AmbiguousJSON
-from subluminal.ledger.store.rows import Call
+from subluminal.ledger.ingest.rows import Call
 
-Place = tuple[int, int, int]
+OrderKey = tuple[int, int, int]
+"""start time in milliseconds, sequence number, row id"""
 
 
-class Outcome(StrEnum):
-    """What the agent made of a hint."""
+class HintOutcome(StrEnum):
+    """What the agent did after a hint."""
 
     FOLLOWED = "followed"
-    """its next call had the suggested arguments, or got past the rule"""
+    """its next call had the suggested arguments, was allowed, or passed the rule that refused"""
     RETRIED = "retried"
-    """its next call was refused again: unchanged, or by the same rule"""
+    """its next call was refused: with the same arguments, or by the same rule"""
     GAVE_UP = "gave_up"
     """the run ended without another call"""
     PENDING = "pending"
 
 
-def place(call: Call) -> Place:
-    """Where a call stands among those of its run: by time, then as its run counts."""
+def order_key(call: Call) -> OrderKey:
+    """Sort key of a call within its run: start time, then sequence number."""
     return call.created_at, call.seq or 0, call.id
 
 
@@ -40,29 +41,32 @@ def judge(
     next_rule_id: str | None,
     suggested_json: str | None,
 ) -> str:
-    """What came of a hint whose call was followed by another one of that tool."""
+    """The outcome of a hint, given the hinted call and the next call of that tool."""
     if next_decision == Action.ALLOW or next_args == _hash(suggested_json):
-        return Outcome.FOLLOWED
-    is_past_the_rule = next_args != args and next_rule_id != rule_id
-    return Outcome.FOLLOWED if is_past_the_rule else Outcome.RETRIED
+        return HintOutcome.FOLLOWED
+    passed_the_rule = next_args != args and next_rule_id != rule_id
+    return HintOutcome.FOLLOWED if passed_the_rule else HintOutcome.RETRIED
 
 
 def unanswered(hinted_at: int, ended_at: int | None) -> str:
-    """What came of a hint that no call followed. A run that is reopened has not ended yet."""
+    """The outcome of a hint that no call followed. A run that was reopened has not ended yet."""
     has_ended = ended_at is not None and ended_at >= hinted_at
-    return Outcome.GAVE_UP if has_ended else Outcome.PENDING
+    return HintOutcome.GAVE_UP if has_ended else HintOutcome.PENDING
 
 
 def answers(calls: Iterable[Call], hinted: Container[int]) -> Iterator[tuple[Call, Call | None]]:
-    """Every hinted call with the call that followed it; `calls` are decided, by tool, in order."""
+    """Pairs every hinted call with the next call of its tool, or None.
+
+    `calls` are the decided calls of a run, sorted by tool, then by `order_key`.
+    """
     for call, following in pairwise(chain(calls, [None])):
         if call is not None and call.id in hinted:
-            is_answer = following is not None and tool_of(following) == tool_of(call)
-            yield call, following if is_answer else None
+            is_same_tool = following is not None and tool_of(following) == tool_of(call)
+            yield call, following if is_same_tool else None
 
 
 def tool_of(call: Call) -> tuple[str, str]:
-    """The tool that a call is for."""
+    """Server name and tool name of a call."""
     return call.server_name, call.tool_name
 
 
