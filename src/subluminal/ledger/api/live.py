@@ -34,7 +34,7 @@ class Live:
         self._is_closing = False
 
     def start(self) -> None:
-        """Binds to the running event loop. Commits before this call wake nobody."""
+        """Binds to the running event loop. Commits before this call wake no stream."""
         self._loop = asyncio.get_running_loop()
 
     def committed(self, position: int) -> None:

@@ -39,9 +39,9 @@ STARTED = (
     "metadata_json",
     "workload_json",
 )
-"""Columns of `runs` that a run_start tells."""
+"""The columns of `runs` that a run_start fills."""
 ENDED = ("ended_at", "status", "summary_json")
-"""Columns of `runs` that a run_end tells."""
+"""The columns of `runs` that a run_end fills."""
 
 
 def stated_ms(text: str, event_ts: str) -> int:
@@ -67,7 +67,7 @@ def run_ended(event: RunEnd) -> Values:
 
 
 def run_seen(run_id: str, run: RunDelta) -> Values:
-    """What any event tells: run_id, identity, first time, workload, last time, calls."""
+    """What any event says of its run: run_id, identity, first time, workload, last time, calls."""
     workload = _workload(run.seen)
     return (run_id, *_identity(run.seen), run.first_ms, workload, run.last_ms, run.calls)
 
@@ -83,7 +83,7 @@ def policy_key(policy: PolicyRef) -> PolicyKey:
 
 
 def rules_of(snapshot: Raw, rules_hash: str) -> str | None:
-    """`rules_json` of a snapshot; None if the snapshot does not have the hash it is said to have.
+    """`rules_json` of a snapshot; None if its hash is not `rules_hash`.
 
     `rules_json` is the compiled policy in canonical form and without its hash: `rules_hash` is its
     SHA-256.

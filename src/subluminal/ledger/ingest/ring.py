@@ -70,7 +70,7 @@ class Ring:
             return self._parcels.popleft() if self._parcels else None
 
     def release(self, parcels: list[Parcel], *, is_stored: bool) -> None:
-        """Frees the room of parcels, and tells their producers."""
+        """Removes parcels from the count of bytes, and calls their `done`."""
         with self._lock:
             self.bytes -= sum(parcel.size for parcel in parcels)
         for parcel in parcels:
@@ -83,7 +83,7 @@ class Ring:
             return dropped
 
     def close(self) -> None:
-        """Refuses new parcels, and tells the producers of queued ones that they are not stored."""
+        """Refuses new parcels, and reports the queued ones as not stored."""
         with self._lock:
             self.is_closed = True
             parcels = list(self._parcels)

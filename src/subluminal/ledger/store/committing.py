@@ -55,7 +55,7 @@ _INSERT_SEGMENT = (
 
 
 class Store:
-    """The ledger, open for writing."""
+    """The ledger, open for writing, and the intake whose batches it commits."""
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self.connection = connection

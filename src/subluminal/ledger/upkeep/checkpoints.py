@@ -1,4 +1,4 @@
-"""Signs the head of every chain, so that nobody can rewrite the ledger (provable-ledger).
+"""Signs the head of every chain, so that rewriting the ledger is noticed (provable-ledger).
 
 The signature is HMAC-SHA256 with a local key that only this user can read. Each checkpoint is also
 noted in a file beside the key, so that deleting the newest ones from the ledger is noticed.
