@@ -1,6 +1,6 @@
 """Ingest into the ledger, against a bare executemany of the same rows into the same tables.
 
-Also: a hundred producers against one, and the time from a journal's write to the live stream.
+Also a hundred producers against one, and the time from a write to a journal to the live stream.
 """
 
 import os
@@ -75,7 +75,7 @@ def _journals(place: str, name: str, shims: int) -> Home:
 
 
 def _ingest(home: Home, ledger: str, recorder: bool = False) -> tuple[list[float], Any]:
-    """Seconds of each batch, and the connection it went through."""
+    """Ingests a home. Returns the seconds of each batch, and the connection."""
     path = os.path.join(home.places.home, ledger)
     connection: Any = open_writer(path)
     connection = Recorder(connection) if recorder else connection
@@ -128,7 +128,7 @@ def _many_producers(place: str) -> Iterator[Result]:
 
 
 def _live(place: str) -> Iterator[Result]:
-    """From a write to the journal to a line of the stream, with busy producers beside it."""
+    """Time from a write to a journal to a line of the stream, with busy producers beside it."""
     home = Home(os.path.join(place, "live"))
     daemon = Ledgerd(home.places, "--no-http")
     stopping = threading.Event()

@@ -1,4 +1,4 @@
-"""What people were asked, answered and stopped: in the ledger as in the home's files, provably."""
+"""Approvals, answers and the kill switch: the ledger agrees with the home's files, provably."""
 
 import itertools
 import json
@@ -115,7 +115,7 @@ def test_every_state(home: Home) -> None:
     assert (one.agent_id, one.message) == ("agent", "pushing is for people")
 
 
-def test_a_call_that_is_tried_again_waits_anew(home: Home) -> None:
+def test_a_repeated_call_extends_its_approval(home: Home) -> None:
     producer, at = home.producer(), START_MS
     producer.clock_ms = at - 7
     producer.begin(0, HINT, text="{}")
@@ -214,7 +214,7 @@ def test_retention_takes_them_with_their_events(full: Home) -> None:
     assert full.verify().findings == []
 
 
-def test_what_cannot_be_stored_is_quarantined(home: Home) -> None:
+def test_an_event_that_cannot_be_stored_is_quarantined(home: Home) -> None:
     answer(home.producer(), "one", START_MS, **grant("g1", 1 << 63, START_MS))
     assert home.ingest() == 0
     assert home.rows("SELECT reason FROM quarantine") == [

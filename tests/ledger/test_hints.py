@@ -99,7 +99,7 @@ def test_another_shim_of_the_run_answers_and_another_run_does_not(home: Home) ->
     assert outcomes(home) == ["followed"]
 
 
-def test_calls_of_one_moment_stand_as_the_run_counts_them(home: Home) -> None:
+def test_calls_of_the_same_moment_are_ordered_by_seq(home: Home) -> None:
     one, two = home.producer("a", "one"), home.producer("a", "two")
     one.begin(1, HINT, seq=2)
     two.begin(1, BLOCK, seq=1)
@@ -156,7 +156,7 @@ def test_a_hint_may_come_before_its_call_is_decided(home: Home) -> None:
     assert home.verify().findings == []
 
 
-def test_a_hint_that_only_its_event_tells_is_linked_too(home: Home) -> None:
+def test_a_hint_with_only_an_event_is_linked_too(home: Home) -> None:
     producer = home.producer()
     call_id = producer.begin(1, BLOCK, text=SAME)
     producer.begin(1, BLOCK, text=SAME)
@@ -285,7 +285,7 @@ def test_an_edit_is_found(home: Home, sql: str, told: str) -> None:
     assert told in found.message
 
 
-def test_a_next_call_that_retention_took_stays_the_next(home: Home) -> None:
+def test_a_next_call_that_retention_dropped_stays_the_next(home: Home) -> None:
     """Its shim ended long ago; the hinted one's segment has later events."""
     one, two = home.producer("run", "one"), home.producer("run", "two")
     one.begin(1, HINT, text=SAME)

@@ -1,4 +1,4 @@
-"""The HTTP API: who may ask, what is asked, the live stream, and the document that describes it."""
+"""The HTTP API: access, questions, the live stream, and the OpenAPI document."""
 
 import http.client
 import json
@@ -112,7 +112,7 @@ def test_no_http_leaves_only_the_socket(home: Home, ledgerd: Start) -> None:
         ("/v1/events", 405, "this address does not take this method"),
     ],
 )
-def test_a_wrong_question_is_told(
+def test_a_wrong_question_gets_an_error(
     served: Home, port: int, path: str, status: int, message: str
 ) -> None:
     found, body, headers = ask(port, path, Authorization=f"Bearer {load_token(served.places)}")

@@ -7,7 +7,7 @@ from websockets.sync.client import unix_connect
 from subluminal.errors import SubluminalError
 
 
-def test_everywhere(home, ledgerd):
+def test_every_resource_takes_filters(home, ledgerd):
     producer = home.producer()
     producer.run_start()
     for number in range(40):
@@ -31,7 +31,7 @@ def test_everywhere(home, ledgerd):
     assert event["type"] == "tool_call_end"
 
 
-def test_a_wrong_one_is_told(home, ledgerd):
+def test_a_wrong_filter_gets_an_error(home, ledgerd):
     daemon = ledgerd().ready()
     told = ""
     try:

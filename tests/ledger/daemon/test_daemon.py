@@ -1,4 +1,4 @@
-"""One ledgerd per home; it may die at any moment, and what is wrong is told clearly."""
+"""One ledgerd per home. It may die at any moment, and its errors are clear."""
 
 import os
 import socket
@@ -66,7 +66,7 @@ def test_a_second_one_is_refused(home: Home, ledgerd: Start) -> None:
     assert first.client.get("/v1/status")["running"]
 
 
-def test_whoever_looks_does_not_keep_it_from_starting(home: Home, ledgerd: Start) -> None:
+def test_looking_for_it_does_not_keep_it_from_starting(home: Home, ledgerd: Start) -> None:
     """A look takes the lock for a moment."""
     os.makedirs(home.places.state)
     stopping = threading.Event()
@@ -126,7 +126,7 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def test_a_start_that_fails_tells_why(home: Home) -> None:
+def test_a_failed_start_says_why(home: Home) -> None:
     os.makedirs(home.places.ledger)
     with pytest.raises(client.DaemonUnavailable, match="did not start: cannot write the ledger"):
         client.start(home.places)
@@ -134,7 +134,7 @@ def test_a_start_that_fails_tells_why(home: Home) -> None:
         client.Client(home.places).get("/v1/status")
 
 
-def test_a_long_path_is_no_obstacle(tmp_path: Path, ledgerd: Start) -> None:
+def test_a_long_path_works(tmp_path: Path, ledgerd: Start) -> None:
     """A unix socket's address holds 107 bytes."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     places = Places(str(deep), str(deep / "run"))
@@ -142,7 +142,7 @@ def test_a_long_path_is_no_obstacle(tmp_path: Path, ledgerd: Start) -> None:
     assert daemon.client.get("/v1/runs") == {"runs": [], "next": None}
 
 
-def test_a_full_disk_is_told_and_survived(tmp_path: Path, ledgerd: Start) -> None:
+def test_a_full_disk_is_reported_and_survived(tmp_path: Path, ledgerd: Start) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)], check=True)
@@ -194,7 +194,7 @@ def test_jsonl_over_the_socket_is_acknowledged_once_stored(home: Home, ledgerd: 
     elsewhere.close()
 
 
-def test_a_broken_note_is_no_note(home: Home) -> None:
+def test_a_broken_note_is_ignored(home: Home) -> None:
     assert read_note(home.places) is None
     os.makedirs(home.places.state)
     Path(lock_path(home.places)).write_text("{")

@@ -1,4 +1,4 @@
-"""What ledgerd looks after by itself: runs whose processes were killed, and what is long over."""
+"""ledgerd closes runs whose processes were killed, and removes the state of old runs."""
 
 import os
 import signal

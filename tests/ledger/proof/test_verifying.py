@@ -42,7 +42,7 @@ def test_an_untouched_ledger_holds(full: Home) -> None:
     assert full.verify("run1").calls == 60
 
 
-def test_the_tail_that_no_checkpoint_anchors_is_told(full: Home) -> None:
+def test_the_events_that_no_checkpoint_signed_are_counted(full: Home) -> None:
     full.producer("run3", "shim3").call()
     full.ingest()
     report = full.verify()
@@ -125,7 +125,7 @@ def test_every_change_of_the_chain_is_found(full: Home, sql: str, expected: str)
     assert expected in damage(full, sql)
 
 
-def test_two_events_in_each_others_place_are_found(full: Home) -> None:
+def test_two_swapped_events_are_found(full: Home) -> None:
     lines = bytes(full.rows("SELECT lines FROM segments WHERE id = 1")[0][0]).split(b"\n")
     lines[4], lines[5] = lines[5], lines[4]
     full.store.connection.execute(
@@ -159,7 +159,7 @@ def test_a_chain_rewritten_from_the_start_is_found(full: Home) -> None:
     forger.close()
 
 
-def test_checkpoints_that_are_gone_were_noted_beside_the_key(full: Home) -> None:
+def test_deleted_checkpoints_are_still_noted_beside_the_key(full: Home) -> None:
     full.producer("run3", "shim3").call()
     full.ingest()
     full.checkpoint(3)
@@ -174,7 +174,7 @@ def test_checkpoints_that_are_gone_were_noted_beside_the_key(full: Home) -> None
     )
 
 
-def test_dropped_previews_are_no_damage(full: Home) -> None:
+def test_dropped_previews_are_not_damage(full: Home) -> None:
     full.store.connection.execute("UPDATE previews SET args_preview = NULL WHERE id < 50")
     full.store.connection.execute("DELETE FROM previews WHERE id > 100")
     assert full.verify().holds

@@ -177,7 +177,7 @@ def test_facets_of_a_text(reader: apsw.Connection) -> None:
     ("text", "count"),
     [("file28.py", None), ("file2*", None), ("NEAR", 0), ('a" OR "b', 0), ("-well", None)],
 )
-def test_what_is_typed_is_never_syntax(
+def test_typed_text_is_never_query_syntax(
     reader: apsw.Connection, text: str, count: int | None
 ) -> None:
     page = calls.find_calls(reader, CallFilter(text=text), Paging())
@@ -191,14 +191,14 @@ def test_a_text_that_finds_nothing_is_an_error(reader: apsw.Connection, text: st
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.2", "", "9" * 30, "١"])
-def test_a_cursor_that_is_none_is_refused(reader: apsw.Connection, cursor: str) -> None:
+def test_a_wrong_cursor_is_refused(reader: apsw.Connection, cursor: str) -> None:
     with pytest.raises(InvalidQuery, match="not a valid cursor"):
         calls.find_calls(reader, CallFilter(), Paging(cursor=cursor))
     with pytest.raises(InvalidQuery, match="out of range"):
         calls.find_calls(reader, CallFilter(), Paging(limit=0))
 
 
-def test_one_call_whole(full: Home) -> None:
+def test_one_call_with_its_events(full: Home) -> None:
     producer = full.producer("last", "last")
     call_id = producer.call(decision=HINT)
     full.ingest()

@@ -119,7 +119,7 @@ def test_every_migration_runs_from_the_one_before(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_ledger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_bytes(b"this is not a database, and it is long enough to look like one" * 99)
     with pytest.raises(LedgerUnavailable, match="not a database") as told:
@@ -129,7 +129,7 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
         open_reader(str(tmp_path / "absent.db"))
 
 
-def test_a_read_only_home_is_told(tmp_path: Path) -> None:
+def test_a_read_only_home_gets_an_error(tmp_path: Path) -> None:
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(place)], check=True)

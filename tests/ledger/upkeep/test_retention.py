@@ -1,4 +1,4 @@
-"""Retention forgets the oldest, previews first, and leaves a ledger that proves itself."""
+"""Retention drops the oldest, previews first, and the ledger can still be proven."""
 
 import pytest
 from tests.ledger.events import START_MS
@@ -42,7 +42,7 @@ def count(home: Home, table: str) -> int:
     return int(str(home.rows(f"SELECT count(*) FROM {table}")[0][0]))
 
 
-def test_what_is_too_old_goes_with_all_that_belongs_to_it(home: Home) -> None:
+def test_an_old_call_goes_with_all_its_rows(home: Home) -> None:
     fill(home, 6)
     settle(home, 3, 1 << 40, START_MS + 6 * DAY_MS)
     assert count(home, "tool_calls") == count(home, "previews") == 60
@@ -148,7 +148,7 @@ def test_search_runs_behind_and_catches_up(home: Home) -> None:
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
-def test_no_call_gets_the_number_of_one_that_is_forgotten(home: Home, is_indexed: bool) -> None:
+def test_no_call_gets_the_id_of_a_dropped_one(home: Home, is_indexed: bool) -> None:
     """The text index, what came of a hint, and a page's cursor name calls by it."""
     fill(home, 2)
     if not is_indexed:

@@ -78,7 +78,7 @@ class Writer(threading.Thread):
             while not self._is_stopping:
                 self._try_round()
             self._try(self._checkpoint)
-        except BaseException as error:  # noqa: BLE001 - the daemon's loop, one of the three edges
+        except BaseException as error:  # noqa: BLE001 - `serve` raises it again
             self.failure = error
         finally:
             self._ring.close()

@@ -152,8 +152,8 @@ class RunReader:
 
     def items(self, run_id: str) -> Iterator[Item]:
         """The calls and ends of a run, in the order of replay."""
-        roads = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
-        ordered = heapq.merge(*roads, key=itemgetter(0)) if len(roads) > 1 else chain(*roads)
+        streams = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
+        ordered = heapq.merge(*streams, key=itemgetter(0)) if len(streams) > 1 else chain(*streams)
         for _, item in ordered:
             yield item
 
@@ -163,12 +163,12 @@ class RunReader:
         return [shim for (shim,) in rows]
 
     def _of_shim(self, run_id: str, shim: int) -> Iterator[tuple[Key, Item]]:
-        road = _Road(self, run_id)
+        shim_events = _ShimEvents(self, run_id)
         for segment in of_shim(self._connection, shim):
             events = [event for line in _lines_of(segment) if (event := _event(line))]
             previews = self._previews(shim, events)
             for event in events:
-                placed = road.take(event, previews)
+                placed = shim_events.take(event, previews)
                 if placed is not None:
                     yield placed
 
@@ -207,7 +207,7 @@ class RunReader:
         return found
 
 
-class _Road:
+class _ShimEvents:
     """Turns the events of one shim into calls and ends, each with its key."""
 
     def __init__(self, reader: RunReader, run_id: str) -> None:

@@ -105,7 +105,7 @@ class Score(Struct, frozen=True):
     worst_severity: str | None
     """highest severity of a decision that was not a plain allow"""
     duration_ms: int
-    """from the start to the end, or to the last event of a run that has not ended"""
+    """milliseconds from the start to the end; to the last event while the run goes on"""
 
 
 class ScorePage(Struct, frozen=True):
