@@ -1,7 +1,7 @@
 """What queries return: the rows of spec 001 section 11.3 in the words of the contracts.
 
 No SQL: every engine returns these records. The API sends them as JSON, and its OpenAPI document is
-made from them. A page has `next`, the cursor of the page after it; None on the last page.
+made from them. A page has `next`, the cursor of the next page; None if there is no other page.
 """
 
 from typing import Any
