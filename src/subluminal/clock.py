@@ -1,4 +1,7 @@
-"""The only place that asks what time it is. Deciding code takes `now` as an argument."""
+"""Reads the wall clock and the monotonic clock together, and writes timestamps.
+
+Deciding code takes `now` as an argument. `timestamps` reads what `rfc3339` writes.
+"""
 
 import time
 from typing import NamedTuple
