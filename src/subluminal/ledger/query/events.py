@@ -22,7 +22,7 @@ from subluminal.timestamps import parse_rfc3339
 MAX_EVENTS = 2_000
 """Events that one piece examines. The last segment is always finished, so it may be a few more."""
 
-Road = Callable[[], Iterator[bytes]]
+ShimLines = Callable[[], Iterator[bytes]]
 """Reads the lines of one shim from the first on. May be called repeatedly."""
 
 
@@ -93,8 +93,8 @@ def last_position(connection: apsw.Connection) -> int:
     return 0 if row is None else int(row[0])
 
 
-def run_roads(connection: apsw.Connection, run_id: str) -> list[Road]:
-    """One road for each shim of a run. Lines have no newline; dropped events are left out."""
+def stored_lines_by_shim(connection: apsw.Connection, run_id: str) -> list[ShimLines]:
+    """The lines of a run, by shim. They have no newline; dropped events are left out."""
     rows = connection.execute("SELECT id FROM shims WHERE run_id = ? ORDER BY id", (run_id,))
     return [partial(_lines_of_shim, connection, shim) for (shim,) in list(rows)]
 
