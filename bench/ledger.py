@@ -1,6 +1,6 @@
 """Ingest into the ledger, against a bare executemany of the same rows into the same tables.
 
-Also: a hundred producers against one, and the time from a journal's write to the live stream.
+Also a hundred producers against one, and the time from a write to a journal to the live stream.
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.ledger.process import Ledgerd, wait_until
 from websockets.sync.client import unix_connect
 
 from bench.harness import Result
-from subluminal.ledger.daemon.garbage import tune_garbage_collection
+from subluminal.ledger.daemon.serving import tune_garbage_collection
 from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.store.committing import Store
 from subluminal.ledger.store.database import open_writer
@@ -75,12 +75,12 @@ def _journals(place: str, name: str, shims: int) -> Home:
 
 
 def _ingest(home: Home, ledger: str, recorder: bool = False) -> tuple[list[float], Any]:
-    """Seconds of each batch, and the connection it went through."""
+    """Ingests a home. Returns the seconds of each batch, and the connection."""
     path = os.path.join(home.places.home, ledger)
     connection: Any = open_writer(path)
     connection = Recorder(connection) if recorder else connection
     store = Store(connection, path)
-    following = Following(home.places.journal, connection)
+    following = Following(home.places.journal, store.lookups)
     seconds = []
     more = True
     while more:
@@ -128,7 +128,7 @@ def _many_producers(place: str) -> Iterator[Result]:
 
 
 def _live(place: str) -> Iterator[Result]:
-    """From a write to the journal to a line of the stream, with busy producers beside it."""
+    """Time from a write to a journal to a line of the stream, with busy producers beside it."""
     home = Home(os.path.join(place, "live"))
     daemon = Ledgerd(home.places, "--no-http")
     stopping = threading.Event()

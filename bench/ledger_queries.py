@@ -1,7 +1,7 @@
-"""Questions to a ledger of a million calls, and what ingest costs by then.
+"""Queries on a ledger of a million calls, and the cost of ingest at that size.
 
-LEDGER_CALLS=10000000 asks a larger one, and compares its pages with those at the first million.
-Bars are times in the daemon's query layer.
+LEDGER_CALLS=10000000 makes a larger ledger, and compares its pages with those at the first million.
+Bars are times in `ledger.query`, without HTTP.
 """
 
 import os
@@ -18,11 +18,11 @@ from tests.ledger.home import Home
 from bench.harness import Result, interleaved
 from subluminal.clock import now
 from subluminal.ledger.ingest.following import Following
+from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.query import calls, facets
-from subluminal.ledger.query.filters import CallFilter, Paging
+from subluminal.ledger.query.questions import CallFilter, Paging
 from subluminal.ledger.store.database import open_reader
-from subluminal.ledger.store.rows import BUCKET_MS
-from subluminal.ledger.upkeep import searching
+from subluminal.ledger.upkeep.deferred import index_some
 
 CALLS = int(os.environ.get("LEDGER_CALLS", "1000000"))
 MILLION = 1_000_000
@@ -63,9 +63,9 @@ def measure() -> Iterator[Result]:
 
 
 def _fill(home: Home, million: str) -> Iterator[Result]:
-    """Ingests all calls in steps; on the way past a million it keeps a copy."""
+    """Ingests all calls in steps. Keeps a copy of the ledger at a million calls."""
     producers = [home.producer(f"run{n}", f"shim{n}", max_bytes=1 << 40) for n in range(RUNS)]
-    following = Following(home.places.journal, home.store.connection)
+    following = Following(home.places.journal, home.store.lookups)
     rates = []
     for step in range(CALLS // STEP):
         for number in range(STEP):
@@ -73,12 +73,12 @@ def _fill(home: Home, million: str) -> Iterator[Result]:
             producer.clock_ms = START_MS + (step * STEP + number) * 10
             producer.call(step * STEP + number)
         begun = time.perf_counter()
-        # A journal that was quiet for long is not looked at in every round.
+        # A cold journal is not read in every round.
         while following.pump(home.store.intake) or following.backlog_bytes():
             home.store.commit()
         home.store.commit()
         rates.append(STEP / (time.perf_counter() - begun))
-        while searching.index_some(home.store.connection, now().wall_ms):
+        while index_some(home.store.connection, now().wall_ms):
             pass
         if (step + 1) * STEP == MILLION < CALLS:
             _copy(home, million)
@@ -124,7 +124,7 @@ def _timed(name: str, bar_ms: float, ask: Callable[[], object]) -> Result:
 
 
 def _copy(home: Home, path: str) -> None:
-    """Page by page: a vacuumed copy would be tidier than the ledger was."""
+    """Copies page by page: a vacuumed copy would be more compact than the ledger."""
     copy = apsw.Connection(path)
     with copy.backup("main", home.store.connection, "main") as backup:
         backup.step()
@@ -132,7 +132,7 @@ def _copy(home: Home, path: str) -> None:
 
 
 def _compare(home: Home, million: str) -> Iterator[Result]:
-    """Asks both ledgers in turns, so that a busy moment of the machine hits both."""
+    """Queries both ledgers in turns, so that a busy moment of the machine slows both."""
     small, large = open_reader(million), home.reader()
     for name, wanted in {**PAGES, **TEXTS}.items():
         tasks = [_page(reader, wanted) for reader in (small, large)]

@@ -1,4 +1,7 @@
-"""The only place that asks what time it is. Deciding code takes `now` as an argument."""
+"""Reads the wall clock and the monotonic clock together, and writes timestamps.
+
+Deciding code takes `now` as an argument. `timestamps` reads what `rfc3339` writes.
+"""
 
 import time
 from typing import NamedTuple
@@ -17,7 +20,7 @@ def now() -> Now:
 
 
 def rfc3339(wall_ms: int) -> str:
-    """Writes a wall clock reading as the Pack's timestamps are written, UTC with milliseconds."""
+    """Writes a wall clock reading as a timestamp of the Pack: UTC, with milliseconds."""
     seconds, millis = divmod(wall_ms, 1000)
     year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"

@@ -7,7 +7,7 @@ from tests.ledger.home import Home
 
 from subluminal.clock import Now, rfc3339
 from subluminal.contracts.vocabulary import RunStatus
-from subluminal.ledger.upkeep import searching
+from subluminal.ledger.upkeep.deferred import index_some
 
 NOW_MS = START_MS + 3_600_000
 THROTTLE = decision_json("THROTTLE", "slowly", "RATE_LIMITED").replace(
@@ -46,7 +46,7 @@ def record(home: Home) -> None:
 
 def settle(home: Home) -> None:
     home.ingest()
-    while searching.index_some(home.store.connection, 2 * START_MS):
+    while index_some(home.store.connection, 2 * START_MS):
         pass
 
 

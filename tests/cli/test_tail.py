@@ -13,7 +13,6 @@ from tests.ledger.process import Ledgerd, wait_until
 from tests.shim.household import SUB
 
 from subluminal.clock import now
-from subluminal.ledger.store.moments import milliseconds
 
 
 @pytest.fixture
@@ -223,16 +222,3 @@ def test_what_came_by_another_road_is_live_too(home, tail, ledgerd, tmp_path):
     follower.read(1)
     elsewhere.close()
     assert follower.events[0]["source"]["shim_id"] == "live"
-
-
-@pytest.mark.parametrize(
-    ("ts", "ms"),
-    [
-        ("1970-01-01T00:00:00.000Z", 0),
-        ("2024-02-29T12:00:00Z", 1_709_208_000_000),
-        ("2026-11-15T05:48:52.123Z", 1_794_721_732_123),
-        ("2000-03-01T00:00:00.500Z", 951_868_800_500),
-    ],
-)
-def test_times_are_read_by_hand(ts, ms):
-    assert milliseconds(ts) == ms

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.container.conftest import Mount
-from tests.trust.identity.test_pods import BOUND, token
 from tests.shim.household import SERVER, deny, policy
+from tests.trust.identity.test_pods import BOUND, token
 
 AGENT = Path(__file__).parents[1] / "cli" / "running" / "agent.py"
 USERS = [0, 12345]

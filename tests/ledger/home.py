@@ -36,7 +36,7 @@ class Home:
     def ingest(self) -> int:
         """Reads all that the journals hold; returns how many events were new."""
         if self._following is None:
-            self._following = Following(self.places.journal, self.store.connection)
+            self._following = Following(self.places.journal, self.store.lookups)
         before = self.store.events_total
         while self._following.pump(self.store.intake):
             self.store.commit()

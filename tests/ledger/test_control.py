@@ -1,4 +1,4 @@
-"""What people were asked, answered and stopped: in the ledger as in the home's files, provably."""
+"""Approvals, answers and the kill switch: the ledger agrees with the home's files, provably."""
 
 import itertools
 import json
@@ -31,8 +31,8 @@ from subluminal.contracts.vocabulary import (
     SwitchState,
 )
 from subluminal.ledger.filter.language import parse_filter
-from subluminal.ledger.query.approvals import State, find_approvals, find_switches
-from subluminal.ledger.query.filters import InvalidQuery, Paging
+from subluminal.ledger.query.approvals import find_approvals, find_switches
+from subluminal.ledger.query.questions import ApprovalState, InvalidQuery, Paging
 from subluminal.ledger.query.records import ApprovalRecord
 from subluminal.ledger.upkeep.retention import DAY_MS, Retention
 
@@ -109,13 +109,13 @@ def test_every_state(home: Home) -> None:
     assert states(home, at + HOUR_MS) == {**expected, "approved": "expired", "changed": "denied"}
     assert states(home, at + DAY_MS)["pending"] == "expired"
     assert home.verify().findings == []
-    (one,) = find_approvals(home.reader(), Paging(), at, (), State.APPROVED).approvals
+    (one,) = find_approvals(home.reader(), Paging(), at, (), ApprovalState.APPROVED).approvals
     assert one.answer is not None
     assert (one.answer.by, one.answer.uses, one.answer.used) == ("kim", 2, 1)
     assert (one.agent_id, one.message) == ("agent", "pushing is for people")
 
 
-def test_a_call_that_is_tried_again_waits_anew(home: Home) -> None:
+def test_a_repeated_call_extends_its_approval(home: Home) -> None:
     producer, at = home.producer(), START_MS
     producer.clock_ms = at - 7
     producer.begin(0, HINT, text="{}")
@@ -186,12 +186,12 @@ def full(home: Home) -> Home:
         ("UPDATE approval_answers SET answer = 'denied'", "approval_answers"),
         ("DELETE FROM approval_answers", "approval_answers"),
         ("DELETE FROM grant_uses", "grant_uses: call `shim-00000001`"),
-        ("INSERT INTO grant_uses VALUES ('g1', 77, 1)", "grant_uses: 1 rows: no event tells"),
+        ("INSERT INTO grant_uses VALUES ('g1', 77, 1)", "grant_uses: 1 rows: there is no event"),
         ("DELETE FROM grant_refusals", "grant_refusals"),
         ("UPDATE switches SET moved_by = 'eve'", "switches: `s1 killed`: the row is missing"),
         (
             "INSERT INTO switches VALUES (9, 's2', 'killed', 'all', NULL, 'eve', 0, NULL, 1, 1, 1)",
-            "switches: `s2 killed`: no event tells of it",
+            "switches: `s2 killed`: there is no event for it",
         ),
     ],
 )
@@ -214,10 +214,12 @@ def test_retention_takes_them_with_their_events(full: Home) -> None:
     assert full.verify().findings == []
 
 
-def test_what_cannot_be_stored_is_quarantined(home: Home) -> None:
+def test_an_event_that_cannot_be_stored_is_quarantined(home: Home) -> None:
     answer(home.producer(), "one", START_MS, **grant("g1", 1 << 63, START_MS))
     assert home.ingest() == 0
-    assert home.rows("SELECT reason FROM quarantine") == [("no event: a number is out of range",)]
+    assert home.rows("SELECT reason FROM quarantine") == [
+        ("not an event: a number is out of range",)
+    ]
 
 
 def test_scripts_find_what_they_rely_on() -> None:

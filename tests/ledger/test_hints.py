@@ -11,10 +11,10 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS, decision_json
 from tests.ledger.home import Home
 
 from subluminal.ledger.filter.language import parse_filter
+from subluminal.ledger.ingest.hint_outcomes import HintOutcome
 from subluminal.ledger.query import hints
-from subluminal.ledger.query.filters import Paging
+from subluminal.ledger.query.questions import Paging, RecoveryBy
 from subluminal.ledger.store import database
-from subluminal.ledger.store.hint_outcomes import Outcome
 from subluminal.ledger.upkeep.retention import DAY_MS, Retention
 
 SAME, OTHER, SUGGESTED = '{"limit":99}', '{"limit":50}', '{"limit":10}'
@@ -99,7 +99,7 @@ def test_another_shim_of_the_run_answers_and_another_run_does_not(home: Home) ->
     assert outcomes(home) == ["followed"]
 
 
-def test_calls_of_one_moment_stand_as_the_run_counts_them(home: Home) -> None:
+def test_calls_of_the_same_moment_are_ordered_by_seq(home: Home) -> None:
     one, two = home.producer("a", "one"), home.producer("a", "two")
     one.begin(1, HINT, seq=2)
     two.begin(1, BLOCK, seq=1)
@@ -156,7 +156,7 @@ def test_a_hint_may_come_before_its_call_is_decided(home: Home) -> None:
     assert home.verify().findings == []
 
 
-def test_a_hint_that_only_its_event_tells_is_linked_too(home: Home) -> None:
+def test_a_hint_with_only_an_event_is_linked_too(home: Home) -> None:
     producer = home.producer()
     call_id = producer.begin(1, BLOCK, text=SAME)
     producer.begin(1, BLOCK, text=SAME)
@@ -165,11 +165,8 @@ def test_a_hint_that_only_its_event_tells_is_linked_too(home: Home) -> None:
     home.ingest()
     assert outcomes(home) == ["retried"]
     assert home.verify().findings == []
-    found = hints.find_hint(home.reader(), "h1")
-    assert found is not None
-    assert (found.call_id, found.outcome) == (call_id, "retried")
-    assert hints.find_hint(home.reader(), call_id) == found
-    assert hints.find_hint(home.reader(), "absent") is None
+    (found,) = hints.find_hints(home.reader(), None, Paging()).hints
+    assert (found.hint_id, found.call_id, found.outcome) == ("h1", call_id, "retried")
 
 
 class Told(NamedTuple):
@@ -288,7 +285,7 @@ def test_an_edit_is_found(home: Home, sql: str, told: str) -> None:
     assert told in found.message
 
 
-def test_a_next_call_that_retention_took_stays_the_next(home: Home) -> None:
+def test_a_next_call_that_retention_dropped_stays_the_next(home: Home) -> None:
     """Its shim ended long ago; the hinted one's segment has later events."""
     one, two = home.producer("run", "one"), home.producer("run", "two")
     one.begin(1, HINT, text=SAME)
@@ -355,31 +352,31 @@ def asked(home: Home) -> apsw.Connection:
 
 
 def test_recovery_is_counted(asked: apsw.Connection) -> None:
-    def counts(by: hints.By, *span: int | None) -> list[tuple[object, ...]]:
+    def counts(by: RecoveryBy, *span: int | None) -> list[tuple[object, ...]]:
         return [
             (r.rule_id, r.client, r.issued, r.followed, r.retried, r.gave_up, r.pending)
             for r in hints.count_recovery(asked, by, *span)
         ]
 
-    assert counts(hints.By.RULE) == [
+    assert counts(RecoveryBy.RULE) == [
         ("small", None, 4, 2, 2, 0, 0),
         ("other", None, 2, 0, 0, 1, 1),
     ]
-    assert counts(hints.By.CLIENT) == [(None, "custom", 6, 2, 2, 1, 1)]
-    assert counts(hints.By.BOTH, START_MS + 8) == [
+    assert counts(RecoveryBy.CLIENT) == [(None, "custom", 6, 2, 2, 1, 1)]
+    assert counts(RecoveryBy.BOTH, START_MS + 8) == [
         ("other", "custom", 2, 0, 0, 1, 1),
         ("small", "custom", 2, 2, 0, 0, 0),
     ]
-    assert counts(hints.By.CLIENT, None, START_MS + 8) == [(None, "custom", 2, 0, 2, 0, 0)]
+    assert counts(RecoveryBy.CLIENT, None, START_MS + 8) == [(None, "custom", 2, 0, 2, 0, 0)]
 
 
 def test_hints_are_found_by_what_came_of_them(asked: apsw.Connection) -> None:
-    def found(outcome: Outcome, text: str = "") -> list[tuple[str, str | None]]:
+    def found(outcome: HintOutcome, text: str = "") -> list[tuple[str, str | None]]:
         said = parse_filter(text, now_ms=START_MS) if text else ()
         page = hints.find_hints(asked, None, Paging(newest_first=False), said, outcome)
         return [(hint.call_id, hint.next_call_id) for hint in page.hints]
 
-    assert found(Outcome.FOLLOWED, "run:run1") == [("shim1-00000002", "shim1-00000003")]
-    assert found(Outcome.GAVE_UP) == [("shim2-00000004", None)]
-    (hint,) = hints.find_hints(asked, "run1", Paging(), (), Outcome.RETRIED).hints
+    assert found(HintOutcome.FOLLOWED, "run:run1") == [("shim1-00000002", "shim1-00000003")]
+    assert found(HintOutcome.GAVE_UP) == [("shim2-00000004", None)]
+    (hint,) = hints.find_hints(asked, "run1", Paging(), (), HintOutcome.RETRIED).hints
     assert (hint.server_name, hint.tool_name) == ("git", "status")

@@ -9,7 +9,7 @@ from tests.requirements import requirement
 from tests.secrets.test_canary_e2e import Shim, binding
 
 from subluminal.ledger.store.segments import after
-from subluminal.ledger.upkeep import packing, searching
+from subluminal.ledger.upkeep.deferred import index_some, pack_some
 
 WAYS = ["raw", "json", "nested", "base64", "url", "hex", "environment", "failing", "error"]
 
@@ -36,11 +36,11 @@ def test_no_canary_is_in_any_byte_of_the_ledger(own_home: Path, tmp_path: Path) 
     assert home.verify().findings == []
     connection = home.store.connection
     events = b"\n".join(line for segment in after(connection, 0) for line in segment.lines())
-    while searching.index_some(connection, 1 << 50):
+    while index_some(connection, 1 << 50):
         pass
     assert home.rows("SELECT count(*) FROM search('REDACTED')") != [(0,)]
     raw = b"".join(path.read_bytes() for path in own_home.glob("ledger.db*"))
-    packing.pack_some(connection)
+    pack_some(connection)
     home.restart()
     packed = (own_home / "ledger.db").read_bytes()
     for canary in canaries:

@@ -38,7 +38,7 @@ def test_the_rules_are_kept_under_their_hash_and_decide_again(full: Home) -> Non
     assert full.verify().findings == []
 
 
-def test_queries_tell_them(full: Home) -> None:
+def test_queries_return_them(full: Home) -> None:
     listed = {each.rules_hash: each.rules for each in policies.list_policies(full.reader())}
     assert listed == {HASH: 2, POLICY.policy_hash: None}
     one = policies.show_policy(full.reader(), HASH)
@@ -52,7 +52,7 @@ def test_queries_tell_them(full: Home) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((0, 1, 2))))
-def test_one_shim_that_tells_the_rules_is_enough(home: Home, order: tuple[int, ...]) -> None:
+def test_one_shim_that_reports_the_rules_is_enough(home: Home, order: tuple[int, ...]) -> None:
     """Whichever comes first, also beside one that says something else under the same hash."""
     told = (None, SNAPSHOT.to_json(), b'{"rules":[]}')
     for number in order:
@@ -70,7 +70,7 @@ def test_one_shim_that_tells_the_rules_is_enough(home: Home, order: tuple[int, .
     "lie",
     [b"[]", b"7", b'{"rules":[],"rules":[]}', b'{"a":' * 600 + b"1" + b"}" * 600],
 )
-def test_what_is_not_the_policy_is_not_taken_for_it(home: Home, lie: bytes) -> None:
+def test_a_snapshot_with_another_hash_is_not_stored(home: Home, lie: bytes) -> None:
     home.producer().load_policy(SNAPSHOT.ref, lie)
     assert home.ingest() == 1
     assert home.rows(RULES, HASH) == [(None,)]
@@ -80,8 +80,8 @@ def test_what_is_not_the_policy_is_not_taken_for_it(home: Home, lie: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("rules_json = replace(rules_json, 'deny', 'allow')", "is the hash of"),
-        ("rules_json = NULL", "the events tell the rules"),
+        ("rules_json = replace(rules_json, 'deny', 'allow')", "does not have the hash"),
+        ("rules_json = NULL", "the events have the rules"),
         ("mode = 'observe'", "`mode` is not what the events say"),
         ("created_at = created_at - 1", "`created_at` is not what the events say"),
     ],
@@ -94,7 +94,7 @@ def test_an_edit_of_a_stored_policy_is_found(full: Home, change: str, told: str)
     assert told in found.message
 
 
-def test_rules_that_no_event_told_are_found(home: Home) -> None:
+def test_rules_without_an_event_are_found(home: Home) -> None:
     home.producer().load_policy(SNAPSHOT.ref)
     home.ingest()
     text = SNAPSHOT.to_json().decode().replace(f'"policy_hash":"{HASH}",', "")

@@ -69,7 +69,7 @@ def test_the_order_of_ingest_changes_nothing(home: Home, order: tuple[int, ...])
         ("DELETE FROM tool_definitions WHERE tool_name = 'pull'", "git/pull`: the row is missing"),
         (
             "INSERT INTO tool_definitions VALUES ('git', 'rm', 'h', NULL, 1, 1, 'run')",
-            "git/rm`: no event tells of it",
+            "git/rm`: there is no event for it",
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_verify_finds_every_change(full: Home, sql: str, expected: str) -> None:
     assert any(expected in each for each in found), found
 
 
-def test_a_query_tells_the_definition_that_was_given_last(full: Home) -> None:
+def test_a_query_returns_the_latest_definition(full: Home) -> None:
     def told() -> dict[str, tuple[int, str | None, int, str | None]]:
         return {
             tool.tool_name: (tool.calls, tool.definition_hash, tool.definitions, tool.changed_at)

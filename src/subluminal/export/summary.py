@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
 from subluminal.export.chain import ChainRecord
 from subluminal.export.policies import RuleCounts, RuleRow, UsedPolicies
 from subluminal.export.violations import NO_DEMANDS, Demands, Violation, violation_in
+from subluminal.timestamps import parse_rfc3339
 
 Event = dict[str, Any]
 
@@ -208,11 +208,13 @@ def summarise(lines: Iterable[bytes], demands: Demands | None = None) -> Summary
 
 def _moment(text: str | None) -> str | None:
     """Returns a time if it is valid RFC 3339; None for anything else an event may contain."""
+    if text is None or not _TIME.fullmatch(text):
+        return None
     try:
-        is_time = text is not None and _TIME.fullmatch(text) and datetime.fromisoformat(text)
+        parse_rfc3339(text)
     except ValueError:
         return None
-    return text if is_time else None
+    return text
 
 
 def counted(number: int, noun: str) -> str:

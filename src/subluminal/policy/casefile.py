@@ -5,7 +5,6 @@ bundle that is named by its path is read by the caller.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -19,6 +18,7 @@ from subluminal.policy.loading import LoadedBundle, bundle_in
 from subluminal.policy.text.reading import read_documents
 from subluminal.policy.text.telling import problem_of
 from subluminal.policy.text.yaml_nodes import Document
+from subluminal.timestamps import parse_rfc3339
 
 
 class _Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,11 +193,8 @@ def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
 
 
 def wall_ms_of(text: str) -> int | None:
-    """Reads an RFC 3339 time with its zone; None if it is none."""
+    """Reads an RFC 3339 time; None if the text is not a time with a zone."""
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_rfc3339(text)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        return None
-    return int(moment.timestamp() * 1000)

@@ -15,7 +15,7 @@ from subluminal.ledger.client.journals import Event
 from subluminal.ledger.client.live import Live
 from subluminal.ledger.client.roll_call import close_what_died
 from subluminal.ledger.filter.language import Filter, terms_of
-from subluminal.ledger.filter.passing import Passing
+from subluminal.ledger.filter.matching import Passing
 
 EXAMPLE = """sub tail
 sub tail --decision BLOCK,THROTTLE --server 'git*'

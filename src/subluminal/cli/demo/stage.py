@@ -19,7 +19,7 @@ from subluminal.config.agent_environment import MARKERS
 from subluminal.config.env import VARIABLES
 from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.client.journals import event_of
-from subluminal.ledger.filter.passing import Passing
+from subluminal.ledger.filter.matching import Passing
 
 POLICY = """\
 policy_id: demo

@@ -3,8 +3,8 @@
 from subluminal.cli.output import shown
 from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
 from subluminal.ledger.filter.fields import RUNNING, UNKNOWN
-from subluminal.ledger.store.moments import milliseconds
 from subluminal.operator import amounts
+from subluminal.timestamps import parse_rfc3339
 
 NOTHING = "-"
 
@@ -67,7 +67,7 @@ def moment(ts: str | None, now_ms: int | None) -> Cell:
         return Cell()
     if now_ms is None:
         return Cell(ts)
-    return Cell(age(now_ms - milliseconds(ts)), "dim")
+    return Cell(age(now_ms - parse_rfc3339(ts)), "dim")
 
 
 def age(ms: int) -> str:

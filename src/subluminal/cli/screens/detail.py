@@ -10,7 +10,7 @@ from subluminal.cli.screens.lists import Row
 from subluminal.cli.screens.tables import Column, Screen
 from subluminal.contracts.vocabulary import Action, EventType
 from subluminal.ledger.filter.fields import RUNNING
-from subluminal.ledger.store.moments import milliseconds
+from subluminal.timestamps import parse_rfc3339
 
 _MAX_LINES = 40
 """Lines of a preview that are printed; `--json` has all of them."""
@@ -103,8 +103,8 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
     if not calls:
         screen.out.line("\n  no calls")
         return
-    began = milliseconds(run["started_at"])
-    end = max(milliseconds(call["ts"]) + (call["latency_ms"] or 0) for call in calls)
+    began = parse_rfc3339(run["started_at"])
+    end = max(parse_rfc3339(call["ts"]) + (call["latency_ms"] or 0) for call in calls)
     columns = [
         Column("AT", right=True),
         Column("CALL"),
@@ -155,7 +155,7 @@ def _run_field(screen: Screen, label: str, value: str) -> None:
 
 
 def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
-    at = milliseconds(call["ts"]) - began
+    at = parse_rfc3339(call["ts"]) - began
     is_refused = call["decision"] not in (None, Action.ALLOW)
     decision = cells.decision(call["decision"], call["would_be"])
     row = [

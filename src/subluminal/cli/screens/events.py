@@ -9,7 +9,7 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
-from subluminal.ledger.store.moments import milliseconds
+from subluminal.timestamps import parse_rfc3339
 
 _TELLING_STATES = ("killed", "degraded", "failed")
 _WORD = 9
@@ -62,7 +62,7 @@ class EventLines:
     def _time(self, ts: str) -> str:
         if self._width is None:
             return ts
-        local = time.localtime(milliseconds(ts) // 1000)
+        local = time.localtime(parse_rfc3339(ts) // 1000)
         return f"{local.tm_hour:02}:{local.tm_min:02}:{local.tm_sec:02}"
 
 

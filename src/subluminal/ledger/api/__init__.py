@@ -1,1 +1,4 @@
-"""HTTP over the ledger: queries, the live stream, ingest, metrics. Knows no daemon, no files."""
+"""HTTP over the ledger: queries, the live stream, ingest, status and metrics.
+
+Knows neither the process that serves it nor its sockets: `daemon` puts them together.
+"""

@@ -1,4 +1,4 @@
-"""How every answer looks: JSON, one error shape, nothing cached, nothing to embed."""
+"""The form of every answer: JSON, one shape for errors, never cached, never embedded in a page."""
 
 from typing import Any
 
@@ -17,29 +17,29 @@ HEADERS = {
 
 
 def answer(value: Any, status: int = 200) -> Response:
-    """A value as JSON."""
+    """Answers with a value as JSON."""
     return Response(
         msgspec.json.encode(value), status, media_type="application/json", headers=HEADERS
     )
 
 
 def refuse(status: int, message: str, hint: str | None = None) -> Response:
-    """The one error shape: what is wrong, and what can be done."""
+    """Answers with an error: what is wrong, and what to do."""
     return answer({"error": message, "hint": hint} if hint else {"error": message}, status)
 
 
 def said(_request: Request, error: Exception) -> Response:
-    """An error of ours as an answer."""
+    """Answers with an error of our own."""
     assert isinstance(error, SubluminalError)
     status = 503 if isinstance(error, LedgerUnavailable) else 400
     return refuse(status, str(error), error.hint)
 
 
 def not_found(_request: Request, _error: Exception) -> Response:
-    return refuse(404, "there is nothing here", "see /openapi.json")
+    return refuse(404, "there is no such address", "see /openapi.json")
 
 
 def not_allowed(_request: Request, error: Exception) -> Response:
-    response = refuse(405, "this address takes another method")
+    response = refuse(405, "this address does not take this method")
     response.headers.update(getattr(error, "headers", None) or {})
     return response

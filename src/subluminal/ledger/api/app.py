@@ -1,4 +1,4 @@
-"""Puts the API together."""
+"""Builds the ASGI application from its parts."""
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,7 +25,7 @@ from subluminal.ledger.api.status import Reporter, read_stored
 
 
 def build_app(readers: Readers, live: Live, ingest: Ingest, reporter: Reporter) -> Starlette:
-    """The ASGI application, for the unix socket and, behind a Guard, for loopback."""
+    """The application for the unix socket and, behind an AccessCheck, for loopback."""
 
     async def status(request: Request) -> Response:
         read_parameters(request.query_params.multi_items(), NoParameters)
@@ -64,4 +64,4 @@ def _http_error(_request: Request, error: Exception) -> Response:
 
 
 def _bug(_request: Request, error: Exception) -> Response:
-    return refuse(500, f"a bug in ledgerd: {type(error).__name__}", "see its log")
+    return refuse(500, f"ledgerd failed with {type(error).__name__}, which is a bug", "see its log")

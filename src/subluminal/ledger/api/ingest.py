@@ -1,7 +1,7 @@
-"""Takes JSONL from producers that share no disk: HTTP POST, and a plain unix socket (journal-first).
+"""Takes JSONL from producers that share no disk: over HTTP POST, or a unix socket (journal-first).
 
-Both answer only when the lines are in the ledger, so that a producer knows what to send again;
-sending again is harmless.
+Both answer only when the lines are in the ledger, so that a producer knows what to send again.
+Sending a line twice is harmless.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ _MEDIA_TYPES = ("application/x-ndjson", "application/jsonl", "application/json",
 
 
 class Taken(Struct, frozen=True):
-    """What became of the lines."""
+    """What happened to the lines."""
 
     stored: int
     """events that were new"""
     known: int
     """events that the ledger had already"""
     quarantined: int
-    """lines that were no events"""
+    """lines that were not events"""
 
 
 class Ingest:
@@ -38,14 +38,14 @@ class Ingest:
     def __init__(self, ring: Ring, wake: Callable[[], None]) -> None:
         self._ring = ring
         self._wake = wake
-        # Damaged lines are told apart by where they came from; no two parcels may look the same.
+        # Origin and offset identify a quarantined line, so every parcel needs its own origin.
         self._session = now().wall_ms
         self._parcels = 0
 
     async def store(
         self, lines: list[bytes], origin: str, offset: int, *, wait: bool
     ) -> Parcel | None:
-        """The lines once they are in the ledger; None if they are not.
+        """Stores lines. Returns their parcel once they are in the ledger; None if they are not.
 
         With `wait`, waits for room in the ring.
         """
@@ -67,16 +67,20 @@ class Ingest:
         """POST /v1/events"""
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type not in _MEDIA_TYPES:
-            return refuse(415, f"`{media_type[:60]}` is not JSON lines", "application/x-ndjson")
+            return refuse(
+                415, f"`{media_type[:60]}` is not JSON lines", "send application/x-ndjson"
+            )
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > MAX_BODY_BYTES:
-                return refuse(413, f"more than {MAX_BODY_BYTES} bytes", "send less at once")
+                return refuse(
+                    413, f"the body has more than {MAX_BODY_BYTES} bytes", "send fewer lines"
+                )
         lines = bytes(body).split(b"\n")
         parcel = await self.store(lines, self._origin("http"), 0, wait=False)
         if parcel is None:
-            response = refuse(503, "the ledger takes no more now", "try again")
+            response = refuse(503, "the ledger cannot take more lines now", "try again")
             response.headers["retry-after"] = "1"
             return response
         return answer(Taken(parcel.stored, parcel.known, parcel.quarantined))
@@ -84,7 +88,7 @@ class Ingest:
     async def serve_socket(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Lines in; a line `{"taken": N}` back for every piece, N counting from the beginning."""
+        """Takes lines, and after each piece sends `{"taken": N}`: the lines stored so far."""
         origin = self._origin("socket")
         rest, offset, taken = b"", 0, 0
         try:
@@ -105,9 +109,9 @@ class Ingest:
         finally:
             writer.close()
 
-    def _origin(self, road: str) -> str:
+    def _origin(self, way: str) -> str:
         self._parcels += 1
-        return f"{road}:{self._session}-{self._parcels}"
+        return f"{way}:{self._session}-{self._parcels}"
 
 
 def _settle(done: "asyncio.Future[bool]", is_stored: bool) -> None:

@@ -1,7 +1,7 @@
-"""The live stream: a WebSocket that sends events as they are stored, and from any position on.
+"""The live stream: a WebSocket that sends events as they are stored, from any position on.
 
-A client that was away resumes from the position it saw last. Nothing is queued for slow clients:
-each reads the ledger at its own pace, and is told when there is more.
+A client resumes from the last position that it saw. Nothing is queued for slow clients: each stream
+reads the ledger at its own pace, and waits for the next commit when it has read all.
 """
 
 import asyncio
@@ -13,17 +13,18 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from subluminal.errors import SubluminalError
 from subluminal.ledger.api.parameters import StreamParameters, read_parameters
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.filter.passing import Passing
-from subluminal.ledger.query.filters import CallFilter
-from subluminal.ledger.query.stream import last_position, read_events
+from subluminal.ledger.filter.matching import Passing
+from subluminal.ledger.query.events import last_position, read_events
+from subluminal.ledger.query.questions import CallFilter
 
-BAD_QUESTION = 1008
 MAX_STREAMS = 64
+GOING_AWAY = 1001
+BAD_QUESTION = 1008
 TRY_LATER = 1013
 
 
 class Live:
-    """Tells streams that there is more."""
+    """Serves the streams, and wakes them after each commit."""
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -33,11 +34,11 @@ class Live:
         self._is_closing = False
 
     def start(self) -> None:
-        """From now on commits are told in the running loop."""
+        """Binds to the running event loop. Commits before this call wake no stream."""
         self._loop = asyncio.get_running_loop()
 
     def committed(self, position: int) -> None:
-        """Called by the writer's thread after each commit."""
+        """Wakes the streams. Called by the writer's thread after each commit."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: we are stopping
                 self._loop.call_soon_threadsafe(self._announce)
@@ -61,7 +62,7 @@ class Live:
             await socket.close(BAD_QUESTION, str(error)[:120])
             return
         if self._streams >= MAX_STREAMS:
-            await socket.close(TRY_LATER, "too many streams")
+            await socket.close(TRY_LATER, "too many streams are open")
             return
         self._streams += 1
         watcher = asyncio.create_task(_until_gone(socket))
@@ -95,11 +96,11 @@ class Live:
                 waiting.cancel()
             position = piece.position
         if self._is_closing:
-            await socket.close(1001, "ledgerd is stopping")
+            await socket.close(GOING_AWAY, "ledgerd is stopping")
 
 
 async def _until_gone(socket: WebSocket) -> None:
-    """Reads what the client sends, which is nothing, until it leaves."""
+    """Waits until the client disconnects. Ignores whatever it sends."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while True:
             await socket.receive_text()

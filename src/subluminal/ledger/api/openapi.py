@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the very types that the server reads and writes."""
+"""The OpenAPI document, made from the types that the server reads and writes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _REF = "#/components/schemas/{name}"
 
 
 class ErrorRecord(msgspec.Struct, frozen=True):
-    """What is wrong, and what can be done."""
+    """What is wrong, and what to do."""
 
     error: str
     hint: str | None = None
@@ -27,9 +27,9 @@ def document() -> dict[str, Any]:
         resource.path: {"get": _operation(resource, schema)}
         for resource, schema in zip(RESOURCES, schemas, strict=False)
     }
-    paths["/v1/status"] = {"get": _plain("how ledgerd is", schemas[-1], "application/json")}
+    paths["/v1/status"] = {"get": _plain("the state of ledgerd", schemas[-1], "application/json")}
     paths["/metrics"] = {
-        "get": _plain("for Prometheus", {"type": "string"}, "text/plain; version=0.0.4")
+        "get": _plain("metrics for Prometheus", {"type": "string"}, "text/plain; version=0.0.4")
     }
     paths["/v1/events"] = {"post": _ingest(schemas[-2])}
     return {
@@ -48,11 +48,11 @@ def _operation(resource: Resource, schema: dict[str, Any]) -> dict[str, Any]:
     in_path = [part[1:-1] for part in resource.path.split("/") if part.startswith("{")]
     responses = {
         "200": _content("found", schema, "application/json"),
-        "400": _error("the question is wrong"),
+        "400": _error("a parameter is wrong"),
         "503": _error("the ledger cannot be read now"),
     }
     if in_path:
-        responses["404"] = _error("there is no such thing")
+        responses["404"] = _error("the ledger does not have it")
     return {
         "summary": resource.summary,
         "operationId": resource.path.strip("/").replace("/", "_").replace("{", "").replace("}", ""),
@@ -77,7 +77,7 @@ def _query_parameters(resource: Resource) -> list[dict[str, Any]]:
 
 
 def _inlined(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """A parameter's schema without references, and without null: absence says that."""
+    """The schema of a parameter without references, and without null: null means absent."""
     options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
     option = dict(options[0])
     if "$ref" in option:
@@ -98,16 +98,16 @@ def _plain(summary: str, schema: dict[str, Any], media_type: str) -> dict[str, A
 
 def _ingest(schema: dict[str, Any]) -> dict[str, Any]:
     return {
-        "summary": "store events; answers when they are stored",
+        "summary": "store events; answers once they are stored",
         "requestBody": {
             "required": True,
             "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
         },
         "responses": {
             "200": _content("stored", schema, "application/json"),
-            "413": _error("too much at once"),
+            "413": _error("the body is too large"),
             "415": _error("not JSON lines"),
-            "503": _error("no room now; try again"),
+            "503": _error("the ledger cannot take more lines now; try again"),
         },
     }
 

@@ -1,4 +1,4 @@
-"""Query strings to typed questions. An unknown or misspelt parameter is an error, not ignored."""
+"""Query strings as typed questions. An unknown or misspelt parameter is an error."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -11,27 +11,32 @@ from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
 from subluminal.ledger.filter.language import Filter, parse_filter
-from subluminal.ledger.query.approvals import State
-from subluminal.ledger.query.asking import call_filter
-from subluminal.ledger.query.filters import DEFAULT_LIMIT, CallFilter, InvalidQuery, Paging
-from subluminal.ledger.query.hints import By
-from subluminal.ledger.query.runs import RunFilter
-from subluminal.ledger.store.hint_outcomes import Outcome
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.ledger.ingest.hint_outcomes import HintOutcome
+from subluminal.ledger.query.questions import (
+    DEFAULT_LIMIT,
+    ApprovalState,
+    CallFilter,
+    InvalidQuery,
+    Paging,
+    RecoveryBy,
+    RunFilter,
+    call_filter,
+)
+from subluminal.timestamps import parse_rfc3339
 
 T = TypeVar("T", bound=Struct)
 
 _NUMBERS = frozenset(["limit", "bar_ms", "after"])
 
 
-AskedStatus = StrEnum(  # type: ignore[misc]  # mypy wants the words spelt out
+AskedStatus = StrEnum(  # type: ignore[misc]  # mypy needs the words spelt out
     "AskedStatus", [*((member.name, member.value) for member in Status), (UNKNOWN, UNKNOWN)]
 )
-"""How a call ended; UNKNOWN where it was forwarded and never did."""
+"""How a call ended; UNKNOWN if it was forwarded and has no end."""
 
 
 class NoParameters(Struct, frozen=True, kw_only=True):
-    """A question that takes none."""
+    """No parameters."""
 
 
 class CallParameters(Struct, frozen=True, kw_only=True):
@@ -78,7 +83,7 @@ class PageParameters(Struct, frozen=True, kw_only=True):
 
 
 class CallPageParameters(CallParameters, frozen=True, kw_only=True):
-    """A page of calls. (Structs inherit from one side only.)"""
+    """A page of calls. Repeats PageParameters, because a struct has one base only."""
 
     limit: int = DEFAULT_LIMIT
     cursor: str | None = None
@@ -116,9 +121,9 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
     """A page of hints."""
 
     run: str | None = None
-    outcome: Outcome | None = None
+    outcome: HintOutcome | None = None
     where: str | None = None
-    """the filter language, about the calls that got the hints"""
+    """the filter language, applied to the calls that got the hints"""
 
     def terms(self) -> Filter:
         return _terms(self.where, CALL_FIELDS)
@@ -127,18 +132,18 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
 class ApprovalPageParameters(PageParameters, frozen=True, kw_only=True):
     """A page of approvals."""
 
-    state: State | None = None
+    state: ApprovalState | None = None
     where: str | None = None
-    """the filter language, as far as it is about calls that were refused"""
+    """the filter language, applied to the calls that needed approval"""
 
     def terms(self) -> Filter:
         return _terms(self.where, CALL_FIELDS)
 
 
 class RecoveryParameters(Struct, frozen=True, kw_only=True):
-    """How often hints helped: of which time, counted by what."""
+    """How often hints helped: in which time, counted by what."""
 
-    by: By = By.RULE
+    by: RecoveryBy = RecoveryBy.RULE
     since: str | None = None
     until: str | None = None
 
@@ -153,7 +158,7 @@ class HistogramParameters(CallParameters, frozen=True, kw_only=True):
 
 
 class StreamParameters(Struct, frozen=True, kw_only=True):
-    """Which events, and from where. Without `after`, only what comes from now on."""
+    """Which events, and from which position on. Without `after`, only new events."""
 
     after: int | None = None
     run: str | None = None
@@ -180,7 +185,7 @@ class StreamParameters(Struct, frozen=True, kw_only=True):
 
 
 def read_parameters(pairs: Iterable[tuple[str, str]], kind: type[T]) -> T:
-    """Reads a query string. Raises InvalidQuery at what does not fit."""
+    """Reads a query string. Raises InvalidQuery for the first parameter that does not fit."""
     values: dict[str, str | int] = {}
     for name, value in pairs:
         if name not in kind.__struct_fields__:
@@ -215,8 +220,8 @@ def _time(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return to_ms(text)
-    except (ValueError, OverflowError):
+        return parse_rfc3339(text)
+    except ValueError:
         raise InvalidQuery(
-            f"`{text[:40]}` is no time", hint="RFC 3339, such as 2026-11-15T12:00:00Z"
+            f"`{text[:40]}` is not a time", hint="write RFC 3339, such as 2026-11-15T12:00:00Z"
         ) from None

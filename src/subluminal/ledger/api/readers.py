@@ -1,4 +1,4 @@
-"""Runs queries beside the event loop, each thread with a read-only connection of its own."""
+"""Runs queries in threads beside the event loop. Each thread has its own read-only connection."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Readers:
-    """A few threads that read one ledger."""
+    """A pool of threads that read one ledger."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -31,14 +31,14 @@ class Readers:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Runs a query of the query layer."""
+        """Runs a function of `query` in one of the threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._pool, lambda: query(self._connection(), *args, **kwargs)
         )
 
     def close(self) -> None:
-        """Waits for the queries under way."""
+        """Waits for the queries under way, then closes the connections."""
         self._pool.shutdown()
         for connection in self._connections:
             connection.close()

@@ -1,4 +1,4 @@
-"""The queries as HTTP resources. Each is a question, its parameters, and the query that answers."""
+"""The queries as HTTP resources: each with its address, its parameters and the function to call."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -30,21 +30,20 @@ from subluminal.ledger.query import (
     policies,
     records,
     runs,
-    scores,
     tools,
 )
 
 
 class Resource(NamedTuple):
-    """One address that is read with GET."""
+    """One address that answers to GET."""
 
     path: str
     summary: str
     parameters: type[Struct]
     answers: Any
-    """the type of the answer, for the OpenAPI document"""
+    """type of the answer, for the OpenAPI document"""
     read: Callable[[Readers, Any, dict[str, str]], Awaitable[Any]]
-    """from the parameters and the names in the path; None is a 404"""
+    """makes the answer from the parameters and the names in the path; None is a 404"""
 
 
 async def _calls(readers: Readers, given: CallPageParameters, _: dict[str, str]) -> Any:
@@ -60,7 +59,7 @@ async def _runs(readers: Readers, given: RunPageParameters, _: dict[str, str]) -
 
 
 async def _scores(readers: Readers, given: RunPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(scores.find_scores, given.filter(), given.paging())
+    return await readers.run(runs.find_scores, given.filter(), given.paging())
 
 
 async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
@@ -107,27 +106,29 @@ async def _policy(readers: Readers, _: NoParameters, path: dict[str, str]) -> An
 
 RESOURCES = (
     Resource("/v1/calls", "calls, a page at a time", CallPageParameters, records.CallPage, _calls),
-    Resource("/v1/calls/{call_id}", "one call, whole", NoParameters, records.CallDetail, _call),
+    Resource(
+        "/v1/calls/{call_id}", "one call with its events", NoParameters, records.CallDetail, _call
+    ),
     Resource("/v1/runs", "runs, a page at a time", RunPageParameters, records.RunPage, _runs),
     Resource(
         "/v1/scores",
         "runs with their counts by decision",
         RunPageParameters,
-        scores.ScorePage,
+        records.ScorePage,
         _scores,
     ),
     Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
     Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
     Resource(
         "/v1/approvals",
-        "what people were asked, and what came of it",
+        "approvals and their answers, a page at a time",
         ApprovalPageParameters,
         records.ApprovalPage,
         _approvals,
     ),
     Resource(
         "/v1/switches",
-        "what people stopped and revived",
+        "moves of the kill switch, a page at a time",
         PageParameters,
         records.SwitchPage,
         _switches,
@@ -139,9 +140,15 @@ RESOURCES = (
         list[records.RecoveryRecord],
         _recovery,
     ),
-    Resource("/v1/facets", "counts beside a list", CallParameters, facets.Facets, _facets),
     Resource(
-        "/v1/histogram", "counts over time", HistogramParameters, facets.Histogram, _histogram
+        "/v1/facets",
+        "counts by server, tool, decision, status and rule",
+        CallParameters,
+        records.Facets,
+        _facets,
+    ),
+    Resource(
+        "/v1/histogram", "counts over time", HistogramParameters, records.Histogram, _histogram
     ),
     Resource(
         "/v1/tools",
@@ -150,7 +157,13 @@ RESOURCES = (
         list[records.ToolRecord],
         _tools,
     ),
-    Resource("/v1/policies", "every policy", NoParameters, list[records.PolicyRecord], _policies),
+    Resource(
+        "/v1/policies",
+        "every policy that was in force",
+        NoParameters,
+        list[records.PolicyRecord],
+        _policies,
+    ),
     Resource(
         "/v1/policies/{policy_hash}",
         "one policy, with its rules",
@@ -162,14 +175,14 @@ RESOURCES = (
 
 
 def endpoint(resource: Resource, readers: Readers) -> Callable[[Request], Awaitable[Response]]:
-    """Serves a resource."""
+    """The function that serves a resource."""
 
     async def serve(request: Request) -> Response:
         given = read_parameters(request.query_params.multi_items(), resource.parameters)
         found = await resource.read(readers, given, request.path_params)
         if found is None:
             name = next(iter(request.path_params.values()))
-            return refuse(404, f"there is no `{name[:80]}` in the ledger")
+            return refuse(404, f"`{name[:80]}` is not in the ledger")
         return answer(found)
 
     return serve

@@ -1,7 +1,7 @@
-"""Who may ask (local-is-not-trusted). The unix socket is guarded by its directory; loopback needs all of this.
+"""Checks who may ask over loopback (local-is-not-trusted). The unix socket is private already.
 
-Host is checked against DNS rebinding, Origin against other sites' pages, the token against other
-users of this machine. There is no CORS: no other origin has business here.
+Checking Host stops DNS rebinding, checking Origin stops pages of other sites, and the token stops
+other users of this machine. There is no CORS, because no other origin may ask at all.
 """
 
 import hmac
@@ -15,8 +15,8 @@ _NAMES = ("127.0.0.1", "localhost", "[::1]")
 _POLICY_VIOLATION = 1008
 
 
-class Guard:
-    """Refuses what does not come from this machine's user."""
+class AccessCheck:
+    """Refuses requests that do not come from this machine's user."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self._app = app
@@ -33,10 +33,10 @@ class Guard:
 
     def _problem(self, headers: dict[str, str]) -> tuple[int, str] | None:
         if headers.get("host", "") not in self._hosts:
-            return 403, "this address serves only this machine"
+            return 403, "only this machine may ask here"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc not in self._hosts:
-            return 403, "another site's page may not ask"
+            return 403, "pages of other sites may not ask here"
         given = _given_token(headers)
         if given is None or not hmac.compare_digest(given.encode(), self._token.encode()):
             return 401, "a token is needed"

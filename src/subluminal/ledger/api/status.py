@@ -1,4 +1,4 @@
-"""How ledgerd is: for `sub ledgerd status`, and for Prometheus."""
+"""The state of ledgerd, for `sub ledgerd status` and for Prometheus."""
 
 import os
 from collections.abc import Callable
@@ -6,9 +6,19 @@ from collections.abc import Callable
 import apsw
 from msgspec import Struct
 
-from subluminal.ledger.ingest.writer import Writer
 from subluminal.ledger.store.counting import PREVIEWS_DROPPED, read_counter
-from subluminal.ledger.upkeep.searching import behind
+from subluminal.ledger.upkeep.deferred import calls_not_indexed
+
+
+class Progress(Struct):
+    """What the writer reports of itself. One thread writes it, others read it."""
+
+    events_total: int = 0
+    duplicates: int = 0
+    backlog_bytes: int = 0
+    events_per_s: float = 0.0
+    problem: str | None = None
+    """why the ledger cannot be written at the moment"""
 
 
 class StatusRecord(Struct, frozen=True, kw_only=True):
@@ -34,35 +44,36 @@ class StatusRecord(Struct, frozen=True, kw_only=True):
 
 
 class Stored(Struct, frozen=True):
-    """What only the ledger itself knows."""
+    """Counts that are read from the ledger."""
 
     calls: int
     runs: int
     quarantined: int
     previews_dropped: int
     search_behind: int
-    by_outcome: list[tuple[str, str, int]]
+    by_result: list[tuple[str, str, int]]
+    """decision, status, number of calls"""
 
 
 def read_stored(connection: apsw.Connection) -> Stored:
-    """Reads small tables only."""
-    outcomes = list(
+    """Reads the counts. Reads small tables only, so it is quick on any ledger."""
+    results = list(
         connection.execute("SELECT decision, status, sum(calls) FROM totals GROUP BY 1, 2")
     )
     runs = next(connection.execute("SELECT count(*) FROM runs"))[0]
     quarantined = next(connection.execute("SELECT count(*) FROM quarantine"))[0]
     return Stored(
-        sum(calls for _, _, calls in outcomes),
+        sum(calls for _, _, calls in results),
         runs,
         quarantined,
         read_counter(connection, PREVIEWS_DROPPED),
-        behind(connection),
-        outcomes,
+        calls_not_indexed(connection),
+        results,
     )
 
 
 def ledger_bytes(path: str) -> int:
-    """What the ledger takes on disk, its log included."""
+    """The size of the ledger on disk in bytes, with its WAL."""
     total = 0
     for suffix in ("", "-wal"):
         try:
@@ -73,19 +84,19 @@ def ledger_bytes(path: str) -> int:
 
 
 class Reporter:
-    """Puts together what the writer, the ledger and the process know."""
+    """Reports what the writer, the ledger and the process know."""
 
     def __init__(
-        self, writer: Writer, path: str, version: str, uptime_s: Callable[[], float]
+        self, progress: Progress, path: str, version: str, uptime_s: Callable[[], float]
     ) -> None:
-        self._writer = writer
+        self._progress = progress
         self._path = path
         self._version = version
         self._uptime_s = uptime_s
         self.http: str | None = None
 
     def status(self, stored: Stored) -> StatusRecord:
-        progress = self._writer.progress
+        progress = self._progress
         return StatusRecord(
             running=True,
             pid=os.getpid(),
@@ -107,13 +118,13 @@ class Reporter:
         )
 
     def metrics(self, stored: Stored) -> str:
-        """The same in Prometheus' text format."""
+        """The status in the text format of Prometheus."""
         status = self.status(stored)
         lines = []
         for name, kind, value, doc in (
             ("events_total", "counter", status.events_total, "Events in the ledger."),
-            ("duplicates_total", "counter", status.duplicates, "Events that came again."),
-            ("quarantined_total", "counter", status.quarantined, "Lines that were no events."),
+            ("duplicates_total", "counter", status.duplicates, "Events that arrived again."),
+            ("quarantined_total", "counter", status.quarantined, "Lines that were not events."),
             ("previews_dropped_total", "counter", status.previews_dropped, "Previews dropped."),
             ("runs", "gauge", status.runs_total, "Runs in the ledger."),
             ("backlog_bytes", "gauge", status.backlog_bytes, "Journals not read yet."),
@@ -124,8 +135,8 @@ class Reporter:
             lines += _described(name, kind, doc)
             lines.append(f"subluminal_ledger_{name} {value}")
         lines += _described("calls", "gauge", "Calls in the ledger.")
-        for decision, outcome, calls in stored.by_outcome:
-            labels = f'decision="{decision}",status="{outcome}"'
+        for decision, status_word, calls in stored.by_result:
+            labels = f'decision="{decision}",status="{status_word}"'
             lines.append(f"subluminal_ledger_calls{{{labels}}} {calls}")
         return "\n".join(lines) + "\n"
 

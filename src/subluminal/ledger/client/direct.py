@@ -17,12 +17,10 @@ from subluminal.journal.reading import journal_files
 from subluminal.ledger.client.ledger import Found, Page, Row
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, Field
 from subluminal.ledger.filter.language import Filter, parse_filter
-from subluminal.ledger.query import approvals, calls, hints, runs, scores, tools
-from subluminal.ledger.query.asking import call_filter
-from subluminal.ledger.query.filters import Paging
-from subluminal.ledger.query.runs import RunFilter
+from subluminal.ledger.ingest.hint_outcomes import HintOutcome
+from subluminal.ledger.query import approvals, calls, hints, runs, tools
+from subluminal.ledger.query.questions import Paging, RecoveryBy, RunFilter, call_filter
 from subluminal.ledger.store.database import LedgerOutdated, open_reader
-from subluminal.ledger.store.hint_outcomes import Outcome
 
 _MAX_WAIT_S = 20.0
 _MAX_STANDSTILL_S = 1.0
@@ -43,13 +41,13 @@ class DirectLedger:
 
     def runs(self, where: str, page: Page) -> Found:
         wanted = RunFilter(terms=_terms(where, RUN_FIELDS))
-        found = scores.find_scores(self._connection, wanted, _paging(page))
+        found = runs.find_scores(self._connection, wanted, _paging(page))
         rows = [{**score.pop("run"), **score} for score in _plain(found.runs)]
         return Found(rows, found.next)
 
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         terms = _terms(where, CALL_FIELDS)
-        wanted = None if outcome is None else Outcome(outcome)
+        wanted = None if outcome is None else HintOutcome(outcome)
         found = hints.find_hints(self._connection, None, _paging(page), terms, wanted)
         return Found(_plain(found.hints), found.next)
 
@@ -59,7 +57,7 @@ class DirectLedger:
         return Found(_plain(found.approvals), found.next)
 
     def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]:
-        return _plain(hints.count_recovery(self._connection, hints.By(by), since_ms, until_ms))
+        return _plain(hints.count_recovery(self._connection, RecoveryBy(by), since_ms, until_ms))
 
     def tools(self) -> list[Row]:
         return _plain(tools.list_tools(self._connection))

@@ -85,13 +85,13 @@ def open_run(places: Places, name: str, warn: Warn) -> "Iterator[list[ShimLines]
         yield lines_by_shim(find_journals(places, name))
         return
     from subluminal.ledger.client.finding import find_run
-    from subluminal.ledger.query.run_events import run_roads
+    from subluminal.ledger.query.events import stored_lines_by_shim
     from subluminal.ledger.store.database import open_reader
 
     run_id = find_run(open_ledger(places, warn), name)
     connection = open_reader(places.ledger)
     try:
-        yield [*run_roads(connection, run_id)]
+        yield [*stored_lines_by_shim(connection, run_id)]
     finally:
         connection.close()
 

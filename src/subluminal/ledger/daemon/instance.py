@@ -1,4 +1,8 @@
-"""One ledgerd per home: a lock that dies with its process, and a note of where to find it."""
+"""One ledgerd per home: its lock, its note, its token, and where its files are.
+
+The kernel releases the lock when the process dies. The note, in the locked file, says where ledgerd
+is.
+"""
 
 import fcntl
 import os
@@ -11,14 +15,15 @@ from subluminal.config.places import Places, make_private_dir
 from subluminal.errors import SubluminalError
 
 CLAIM_S = 0.3
+"""How long to try for the lock, in seconds: `is_running` holds it for a moment."""
 
 
 class AlreadyRunning(SubluminalError):
-    """Another ledgerd holds this home."""
+    """Another ledgerd is running for this home."""
 
 
 class Note(Struct, frozen=True):
-    """What a running ledgerd says of itself."""
+    """What a running ledgerd writes about itself."""
 
     pid: int
     version: str
@@ -31,7 +36,7 @@ def lock_path(places: Places) -> str:
 
 
 def ingest_path(places: Places) -> str:
-    """Where ledgerd takes JSONL."""
+    """The unix socket on which ledgerd takes JSONL."""
     return os.path.join(places.runtime_dir, "ingest.sock")
 
 
@@ -44,7 +49,7 @@ def log_path(places: Places) -> str:
 
 
 class Lock:
-    """Held by the one ledgerd of a home, from before it opens the ledger until it ends."""
+    """The lock of a home. Its ledgerd holds it from before it opens the ledger until it ends."""
 
     def __init__(self, places: Places) -> None:
         make_private_dir(places.home)
@@ -53,15 +58,15 @@ class Lock:
         if not _claim(self._fd):
             os.close(self._fd)
             note = read_note(places)
-            who = f"with pid {note.pid}" if note else "already"
+            pid = f" with pid {note.pid}" if note else ""
             raise AlreadyRunning(
-                f"ledgerd runs {who} for `{places.home}`",
-                hint="`sub ledgerd status` tells how it is",
+                f"ledgerd is already running{pid} for `{places.home}`",
+                hint="`sub ledgerd status` shows its state",
             )
         os.ftruncate(self._fd, 0)
 
     def write(self, note: Note) -> None:
-        """Says where this ledgerd is."""
+        """Writes the note."""
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, msgspec.json.encode(note), 0)
 
@@ -71,7 +76,7 @@ class Lock:
 
 
 def _claim(fd: int) -> bool:
-    """Takes the lock. Whoever looks with `is_running` holds it for a moment: that is waited for."""
+    """Takes the lock. Returns False if another process holds it for longer than CLAIM_S."""
     deadline = time.monotonic() + CLAIM_S
     while True:
         try:
@@ -85,7 +90,7 @@ def _claim(fd: int) -> bool:
 
 
 def is_running(places: Places) -> bool:
-    """Whether someone holds the lock."""
+    """Whether a ledgerd is running for this home."""
     try:
         fd = os.open(lock_path(places), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -100,7 +105,7 @@ def is_running(places: Places) -> bool:
 
 
 def read_note(places: Places) -> Note | None:
-    """What the running ledgerd says of itself; None if none runs, or it is still starting."""
+    """The note of the running ledgerd; None if none is running, or it is still starting."""
     if not is_running(places):
         return None
     try:
@@ -111,7 +116,7 @@ def read_note(places: Places) -> Note | None:
 
 
 def load_token(places: Places) -> str:
-    """The token that loopback needs; created on first use."""
+    """The token that requests over loopback need. Created on first use."""
     path = token_path(places)
     try:
         with open(path, encoding="ascii") as file:
@@ -122,5 +127,8 @@ def load_token(places: Places) -> str:
         with open(handle, "w", encoding="ascii") as file:
             file.write(token + "\n")
     if len(token) < 32:
-        raise SubluminalError(f"`{path}` is no token", hint="remove it; ledgerd makes a new one")
+        raise SubluminalError(
+            f"`{path}` does not hold a valid token",
+            hint="remove the file; ledgerd then creates a new token",
+        )
     return token

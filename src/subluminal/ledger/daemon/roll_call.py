@@ -1,7 +1,7 @@
-"""Closes the runs of processes that were killed with their guards: nobody else may ever look (shared-runs).
+"""Closes runs whose shims were killed together with their wardens (shared-runs).
 
-What it writes goes to the journals of the dead, and comes into the ledger as all else does. Once an
-hour it also clears away what is left of runs that are long over.
+No other process may ever notice such a run. The events that close it go to the journals of the dead
+shims, and reach the ledger like all others. Once an hour, this also removes the state of old runs.
 """
 
 import threading
@@ -16,9 +16,11 @@ TIDY_S = 3_600.0
 
 
 class RollCall(threading.Thread):
-    """Looks at start, and then again and again. A look costs one listing, and a read per process.
+    """Looks for dead shims at the start, and then every LOOK_S.
 
-    A thread of its own, because a state that a stopped process holds is waited for.
+    A look costs one directory listing, and one read per process.
+
+    A thread of its own, because it may wait for a state file that a stopped process has locked.
     """
 
     def __init__(self, places: Places) -> None:
@@ -37,22 +39,22 @@ class RollCall(threading.Thread):
             self._stopping.wait(LOOK_S)
 
     def stop(self) -> None:
-        """Ends the thread; a close that is under way goes on, and may be cut off like any other."""
+        """Ends the thread. A close that is under way continues, unless the process ends first."""
         self._stopping.set()
 
     def look(self) -> None:
-        """Closes who was missing the last time too: a guard that does its work comes first."""
+        """Closes runs whose shims are missing for the second time: a warden may act in between."""
         try:
             gone = set(missing(self._places))
             for pid in gone & self._missed:
                 close_one(self._places, pid)
         except OSError:
-            # A home that cannot be written now: the next look may find it otherwise.
+            # The home cannot be written now. The next look tries again.
             return
         self._missed = gone
 
     def tidy(self) -> None:
-        """Removes old state; what cannot be removed now is still there in an hour."""
+        """Removes the state of old runs. What cannot be removed now is tried again in an hour."""
         try:
             tidy(self._places)
         except OSError:

@@ -1,7 +1,8 @@
-"""Runs ledgerd in this process until it is told to stop."""
+"""Runs ledgerd in this process until a signal stops it, and puts its parts together."""
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import time
@@ -18,20 +19,20 @@ from subluminal.ledger.api.app import build_app
 from subluminal.ledger.api.ingest import Ingest
 from subluminal.ledger.api.live import Live
 from subluminal.ledger.api.readers import Readers
-from subluminal.ledger.api.security import Guard
+from subluminal.ledger.api.security import AccessCheck
 from subluminal.ledger.api.status import Reporter
 from subluminal.ledger.daemon import sockets
-from subluminal.ledger.daemon.garbage import tune_garbage_collection
 from subluminal.ledger.daemon.instance import Lock, Note, ingest_path, load_token
 from subluminal.ledger.daemon.roll_call import RollCall
+from subluminal.ledger.daemon.writer import Writer
 from subluminal.ledger.ingest.ring import Ring
-from subluminal.ledger.ingest.writer import Writer
 
 STOP_S = 5.0
+"""How long open connections may take to end, in seconds."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without hands on our signals: several servers share this process."""
+    """A uvicorn server that leaves signals alone, because several servers share this process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -51,6 +52,13 @@ def serve(places: Places, settings: LedgerSettings, *, port: int | None = 0) -> 
         lock.release()
 
 
+def tune_garbage_collection() -> None:
+    """Makes collections rare. A batch creates tens of thousands of objects, which die with it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
     try:
         import uvloop  # not on every platform
@@ -61,7 +69,7 @@ def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
 
 
 class Daemon:
-    """All parts of one ledgerd."""
+    """The parts of one ledgerd, and how they start and stop."""
 
     def __init__(
         self, places: Places, settings: LedgerSettings, lock: Lock, port: int | None
@@ -76,7 +84,7 @@ class Daemon:
         self._ingest = Ingest(self._ring, self.writer.wake)
         started = time.monotonic()
         self._reporter = Reporter(
-            self.writer, places.ledger, __version__, lambda: time.monotonic() - started
+            self.writer.progress, places.ledger, __version__, lambda: time.monotonic() - started
         )
         self._app = build_app(self._readers, self._live, self._ingest, self._reporter)
         self._unix = sockets.listen_unix(places.ledgerd_socket)
@@ -85,7 +93,7 @@ class Daemon:
         tune_garbage_collection()
 
     async def run(self) -> None:
-        """Serves until a signal, or until the writer fails."""
+        """Serves until a signal arrives, or the writer fails."""
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,7 +105,7 @@ class Daemon:
         if self._loopback is not None:
             port = self._loopback.getsockname()[1]
             self._reporter.http = f"http://127.0.0.1:{port}"
-            servers.append(_server(Guard(self._app, load_token(self._places), port)))
+            servers.append(_server(AccessCheck(self._app, load_token(self._places), port)))
             listening.append(self._loopback)
         jsonl = await asyncio.start_unix_server(
             self._ingest.serve_socket, sock=self._jsonl, limit=1_048_576
@@ -123,7 +131,8 @@ class Daemon:
         for server in servers:
             server.should_exit = True
         await asyncio.wait(serving, timeout=STOP_S)
-        # The last connection to close folds the log into the ledger: that must be the writer's.
+        # Readers first: the last connection to close moves the WAL into the ledger, which only
+        # the writer's can.
         self._readers.close()
         self.writer.stop()
         await asyncio.to_thread(self.writer.join)

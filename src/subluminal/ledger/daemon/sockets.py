@@ -1,7 +1,7 @@
 """Sockets that only their owner can reach, at paths of any length.
 
-A unix socket's address holds 107 bytes; a longer path is reached through its directory's
-descriptor.
+The address of a unix socket holds 107 bytes. A longer path is reached through a descriptor of its
+directory.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ MAX_ADDRESS_BYTES = 107
 
 @contextlib.contextmanager
 def short_address(path: str) -> Iterator[str]:
-    """An address for a path, good within the block."""
+    """An address for a path. It is valid within the `with` block."""
     if len(os.fsencode(path)) <= MAX_ADDRESS_BYTES:
         yield path
         return
@@ -29,7 +29,7 @@ def short_address(path: str) -> Iterator[str]:
 
 
 def listen_unix(path: str) -> socket.socket:
-    """Listens at a path. The caller holds the lock, so a socket that is there is a dead one's."""
+    """Listens at a path. The caller holds the lock, so an existing socket is of a dead process."""
     make_private_dir(os.path.dirname(path))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
@@ -50,7 +50,7 @@ def listen_unix(path: str) -> socket.socket:
 
 
 def listen_loopback(port: int) -> socket.socket:
-    """Listens on 127.0.0.1; port 0 takes a free one."""
+    """Listens on 127.0.0.1. Port 0 takes any free port."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -59,7 +59,7 @@ def listen_loopback(port: int) -> socket.socket:
         made.close()
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(
-            f"cannot listen on port {port}: {reason}", hint="choose another with `--port`"
+            f"cannot listen on port {port}: {reason}", hint="choose another port with `--port`"
         ) from error
     made.listen(128)
     made.setblocking(False)

@@ -1,4 +1,4 @@
-"""Every field that a filter can ask about, for calls and for runs, with what it may say."""
+"""Every field of the filter language, for calls and for runs, and the values that it takes."""
 
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
@@ -6,21 +6,21 @@ from typing import NamedTuple
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status
 
 UNKNOWN = "UNKNOWN"
-"""A call that was forwarded and never ended: nobody knows what it did."""
+"""Status of a call that was forwarded and has no end: its outcome is unknown."""
 RUNNING = "RUNNING"
-"""A run that has not ended."""
+"""Status of a run that has not ended."""
 
 
 class Kind(IntEnum):
-    """What a value may be."""
+    """The kind of values that a field takes."""
 
     NAME = 0
-    """text, with wildcards"""
+    """a name, with wildcards"""
     WORD = 1
-    """one of a closed set, in any case"""
+    """a word of a closed set, in upper or lower case"""
     NUMBER = 2
     TEXT = 3
-    """words to search for"""
+    """words to search for in previews"""
     TIME = 4
 
 
@@ -34,11 +34,11 @@ class Field(NamedTuple):
     unit: str = ""
     """`ms` or `bytes`, for numbers that have one"""
     operator: str = ""
-    """fixed for times: `since` is `>=`, `until` is `<`"""
+    """the comparison that a time field makes: `>=` for `since`, `<` for `until`; else empty"""
 
     @property
     def example(self) -> str:
-        """How a term with this field may look."""
+        """An example of a term with this field, for a hint."""
         match self.kind:
             case Kind.WORD:
                 return f"such as `{self.name}:{self.words[-1]}`"
@@ -62,8 +62,8 @@ _ABOUT_RUNS = (
     Field("client", Kind.WORD, "the client", _words(Client)),
     Field("env", Kind.WORD, "the environment", _words(Env)),
     Field("principal", Kind.NAME, "who started the run"),
-    Field("since", Kind.TIME, "not before: an age (`30s`, `2h`, `7d`) or a time", operator=">="),
-    Field("until", Kind.TIME, "before that", operator="<"),
+    Field("since", Kind.TIME, "at or after: an age (`30s`, `2h`, `7d`) or a time", operator=">="),
+    Field("until", Kind.TIME, "before: an age or a time", operator="<"),
 )
 
 CALL_FIELDS = {
@@ -72,19 +72,21 @@ CALL_FIELDS = {
         Field("server", Kind.NAME, "the MCP server"),
         Field("tool", Kind.NAME, "the tool"),
         Field("decision", Kind.WORD, "what was decided", _words(Action)),
-        Field("status", Kind.WORD, "how it ended", (*_words(Status), UNKNOWN)),
+        Field("status", Kind.WORD, "how the call ended", (*_words(Status), UNKNOWN)),
         Field("rule", Kind.NAME, "the rule that decided"),
         Field("reason", Kind.NAME, "the reason code"),
-        Field("severity", Kind.WORD, "of the decision", _words(Severity)),
-        Field("would_be", Kind.WORD, "what observe mode would have done", _words(Action)),
+        Field("severity", Kind.WORD, "how severe the decision is", _words(Severity)),
+        Field(
+            "would_be", Kind.WORD, "what enforcing would have done, in observe mode", _words(Action)
+        ),
         Field("text", Kind.TEXT, "words in arguments and results"),
-        Field("latency", Kind.NUMBER, "how long it took, in ms", unit="ms"),
-        Field("bytes_in", Kind.NUMBER, "size of the request", unit="bytes"),
-        Field("bytes_out", Kind.NUMBER, "size of the answer", unit="bytes"),
-        Field("seq", Kind.NUMBER, "its number within the run"),
+        Field("latency", Kind.NUMBER, "how long the call took, in ms", unit="ms"),
+        Field("bytes_in", Kind.NUMBER, "size of the request in bytes", unit="bytes"),
+        Field("bytes_out", Kind.NUMBER, "size of the answer in bytes", unit="bytes"),
+        Field("seq", Kind.NUMBER, "the call's number within its run"),
         Field("call", Kind.NAME, "the call's id"),
         Field("hash", Kind.NAME, "the args_hash"),
-        Field("error", Kind.NAME, "whose fault an end was"),
+        Field("error", Kind.NAME, "the error class of a call that failed"),
         *_ABOUT_RUNS,
     )
 }
@@ -93,9 +95,9 @@ RUN_FIELDS = {
     field.name: field
     for field in (
         *_ABOUT_RUNS,
-        Field("status", Kind.WORD, "how it ended", (*_words(RunStatus), RUNNING)),
-        Field("policy", Kind.NAME, "the policy in force when it began"),
-        Field("calls", Kind.NUMBER, "how many calls"),
+        Field("status", Kind.WORD, "how the run ended", (*_words(RunStatus), RUNNING)),
+        Field("policy", Kind.NAME, "the policy that the run began with"),
+        Field("calls", Kind.NUMBER, "number of calls"),
     )
 }
 

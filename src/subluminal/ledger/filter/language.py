@@ -1,9 +1,9 @@
-"""The filter language: one for `sub tail`, `sub query`, the API and the UI.
+"""Parses the filter language: text to terms, and back.
 
-`decision:BLOCK server:git* latency>500 text:"rm -rf"`: all terms must hold. A comma separates
-alternatives, `!=` or a `-` in front turns a term round, names take `*`, `?` and `[…]`, and a word
-without a field is searched for in the previews. Pure text to terms: standard library only, because
-commands parse before they ask anyone. What terms mean is in `filter_matching` and in `query`.
+Example: `decision:BLOCK server:git* latency>500 text:"rm -rf"`. All terms must hold. A comma
+separates alternatives. `!=`, or a `-` in front, negates a term. Names take `*`, `?` and `[…]`. A
+word without a field is searched for in the previews. `matching` evaluates terms on events, and
+`query` turns them into SQL; both mean the same.
 """
 
 import re
@@ -19,17 +19,17 @@ MAX_TERMS = 32
 
 
 class Term(NamedTuple):
-    """One condition. Numbers and times are whole numbers, everything else is text."""
+    """One condition. Numbers and times are integers, all other values are text."""
 
     field: str
     operator: str
     """`:`, `<`, `<=`, `>` or `>=`"""
     values: tuple[str | int, ...]
-    """any of them will do"""
+    """alternatives: one of them must match"""
     negated: bool = False
 
     def __str__(self) -> str:
-        """The term as text that reads back as the same term."""
+        """The term as text. Parsing the text gives the same term."""
         values = ",".join(written(value, self.field) for value in self.values)
         operator = ":" if self.field in TIMES else self.operator
         return f"{'-' if self.negated else ''}{self.field}{operator}{values}"
@@ -40,39 +40,41 @@ Filter = tuple[Term, ...]
 
 
 class InvalidFilter(SubluminalError):
-    """A filter that cannot be read, and where it goes wrong."""
+    """A filter with a syntax error, and where the error is."""
 
     def __init__(self, message: str, text: str, position: int, hint: str | None = None) -> None:
         super().__init__(f"filter, character {position + 1}: {message}", hint=hint)
         self.text = text
         self.position = position
-        """of the character, from 0"""
+        """index of the wrong character, from 0"""
 
     def pointed(self) -> list[str]:
-        """Two lines for a terminal: the filter around the character, and a mark below it."""
+        """Two lines for a terminal: the filter around the error, and a mark below the character."""
         start = max(0, self.position - 50)
         line = self.text[start : start + 70]
         return [line, " " * (self.position - start) + "^"]
 
 
-# A term up to its value; the value itself may be quoted, in parts.
-# (Compiled at first use, by `re` itself: most commands have no filter.)
+# A term up to its value, then the pieces of the value: quoted, a comma, or bare.
+# Compiled at first use, and cached by `re`, because most commands have no filter.
 _HEAD = r"(?P<minus>-?)(?P<field>[A-Za-z_][A-Za-z_-]*)(?P<operator>:|!=|<=|>=|<|>|=)"
 _PIECE = r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<comma>,)|(?P<bare>[^\s",]+)'
 _SPACE = r"\s*"
 
 
 def parse_filter(text: str, *, now_ms: int, fields: dict[str, Field] = CALL_FIELDS) -> Filter:
-    """Reads a filter. Raises InvalidFilter, which points at the character."""
+    """Parses a filter. Raises InvalidFilter, which points at the wrong character."""
     if len(text) > MAX_FILTER_CHARS:
-        raise InvalidFilter(f"longer than {MAX_FILTER_CHARS} characters", text, MAX_FILTER_CHARS)
+        raise InvalidFilter(
+            f"the filter is longer than {MAX_FILTER_CHARS} characters", text, MAX_FILTER_CHARS
+        )
     terms: list[Term] = []
     at = _skip(text, 0)
     while at < len(text):
         term, at = _term(text, at, now_ms, fields)
         terms.append(term)
         if len(terms) > MAX_TERMS:
-            raise InvalidFilter(f"more than {MAX_TERMS} terms", text, at - 1)
+            raise InvalidFilter(f"the filter has more than {MAX_TERMS} terms", text, at - 1)
         at = _skip(text, at)
     return tuple(terms)
 
@@ -87,7 +89,7 @@ def make_term(
 
 
 def format_filter(terms: Iterable[Term]) -> str:
-    """The filter as text; `parse_filter` gives the same terms back."""
+    """The filter as text. `parse_filter` gives the same terms back."""
     return " ".join(str(term) for term in terms)
 
 
@@ -110,12 +112,12 @@ def _term(text: str, at: int, now_ms: int, fields: dict[str, Field]) -> tuple[Te
 
 
 def _operator(field: Field, given: str) -> str:
-    """Times say which side they bound; everything else is as written."""
+    """The operator of a term: fixed for time fields, as written for all others."""
     return field.operator or given
 
 
 def _word(text: str, at: int, fields: dict[str, Field]) -> tuple[Term, int]:
-    """A word without a field: text to search for."""
+    """Parses a word without a field: text to search for."""
     negated = text[at] == "-" and len(text) > at + 1
     begin = at + negated
     piece = re.compile(_PIECE).match(text, begin)
@@ -123,7 +125,7 @@ def _word(text: str, at: int, fields: dict[str, Field]) -> tuple[Term, int]:
         raise _unreadable(text, begin)
     if "text" not in fields:
         hint = f"write FIELD:VALUE, with one of {', '.join(fields)}"
-        raise InvalidFilter("a word without a field", text, begin, hint)
+        raise InvalidFilter("this word has no field", text, begin, hint)
     value = _unescaped(piece["quoted"]) if piece["quoted"] is not None else piece["bare"]
     if not value.strip():
         raise InvalidFilter("the text to search for is empty", text, begin)
@@ -148,7 +150,7 @@ def _values(text: str, at: int, field: Field, now_ms: int) -> tuple[tuple[str | 
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """One alternative: bare and quoted pieces up to a comma or a blank."""
+    """Parses one alternative: bare and quoted pieces up to a comma or a space."""
     parts: list[str] = []
     while (piece := re.compile(_PIECE).match(text, at)) and not piece["comma"]:
         parts.append(_unescaped(piece["quoted"]) if piece["quoted"] is not None else piece["bare"])
@@ -169,8 +171,8 @@ def _skip(text: str, at: int) -> int:
 
 def _unreadable(text: str, at: int) -> InvalidFilter:
     if text[at] == '"':
-        return InvalidFilter("this quote is never closed", text, at)
-    return InvalidFilter(f"`{text[at]}` does not belong here", text, at, "put it in quotes")
+        return InvalidFilter("this quote is not closed", text, at)
+    return InvalidFilter(f"unexpected `{text[at]}`", text, at, "put the value in quotes")
 
 
 def _unknown_field(text: str, at: int, name: str, fields: dict[str, Field]) -> InvalidFilter:

@@ -1,24 +1,35 @@
-"""Whether a call that is at hand passes a filter: for live events, where no SQL can ask.
+"""Evaluates filters on live events, as the SQL of `query` does on stored calls.
 
-Means the same as the query layer's SQL. A fact that is not known passes no term about it, and so no
-negated one either: NULL in SQL is neither.
+A filter is about calls, and an event is a part of a call. So what earlier events said of a call is
+remembered: `decision:ALLOW status:ERROR` can match at the call's end. A fact that is not known
+fails every term about it, negated ones too, as NULL does in SQL.
 """
 
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
+from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.filter.fields import CALL_FIELDS, Kind
 from subluminal.ledger.filter.language import Filter, Term
+from subluminal.timestamps import parse_rfc3339
 
-Facts = Mapping[str, str | int | None]
-"""What is known of a call, by field; `at` is its time, `text` its previews."""
+MAX_CALLS = 20_000
+"""The most unfinished calls that are remembered; the oldest are forgotten first."""
+
+Event = dict[str, Any]
+Facts = Mapping[str, Any]
+"""What is known of a call, by field name; `at` is its time in milliseconds, `text` its previews"""
 
 _TOKEN = re.compile(r"[^\W_]+")
+_AT_END = frozenset(["status", "latency", "bytes_out", "error"])
+_AT_DECISION = frozenset(["decision", "rule", "reason", "severity", "would_be"])
+_OF_A_CALL = frozenset(["server", "tool", "text", "seq", "call", "hash", "bytes_in"])
 
 
 def matches(terms: Filter, facts: Facts) -> bool:
-    """Whether all terms hold."""
+    """Whether all terms of a filter hold."""
     return all(_holds(term, facts) for term in terms)
 
 
@@ -53,10 +64,99 @@ def _compared(operator: str, fact: int, value: int) -> bool:
 
 
 def _contains(text: str, wanted: str) -> bool:
-    """As the full-text index sees it: a phrase of whole words; `*` at its end is a beginning."""
+    """Matches a phrase of whole words, as the text index does; a final `*` makes it a prefix."""
     words = _TOKEN.findall(wanted.lower())
     if not words:
         return False
     tokens = " ".join(["", *_TOKEN.findall(text.lower()), ""])
     phrase = " " + " ".join(words)
     return phrase in tokens if wanted.endswith("*") else phrase + " " in tokens
+
+
+class Passing:
+    """Applies one filter to a stream of events.
+
+    Each call passes once: at the event that carries the last fact that the filter asks about.
+    """
+
+    def __init__(self, terms: Filter) -> None:
+        self._terms = terms
+        self._calls: dict[str, dict[str, Any]] = {}
+        asked = {term.field for term in terms}
+        self._only: EventType | None = None
+        if asked & _AT_END:
+            self._only = EventType.TOOL_CALL_END
+        elif asked & _AT_DECISION:
+            self._only = EventType.TOOL_CALL_DECISION
+        self._calls_only = bool(asked & _OF_A_CALL)
+
+    def facts(self, event: Event) -> dict[str, Any]:
+        """Learns from an event. Returns all that is known of its call, this event included."""
+        call = event.get("call") or {}
+        call_id = call.get("call_id")
+        facts = self._calls.get(call_id, {}) if call_id else {}
+        facts = {**facts, **_about(event, call)}
+        if not call_id:
+            return facts
+        if event["type"] == EventType.TOOL_CALL_END:
+            self._calls.pop(call_id, None)
+        else:
+            self._calls[call_id] = facts
+            if len(self._calls) > MAX_CALLS:
+                del self._calls[next(iter(self._calls))]
+        return facts
+
+    def takes(self, event: Event) -> bool:
+        """Learns from an event. Returns whether the event passes the filter."""
+        return self.lets_through(event, self.facts(event))
+
+    def lets_through(self, event: Event, facts: Facts) -> bool:
+        """Whether an event passes the filter, given the facts about its call."""
+        if self._only is not None and event["type"] != self._only:
+            return False
+        if self._calls_only and "call" not in facts:
+            return False
+        return matches(self._terms, facts)
+
+
+def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "at": parse_rfc3339(event["ts"]),
+        "run": event.get("run_id"),
+        "agent": event.get("agent_id"),
+        "client": event.get("client"),
+        "env": event.get("env"),
+        "principal": event.get("principal"),
+    }
+    if call:
+        found |= _about_call(call)
+    decision = event.get("decision")
+    if isinstance(decision, dict):
+        found |= {
+            "decision": decision.get("action"),
+            "rule": decision.get("rule_id"),
+            "reason": (decision.get("explain") or {}).get("reason_code"),
+            "severity": decision.get("severity"),
+            "would_be": (decision.get("would_be") or {}).get("action"),
+        }
+    if event["type"] == EventType.TOOL_CALL_END:
+        found |= {
+            "status": event.get("status"),
+            "latency": event.get("latency_ms"),
+            "bytes_out": event.get("bytes_out"),
+            "error": (event.get("error") or {}).get("class"),
+            "text": (event.get("preview") or {}).get("result_preview"),
+        }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _about_call(call: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "call": call.get("call_id"),
+        "server": call.get("server_name"),
+        "tool": call.get("tool_name"),
+        "hash": call.get("args_hash"),
+        "seq": call.get("seq"),
+        "bytes_in": call.get("bytes_in"),
+        "text": (call.get("preview") or {}).get("args_preview"),
+    }

@@ -1,4 +1,4 @@
-"""Reads and writes the values of filter terms: names, words, numbers with units, times."""
+"""Parses and formats the values of filter terms: names, words, numbers with units, times."""
 
 import re
 
@@ -18,11 +18,11 @@ _PLAIN = r'[^\s",\\]+'
 
 
 class InvalidValue(SubluminalError):
-    """A value that its field does not take."""
+    """A value that the field does not take."""
 
 
 def read_value(field: Field, raw: str, now_ms: int) -> str | int:
-    """Turns what was typed into what is compared."""
+    """Turns the text of a value into the value to compare with."""
     match field.kind:
         case Kind.WORD:
             return _word(field, raw)
@@ -37,7 +37,7 @@ def read_value(field: Field, raw: str, now_ms: int) -> str | int:
 
 
 def written(value: str | int, field: str) -> str:
-    """A value as it is typed: quoted where it must be, times in full."""
+    """A value as text: quoted where necessary, times in full."""
     if isinstance(value, int):
         known = CALL_FIELDS.get(field) or RUN_FIELDS[field]
         return rfc3339(value) if known.kind is Kind.TIME else str(value)
@@ -60,22 +60,22 @@ def _number(field: Field, raw: str) -> int:
     found = re.fullmatch(_NUMBER, raw)
     factor = _UNITS[field.unit].get(found[3].lower()) if found else None
     if found is None or factor is None:
-        raise InvalidValue(f"`{raw[:40]}` is no number", hint=field.example)
+        raise InvalidValue(f"`{raw[:40]}` is not a number", hint=field.example)
     thousandths = int((found[2] or "").ljust(3, "0"))
     return int(found[1]) * factor + thousandths * factor // 1000
 
 
 def _time(field: Field, raw: str, now_ms: int) -> int:
+    """Reads an age such as `2h`, or a date or time. Without a zone, a time is local."""
     age = re.fullmatch(_AGE, raw)
     if age is not None:
         return max(0, now_ms - int(age[1]) * _AGES_MS[age[2]])
     from datetime import datetime
 
     try:
-        # Without a zone, the time on the wall.
         at_ms = round(datetime.fromisoformat(raw).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise InvalidValue(f"`{raw[:40]}` is no time", hint=field.example) from None
+        raise InvalidValue(f"`{raw[:40]}` is not a time", hint=field.example) from None
     if at_ms < 0:
         raise InvalidValue(f"`{raw[:40]}` is before 1970", hint=field.example)
     return at_ms

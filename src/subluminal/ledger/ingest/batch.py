@@ -1,53 +1,19 @@
-"""What one transaction will write: the rows that a batch of events adds or changes.
+"""What one transaction will write: rows, chained events, damaged lines. Data only."""
 
-Folds the three events of a call into one row before anything is written. Knows the ledger only to
-look up a call that an earlier batch began.
-"""
+from typing import NamedTuple
 
-from collections.abc import Callable
+from msgspec import Struct, field
 
-import apsw
-from msgspec import UNSET, Struct, field
-
-from subluminal.contracts.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    Event,
-    GrantRefused,
-    HintIssued,
-    KillSwitch,
-    PolicyLoaded,
-    RunEnd,
-    RunStart,
-    ToolsListed,
-)
-from subluminal.ledger.ingest import deriving
-from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart, RowEvent
-from subluminal.ledger.store.control_rows import Act, row_of
-from subluminal.ledger.store.counting import last_call
-from subluminal.ledger.store.rows import (
-    Call,
-    HintRow,
-    Previews,
-    RollupKey,
-    columns,
-    rollup_key,
-)
-
-CallKey = tuple[int, str]
-"""A shim, and the call_id that it gave."""
-
-_FIND_CALL = (
-    f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ? "
-    "ORDER BY id DESC LIMIT 1"
-)
+from subluminal.contracts.events import Event, PolicyLoaded, RunEnd, RunStart, ToolsListed
+from subluminal.journal.chain import link
+from subluminal.ledger.ingest.rows import Call, ControlRow, HintRow, Previews, RollupKey
 
 
 class RunDelta(Struct):
-    """What a batch adds to a run."""
+    """What a batch adds to one run."""
 
     seen: Event
-    """an event that names the run; it says who acts if no run_start ever comes"""
+    """an event of the run; its identity is stored if no run_start ever arrives"""
     first_ms: int
     last_ms: int
     calls: int = 0
@@ -55,168 +21,104 @@ class RunDelta(Struct):
     ends: list[RunEnd] = field(default_factory=list)
 
 
+class ControlAct(NamedTuple):
+    """A row about a person's act, and the event that it comes from."""
+
+    row: ControlRow
+    shim: int
+    n: int
+
+
 class Batch:
-    """Rows to be written."""
+    """The rows that a batch of events adds or changes."""
 
     def __init__(self) -> None:
         self.new_calls: list[Call] = []
         self.changed_calls: dict[int, Call] = {}
+        """calls of earlier batches, by row id"""
         self.counted_before: dict[int, RollupKey] = {}
-        """under which key a changed call is counted in the ledger now"""
+        """the rollup in which the ledger counts a changed call now"""
         self.previews: dict[int, Previews] = {}
         self.hints: dict[int, HintRow] = {}
         self.runs: dict[str, RunDelta] = {}
         self.policies: list[tuple[PolicyLoaded, int]] = []
+        """policies that came into force, and when, in milliseconds"""
         self.listings: list[tuple[ToolsListed, int]] = []
-        self.acts: list[Act] = []
-        """what people were asked and did"""
+        """tool lists, and when they were seen, in milliseconds"""
+        self.acts: list[ControlAct] = []
+        """approvals asked and answered, grants refused, switches moved"""
         self.grant_uses: list[tuple[str, int, int]] = []
-        """a grant, the call that passed by it, and when"""
+        """grant id, row id of the call that it let pass, time in milliseconds"""
         self.first_new_id = 0
+        """row id of the batch's first new call; calls with lower ids are from earlier batches"""
 
 
-class Folder:
-    """Turns events into rows, batch by batch."""
+class Segment(Struct):
+    """Consecutive events of one shim that are stored together."""
 
-    MAX_OPEN_CALLS = 50_000
-    """Calls without an end that are kept in memory; older ones are looked up when they end."""
+    shim: "ShimState"
+    run_id: str
+    first_n: int
+    prev: bytes
+    """the chain's hash before the first event, in hex as events carry it"""
+    next_n: int = 0
+    """the number of the event that would follow"""
+    last_prev: str = ""
+    """the chain's hash before the last event, as that event states it"""
+    last_ms: int = 0
+    chained: list[bytes] = field(default_factory=list)
+    """the events in their chained form, which is the stored form"""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._next_id = 1 + last_call(connection)
-        self._open: dict[CallKey, Call] = {}
-        self.batch = self._new_batch()
-        self.folds: dict[type, Callable[..., None]] = {
-            CallStart: self._fold_start,
-            CallDecision: self._fold_decision,
-            CallEnd: self._fold_end,
-            RunStart: self._fold_run_start,
-            RunEnd: self._fold_run_end,
-            HintIssued: self._fold_hint,
-            PolicyLoaded: self._fold_policy,
-            ToolsListed: self._fold_listing,
-            ApprovalRequested: self._fold_act,
-            ApprovalDecided: self._fold_act,
-            GrantRefused: self._fold_act,
-            KillSwitch: self._fold_act,
-        }
+    def head(self) -> bytes:
+        """The chain's hash after the last event. (Verify computes all hashes; ingest only this.)"""
+        return link(self.last_prev.encode(), self.chained[-1])
 
-    def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
-        """Adds one event to the batch. Raises ValueError if a row cannot hold it."""
-        fold = self.folds.get(type(event))
-        if fold is not None:
-            fold(event, shim, n, at_ms)
 
-    def see_run(self, event: Event, at_ms: int) -> None:
-        """Notes that a run is alive. Must come before the run's events are folded."""
-        run = self.batch.runs.get(event.run_id)
-        if run is None:
-            self.batch.runs[event.run_id] = RunDelta(event, at_ms, at_ms)
+class ShimState(Struct):
+    """Which events of one shim are stored, and what the batch adds to them."""
+
+    id: int
+    shim_id: str
+    run_id: str
+    is_chained_here: bool
+    """whether the ledger chains this shim's events, because they arrive without `prev` or `n`"""
+    last_n: int
+    head: bytes
+    gaps: list[tuple[int, int]]
+    """numbers below last_n that are missing, as inclusive spans in ascending order"""
+    gaps_changed: bool = False
+    segment: Segment | None = None
+    """the segment that the batch is adding to"""
+
+    def has(self, n: int) -> bool:
+        """Whether event `n` is stored already."""
+        return n <= self.last_n and not any(first <= n <= last for first, last in self.gaps)
+
+    def note(self, n: int) -> None:
+        """Marks event `n` as stored. It must not be stored yet."""
+        if n == self.last_n + 1:
+            self.last_n = n
+            return
+        self.gaps_changed = True
+        if n > self.last_n:
+            self.gaps.append((self.last_n + 1, n - 1))
+            self.last_n = n
         else:
-            run.last_ms = max(run.last_ms, at_ms)
-            run.first_ms = min(run.first_ms, at_ms)
+            self.gaps = [part for gap in self.gaps for part in _without(gap, n)]
 
-    def settle(self) -> None:
-        """The batch was committed: starts the next one, and remembers the calls still open."""
-        batch = self.batch
-        for call in batch.new_calls:
-            if call.end_n is None:
-                self._open[call.shim, call.call_id] = call
-        for call in batch.changed_calls.values():
-            if call.end_n is not None:
-                self._open.pop((call.shim, call.call_id), None)
-        while len(self._open) > self.MAX_OPEN_CALLS:
-            del self._open[next(iter(self._open))]
-        self.batch = self._new_batch()
 
-    def _new_batch(self) -> Batch:
-        self._fresh: dict[CallKey, Call] = {}
-        batch = Batch()
-        batch.first_new_id = self._next_id
-        return batch
+class Damaged(Struct):
+    """A line that is not an event, and where it stood."""
 
-    def _add(self, call: Call) -> None:
-        self._next_id += 1
-        self._fresh[call.shim, call.call_id] = call
-        self.batch.new_calls.append(call)
-        self.batch.runs[call.run_id].calls += 1
+    origin: str
+    offset: int
+    reason: str
+    head: bytes
+    """the beginning of the line"""
 
-    def _find(self, shim: int, call_id: str) -> Call | None:
-        key = (shim, call_id)
-        call = self._fresh.get(key)
-        if call is not None:
-            return call
-        call = self._open.get(key)
-        if call is None:
-            row = self._connection.execute(_FIND_CALL, (call_id, shim)).fetchone()
-            if row is None:
-                return None
-            call = Call(*row)
-            # Found again within this batch, it must be the same object.
-            self._open[key] = call
-        if call.id not in self.batch.changed_calls:
-            self.batch.changed_calls[call.id] = call
-            self.batch.counted_before[call.id] = rollup_key(call)
-        return call
 
-    def _fold_start(self, event: CallStart, shim: int, n: int, at_ms: int) -> None:
-        call = deriving.begin(event, self._next_id, shim, n, at_ms)
-        self._add(call)
-        deriving.add_args_preview(self.batch.previews, event, call)
-
-    def _fold_decision(self, event: CallDecision, shim: int, n: int, at_ms: int) -> None:
-        call = self._fresh.get((shim, event.call.call_id))
-        if call is None:
-            call = self._earlier(event, shim, at_ms)
-        deriving.decide(call, event, n)
-        decision = event.decision
-        if decision.hint is not UNSET:
-            self._add_hint(deriving.hint_of_decision(event, call))
-        if decision.grant is not UNSET:
-            grants = deriving.grants_of(event)
-            self.batch.grant_uses += [(grant_id, call.id, at_ms) for grant_id in grants]
-
-    def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
-        if (event.latency_ms | event.bytes_out) >> 63:
-            raise ValueError(deriving.OUT_OF_RANGE)
-        call = self._fresh.get((shim, event.call.call_id))
-        if call is None:
-            call = self._earlier(event, shim, at_ms)
-        deriving.finish(call, event, n)
-        deriving.add_result_preview(self.batch.previews, event, call)
-
-    def _earlier(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
-        """The row of a call that an earlier batch began, or that nobody began."""
-        call = self._find(shim, event.call.call_id)
-        if call is None:
-            call = deriving.begin_unseen(event, self._next_id, shim, at_ms)
-            self._add(call)
-        return call
-
-    def _fold_hint(self, event: HintIssued, shim: int, n: int, at_ms: int) -> None:
-        call = self._find(shim, event.call.call_id)
-        if call is not None:
-            self._add_hint(deriving.hint_of_event(event, call))
-
-    def _add_hint(self, hint: HintRow) -> None:
-        first = self.batch.hints.setdefault(hint.id, hint)
-        if first is not hint:
-            deriving.merge_hint(first, hint)
-
-    def _fold_run_start(self, event: RunStart, shim: int, n: int, at_ms: int) -> None:
-        self.batch.runs[event.run_id].starts.append(event)
-
-    def _fold_run_end(self, event: RunEnd, shim: int, n: int, at_ms: int) -> None:
-        self.batch.runs[event.run_id].ends.append(event)
-
-    def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
-        if event.load.ok and event.policy is not UNSET:
-            self.batch.policies.append((event, at_ms))
-
-    def _fold_act(self, event: Event, shim: int, n: int, at_ms: int) -> None:
-        row = row_of(event)
-        if row is not None:
-            self.batch.acts.append(Act(row, shim, n))
-
-    def _fold_listing(self, event: ToolsListed, shim: int, n: int, at_ms: int) -> None:
-        self.batch.listings.append((event, at_ms))
+def _without(gap: tuple[int, int], n: int) -> list[tuple[int, int]]:
+    first, last = gap
+    if not first <= n <= last:
+        return [gap]
+    return [part for part in ((first, n - 1), (n + 1, last)) if part[0] <= part[1]]

@@ -1,7 +1,8 @@
-"""Which rows follow from which events. Pure: ingest writes with it, verify proves with it.
+"""Which rows of calls, previews and hints follow from which events.
 
-A start always begins a new row; a decision or an end belongs to the latest row of its call_id in
-the same shim, and makes one of its own if there is none.
+Pure: ingest writes with it, verify proves with it. A start always begins a new row. A decision or
+an end belongs to the latest row with its call_id from the same shim; if there is none, it begins
+one.
 """
 
 import msgspec
@@ -9,20 +10,16 @@ from msgspec import UNSET
 
 from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import HintIssued
+from subluminal.ledger.ingest.rows import OUT_OF_RANGE, Call, HintRow, Previews
 from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart
-from subluminal.ledger.store.rows import Call, HintRow, Previews
-
-MAX_INTEGER = 2**63 - 1
-"""What SQLite can store. A number has bits above if it is larger, or negative."""
-OUT_OF_RANGE = "a number is out of range"
 
 
 def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
-    """The row of a call that has just started. Raises ValueError if it cannot be stored."""
+    """The row of a call that has just started. Raises ValueError if a number is out of range."""
     call = event.call
     if (call.bytes_in | call.seq) >> 63:
         raise ValueError(OUT_OF_RANGE)
-    # By position, in the order of the columns: this runs for every call.
+    # Positional, in column order, for speed: this runs for every call.
     return Call(
         row_id,
         call.call_id,
@@ -50,7 +47,7 @@ def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
 
 
 def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: int) -> Call:
-    """The row of a call whose start we never saw."""
+    """The row of a call whose start never arrived."""
     call = event.call
     return Call(
         row_id,
@@ -65,7 +62,7 @@ def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: i
 
 
 def decide(row: Call, event: CallDecision, n: int) -> None:
-    """Adds a decision to its call."""
+    """Writes a decision into the row of its call."""
     decision = event.decision
     row.decision = decision.action
     row.rule_id = decision.rule_id
@@ -77,7 +74,7 @@ def decide(row: Call, event: CallDecision, n: int) -> None:
 
 
 def finish(row: Call, event: CallEnd, n: int) -> None:
-    """Adds an end to its call."""
+    """Writes an end into the row of its call."""
     row.status = event.status
     row.latency_ms = event.latency_ms
     row.bytes_out = event.bytes_out
@@ -89,7 +86,7 @@ def finish(row: Call, event: CallEnd, n: int) -> None:
 
 
 def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call) -> None:
-    """Adds the preview that a start brings."""
+    """Adds the preview of the arguments, if the start has one."""
     preview = event.call.preview
     if preview.args_preview is not UNSET:
         flags = json_text(preview.redaction_flags) if preview.redaction_flags else None
@@ -97,7 +94,7 @@ def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call)
 
 
 def add_result_preview(previews: dict[int, Previews], event: CallEnd, row: Call) -> None:
-    """Adds the preview that an end brings to that of the arguments, if that is there."""
+    """Adds the preview of the result, if the end has one, to the row of the arguments' preview."""
     preview = event.preview
     if preview.result_preview is UNSET:
         return
@@ -112,34 +109,37 @@ def add_result_preview(previews: dict[int, Previews], event: CallEnd, row: Call)
 
 
 def merged_flags(one: str | None, two: str) -> str:
-    """Both JSON lists of flags as one, without repetition."""
+    """Merges two JSON lists of flags into one, sorted and without repetition."""
     flags = {*msgspec.json.decode(one or "[]"), *msgspec.json.decode(two)}
     return json_text(sorted(flags))
 
 
 def hint_of_decision(event: CallDecision, row: Call) -> HintRow:
-    """The hint that a decision carries; it must carry one."""
+    """The row of the hint in a decision, which must have one."""
     hint = event.decision.hint
     assert hint is not UNSET
     return _hint_row(hint, row, None, row.rule_id, row.created_at)
 
 
 def hint_of_event(event: HintIssued, row: Call) -> HintRow:
-    """The hint that a hint_issued event carries; its id is what `sub promote` takes."""
+    """The row of the hint in a hint_issued event. `sub promote` takes its `hint_id`."""
     hint_id = None if event.hint_id is UNSET else event.hint_id
     rule_id = row.rule_id if event.rule_id is UNSET else event.rule_id
     return _hint_row(event.hint, row, hint_id, rule_id, row.created_at)
 
 
 def grants_of(event: CallDecision) -> set[str]:
-    """The grants by which a call passed, by id."""
+    """The ids of the grants that let a call pass."""
     decision = event.decision
     found = set() if decision.grant is UNSET else {decision.grant.grant_id}
     return found if decision.grants is UNSET else found | {one.grant_id for one in decision.grants}
 
 
 def merge_hint(row: HintRow, later: HintRow) -> None:
-    """The event and the decision tell of one hint: the first says it, either may name it."""
+    """Merges what the decision and the hint_issued event say of the same hint.
+
+    The text is that of whichever came first; ids come from whichever has them.
+    """
     row.hint_id = row.hint_id if later.hint_id is None else later.hint_id
     row.rule_id = row.rule_id if later.rule_id is None else later.rule_id
 
@@ -163,5 +163,5 @@ def _hint_row(
 
 
 def json_text(value: object) -> str:
-    """A value as JSON text, for a column."""
+    """Encodes a value as JSON text, for a column."""
     return msgspec.json.encode(value).decode()

@@ -1,42 +1,43 @@
 """Follows every journal of a home into the intake, from where the ledger stopped reading.
 
-Polls: a few microseconds a file, no file watcher to lose events. Files that have been quiet for a
-while are looked at less often.
+Polling costs a few microseconds per file, and cannot miss a change as a file watcher can. Files
+that have not grown for a while are polled less often.
 """
 
 import os
 
-import apsw
 from msgspec import Struct
 
 from subluminal.clock import now
 from subluminal.journal.files import part_path
 from subluminal.journal.reading import Follower, JournalFile, Lines, files_in
 from subluminal.ledger.ingest.intake import Intake
+from subluminal.ledger.ingest.lookups import Lookups
 
 COLD_MS = 30_000
-"""A journal that did not grow for so long is looked at every `COLD_POLL_MS`."""
+"""A journal that has not grown for this long is cold, and polled every `COLD_POLL_MS`."""
 COLD_POLL_MS = 1_000
 MAX_OPEN = 256
-"""Journals kept open at once."""
+"""The most journals that are kept open at once."""
 RECENT_NS = 2_000_000_000
-"""A directory that changed so recently may have changed again within one tick of its clock."""
+"""A directory that changed this recently is listed again: its timestamp may be too coarse to show
+a later change."""
 
 
 class Tracked(Struct):
-    """One journal file, and how far it was read."""
+    """One journal file, and how far it has been read."""
 
     path: str
     name: str
-    """below the journal directory; the key of its offset in the ledger"""
+    """path below the journal directory; the key of its offset in the ledger"""
     offset: int
     seen: tuple[int, int] = (0, 0)
-    """size and time of change when it was last read to its end"""
+    """size in bytes and modification time in ns when the file was last read to its end"""
     follower: Follower | None = None
     before: "Tracked | None" = None
-    """the file that its shim wrote before this one"""
+    """the file that the same shim wrote before this one; it must be read first"""
     is_drained: bool = False
-    """whether it was read to its end"""
+    """whether the file was read to its end"""
 
     def close(self) -> None:
         if self.follower is not None:
@@ -47,9 +48,9 @@ class Tracked(Struct):
 class Following:
     """All journals below one directory."""
 
-    def __init__(self, root: str, connection: apsw.Connection) -> None:
+    def __init__(self, root: str, lookups: Lookups) -> None:
         self._root = root
-        self._connection = connection
+        self._lookups = lookups
         self._tracked: dict[str, Tracked] = {}
         self._directories: dict[str, int] = {}
         self._next_cold_ms = 0
@@ -57,10 +58,9 @@ class Following:
         self.rewind()
 
     def rewind(self) -> None:
-        """Goes back to what the ledger holds; after a commit that failed."""
+        """Goes back to the offsets that the ledger holds. Called after a commit failed."""
         self.close()
-        rows = self._connection.execute("SELECT path, offset FROM journal_offsets")
-        self._offsets = {str(path): int(offset) for path, offset in rows}
+        self._offsets = self._lookups.journal_offsets()
 
     def close(self) -> None:
         """Closes every file."""
@@ -70,7 +70,7 @@ class Following:
         self._directories = {}
 
     def pump(self, intake: Intake) -> bool:
-        """Reads new lines until the batch is full. Whether there may be more."""
+        """Reads new lines until the batch is full. Returns whether there may be more."""
         self._discover()
         at = now().wall_ms
         look_at_cold = at >= self._next_cold_ms
@@ -86,13 +86,13 @@ class Following:
                 continue
             self._read(tracked, intake)
             if intake.is_full:
-                # The next round begins with the others.
+                # Moved to the end, so that the next round begins with the other files.
                 self._tracked[tracked.path] = self._tracked.pop(tracked.path)
                 return True
         return must_wait
 
     def backlog_bytes(self) -> int:
-        """How much of the journals was not read yet."""
+        """How much of the journals has not been read yet, in bytes."""
         backlog = 0
         for tracked in self._tracked.values():
             try:
@@ -100,10 +100,6 @@ class Following:
             except FileNotFoundError:
                 continue
         return backlog
-
-    def names(self) -> list[str]:
-        """Every journal file there is, by its name in the ledger."""
-        return [tracked.name for tracked in self._tracked.values()]
 
     def _read(self, tracked: Tracked, intake: Intake) -> None:
         try:
@@ -154,7 +150,7 @@ class Following:
         self._tracked.pop(tracked.path, None)
 
     def _discover(self) -> None:
-        """Looks for new files, in the directories that changed."""
+        """Looks for new files in the directories that changed."""
         self._look_into(self._root, "")
         try:
             with os.scandir(self._root) as entries:

@@ -1,13 +1,13 @@
-"""Takes lines from any road, and decides of each: new, known already, or damaged.
+"""Takes lines from journals and sockets, and sorts them: new, stored already, or damaged.
 
-What is new goes into the current batch; `store` commits the batch and what it came from in one
-transaction. What is damaged is quarantined with its place, never dropped in silence, never fatal.
+A new event goes into the current batch. `store` commits the batch, with the offsets that it was
+read up to, in one transaction. A damaged line is quarantined with its origin and offset: it is
+never dropped silently, and never stops the ingest.
 """
 
 from hashlib import sha256
 from itertools import islice
 
-import apsw
 import msgspec
 from msgspec import UNSET, Struct
 
@@ -16,32 +16,24 @@ from subluminal.contracts.events import Event
 from subluminal.contracts.identity import Source
 from subluminal.journal.chain import chained_end, chained_form, chained_start, link
 from subluminal.journal.reading import Overlong
-from subluminal.ledger.ingest.batch import Folder
-from subluminal.ledger.ingest.deriving import MAX_INTEGER
-from subluminal.ledger.ingest.shims import Segment, Shims, ShimState
+from subluminal.ledger.ingest.batch import Damaged, Segment, ShimState
+from subluminal.ledger.ingest.folding import Folder
+from subluminal.ledger.ingest.lookups import Lookups
+from subluminal.ledger.ingest.rows import MAX_INTEGER
+from subluminal.ledger.ingest.shims import Shims
 from subluminal.ledger.ingest.wire import CallDecision, CallEnd, decode_call, lean
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.timestamps import parse_rfc3339
 
 HEAD_BYTES = 256
-"""How much of a quarantined line is kept."""
-
+"""How much of a quarantined line is kept, in bytes."""
 
 MAX_EVENTS = 6_000
 MAX_BYTES = 16_777_216
-"""One transaction takes no more than this, and so does the memory for it."""
-
-
-class Damaged(Struct):
-    """A line that is no event, and where it stood."""
-
-    origin: str
-    offset: int
-    reason: str
-    head: bytes
+"""Bounds of one transaction, in events and in bytes of lines: they bound its memory too."""
 
 
 class FutureEvent(Struct, frozen=True):
-    """An event of a type that we do not know. It belongs to the chain all the same."""
+    """An event of a type that only newer versions know. It is part of the chain all the same."""
 
     ts: str
     run_id: str
@@ -52,22 +44,24 @@ _decode_future = msgspec.json.Decoder(FutureEvent).decode
 
 
 class Intake:
-    """The batch under way, and all that is remembered between batches."""
+    """The current batch, and what is remembered between batches."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._shims = Shims(connection)
-        self.folder = Folder(connection)
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+        self._shims = Shims(lookups)
+        self.folder = Folder(lookups)
         self.segments: list[Segment] = []
         self.touched: dict[int, ShimState] = {}
         self.damaged: list[Damaged] = []
         self.offsets: dict[str, int] = {}
+        """how far each journal file was read, in bytes"""
         self.digests: set[bytes] = set()
+        """SHA-256 of each event without a number"""
         self.events = 0
         self.duplicates = 0
         self.bytes = 0
         self._current: Segment | None = None
-        """where the last event went, if the next ones may simply follow it"""
+        """the segment of the last event, if the next events may simply follow in it"""
 
     @property
     def has_work(self) -> bool:
@@ -80,7 +74,7 @@ class Intake:
         return self.events + len(self.damaged) >= MAX_EVENTS or self.bytes >= MAX_BYTES
 
     def take(self, lines: list[bytes], origin: str, offset: int) -> None:
-        """Adds the lines that stand at `offset` of `origin` to the batch."""
+        """Adds lines to the batch. The first one stands at `offset` of `origin`."""
         self._current = None
         index = 0
         while index < len(lines):
@@ -99,7 +93,7 @@ class Intake:
         self.damaged.append(Damaged(origin, piece.offset, reason, piece.head[:HEAD_BYTES]))
 
     def settle(self) -> None:
-        """The batch was committed: starts the next one."""
+        """Called after a commit: starts the next batch."""
         self._shims.settle(self.touched.values())
         self.folder.settle()
         self.segments = []
@@ -111,10 +105,10 @@ class Intake:
         self._current = None
 
     def _take_following(self, lines: list[bytes], index: int) -> int:
-        """Adds lines for as long as each is the next event of the same shim, run and call kind.
+        """Adds lines as long as each is an event of a call, and the next one of its shim and run.
 
-        Nearly all are, so this is the ledger's hot loop. Returns the index of the first that is
-        not, or in which something is wrong; `_take_one` takes the long way with that.
+        Nearly all are, so this is the ledger's hot loop. Returns the index of the first line that
+        is not, or that is damaged; `_take_one` handles that line.
         """
         segment = self._current
         if segment is None or segment.next_n <= segment.shim.last_n:
@@ -139,11 +133,11 @@ class Intake:
                     break
                 if event.ts != ts:
                     ts = event.ts
-                    # As to_ms says it, without a call for each event of the same second.
+                    # Same as parse_rfc3339, without a call for each event of the same second.
                     if ts[:20] == second and ts[23:] == "Z":
                         at_ms = second_ms + int(ts[20:23])
                     else:
-                        at_ms = to_ms(ts)
+                        at_ms = parse_rfc3339(ts)
                         if ts[19:20] == "." and ts[23:] == "Z":
                             second, second_ms = ts[:20], at_ms - int(ts[20:23])
                 kind = type(event)
@@ -155,7 +149,7 @@ class Intake:
                 last_prev, last_ms = prev, at_ms
                 n += 1
         except NO_EVENT:
-            # Also an event of another kind: that is no call.
+            # The line is damaged, or an event of another kind: `_take_one` tells which.
             pass
         taken = n - segment.next_n
         if taken:
@@ -166,7 +160,7 @@ class Intake:
         return index + taken
 
     def _take_one(self, line: bytes) -> str | None:
-        """Adds any line; returns what is wrong with it, or None."""
+        """Adds any line. Returns what is wrong with the line, or None."""
         self._current = None
         try:
             event = decode_event(line)
@@ -174,7 +168,7 @@ class Intake:
                 return self._place(line, _decode_future(line), None)
             return self._place(line, event, event)
         except NO_EVENT as error:
-            return f"no event: {error}"
+            return f"not an event: {error}"
 
     def _append(self, segment: Segment, line: bytes, source: Source, at_ms: int) -> None:
         state, form = segment.shim, chained_form(line)
@@ -189,12 +183,12 @@ class Intake:
         self.events += 1
 
     def _place(self, line: bytes, known: Event | FutureEvent, event: Event | None) -> str | None:
-        """Adds an event that does not simply follow. Returns why it cannot be, or None."""
-        source, at_ms = known.source, to_ms(known.ts)
+        """Adds an event wherever it belongs. Returns why it cannot be added, or None."""
+        source, at_ms = known.source, parse_rfc3339(known.ts)
         is_chained_here = source.prev is UNSET or source.n is UNSET
         state = self._shims.get(source.shim_id, known.run_id, is_chained_here=is_chained_here)
         if state.is_chained_here != is_chained_here:
-            return "its shim's other events are chained, this one is not, or the reverse"
+            return "some events of its shim are chained and others are not"
         n = state.last_n + 1 if source.n is UNSET else source.n
         if not 0 < n <= MAX_INTEGER:
             return f"the number {str(n)[:24]} is out of range"
@@ -203,7 +197,7 @@ class Intake:
             return None
         prev = state.head if source.prev is UNSET else source.prev.encode()
         if not _is_digest(prev):
-            return "its `prev` is no SHA-256"
+            return "its `prev` is not a SHA-256"
         if event is not None:
             self.folder.see_run(event, at_ms)
             self.folder.fold(lean(event, line), state.id, n, at_ms)
@@ -224,12 +218,7 @@ class Intake:
 
     def _is_first_time(self, line: bytes) -> bool:
         digest = sha256(line).digest()
-        if digest in self.digests:
-            return False
-        known = self._connection.execute(
-            "SELECT 1 FROM unnumbered WHERE digest = ?", (digest,)
-        ).fetchone()
-        if known is not None:
+        if digest in self.digests or self._lookups.has_unnumbered(digest):
             return False
         self.digests.add(digest)
         return True

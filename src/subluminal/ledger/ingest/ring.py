@@ -1,6 +1,6 @@
-"""Lines that came over a socket or HTTP, on their way to the writer. Bounded.
+"""A bounded queue of lines that arrived over a socket or HTTP, on their way to the writer.
 
-When it is half full, preview texts are left out of what comes in, and counted. When it is full,
+From half full on, the preview texts of new lines are dropped, and counted. When the queue is full,
 producers wait. A decision is never dropped.
 """
 
@@ -13,23 +13,25 @@ from msgspec import Struct
 from subluminal.journal.chain import chained_form
 
 MAX_BYTES = 33_554_432
+"""Bound of the queue in bytes of lines."""
 
 
 class Parcel(Struct):
-    """Lines that came together, and whom to tell when they are stored."""
+    """Lines that arrived together, and the callback for when they are stored."""
 
     lines: list[bytes]
     origin: str
     offset: int
     done: Callable[[bool], None]
-    """called once, in the writer's thread: whether they are in the ledger now"""
+    """called once, in the writer's thread, with whether the lines are in the ledger now"""
     size: int = 0
+    """size of the lines in bytes"""
     stored: int = 0
     """events that were new"""
     known: int = 0
     """events that the ledger had already"""
     quarantined: int = 0
-    """lines that were no events"""
+    """lines that were not events"""
 
 
 class Ring:
@@ -49,7 +51,7 @@ class Ring:
         return self.bytes >= self._max_bytes
 
     def put(self, parcel: Parcel) -> bool:
-        """Queues lines. False if there is no room: the producer waits and tries again."""
+        """Queues lines. Returns False if the ring is full: the producer must wait and try again."""
         with self._lock:
             if self.is_full or self.is_closed:
                 return False
@@ -63,25 +65,25 @@ class Ring:
             return True
 
     def take(self) -> Parcel | None:
-        """The oldest parcel; it counts as queued until it is released."""
+        """Takes the oldest parcel. Its bytes count as queued until `release`."""
         with self._lock:
             return self._parcels.popleft() if self._parcels else None
 
     def release(self, parcels: list[Parcel], *, is_stored: bool) -> None:
-        """Makes room again, and tells the producers."""
+        """Removes parcels from the count of bytes, and calls their `done`."""
         with self._lock:
             self.bytes -= sum(parcel.size for parcel in parcels)
         for parcel in parcels:
             parcel.done(is_stored)
 
     def take_dropped(self) -> int:
-        """How many previews were left out since the last time this was asked."""
+        """Returns how many previews were dropped since the last call."""
         with self._lock:
             dropped, self._dropped = self._dropped, 0
             return dropped
 
     def close(self) -> None:
-        """Takes nothing more; what is queued is not stored."""
+        """Refuses new parcels, and reports the queued ones as not stored."""
         with self._lock:
             self.is_closed = True
             parcels = list(self._parcels)

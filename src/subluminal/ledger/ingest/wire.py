@@ -1,8 +1,8 @@
-"""The three events of a call as the ledger reads them: what rows need, and nothing else.
+"""The three events of a call as the ledger decodes them: the fields that rows need, and no others.
 
-The contracts' own structs read every field of the envelope; decoding only these takes half the
-time, and they are nearly all events there are. The closed vocabularies are plain strings here: the
-ledger stores and counts them, it does not decide by them.
+Nearly all events are of these three types. Decoding these structs takes half the time of decoding
+the contracts' own, which read every field. Words of closed vocabularies are plain strings here,
+because the ledger stores and counts them, and does not decide by them.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from subluminal.contracts.vocabulary import EventType
 
 
 class _Lean(Struct, frozen=True, gc=False):
-    """Holds nothing that could hold it: the garbage collector need not look."""
+    """Cannot be part of a reference cycle, so the garbage collector need not track it."""
 
 
-class Place(_Lean, frozen=True, gc=False):
-    """`source`, as far as the chain needs it."""
+class ChainPlace(_Lean, frozen=True, gc=False):
+    """The fields of `source` that the chain needs."""
 
     shim_id: str
     n: int | None = None
@@ -91,24 +91,24 @@ class Error(_Lean, frozen=True, gc=False):
 class _Event(Struct, frozen=True, gc=False, tag_field="type"):
     ts: str
     run_id: str
-    source: Place
+    source: ChainPlace
 
 
 class CallStart(_Event, frozen=True, gc=False, tag=EventType.TOOL_CALL_START.value):
-    """See contracts.events.ToolCallStart."""
+    """`contracts.events.ToolCallStart`"""
 
     call: Started
 
 
 class CallDecision(_Event, frozen=True, gc=False, tag=EventType.TOOL_CALL_DECISION.value):
-    """See contracts.events.ToolCallDecision."""
+    """`contracts.events.ToolCallDecision`"""
 
     call: Ref
     decision: Decided
 
 
 class CallEnd(_Event, frozen=True, gc=False, tag=EventType.TOOL_CALL_END.value):
-    """See contracts.events.ToolCallEnd."""
+    """`contracts.events.ToolCallEnd`"""
 
     call: Ref
     status: str
@@ -122,13 +122,13 @@ CallEvent = CallStart | CallDecision | CallEnd
 RowEvent = CallEvent | Event
 
 decode_call: Callable[[bytes], CallEvent] = msgspec.json.Decoder(CallEvent).decode
-"""Reads one event of a call. Raises msgspec.MsgspecError for anything else."""
+"""Decodes one event of a call. Raises msgspec.MsgspecError for any other line."""
 
 _CALL_EVENTS: tuple[Any, ...] = (ToolCallStart, ToolCallDecision, ToolCallEnd)
 
 
 def decode_row_event(line: bytes) -> RowEvent | None:
-    """Reads any event: those of calls in the lean form, None for a type from the future."""
+    """Decodes any event: events of calls in the lean form; None for an unknown type."""
     try:
         return decode_call(line)
     except MsgspecError:
@@ -136,5 +136,5 @@ def decode_row_event(line: bytes) -> RowEvent | None:
 
 
 def lean(event: Event, line: bytes) -> RowEvent:
-    """The form that rows are derived from, of an event that was read in full."""
+    """The form of a decoded event that rows are derived from."""
     return decode_call(line) if isinstance(event, _CALL_EVENTS) else event

@@ -1,4 +1,8 @@
-"""Proves that every stored call, preview and hint follows from the chained events."""
+"""Proves that the stored calls, previews, hints and uses of grants follow from the chained events.
+
+The calls of one shim are derived again, in the order of ingest. Later events may still change a
+call, so each is held back until it is one of the oldest, and only then compared with its row.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -10,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from subluminal.contracts.events import Event, HintIssued
 from subluminal.ledger.ingest import deriving
+from subluminal.ledger.ingest.rows import Call, HintRow
 from subluminal.ledger.ingest.wire import (
     CallDecision,
     CallEnd,
@@ -19,11 +24,11 @@ from subluminal.ledger.ingest.wire import (
 )
 from subluminal.ledger.proof.chains import StoredShim
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store.rows import Call, HintRow, columns
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.ledger.store.tables import columns
+from subluminal.timestamps import parse_rfc3339
 
 MAX_HELD = 10_000
-"""Calls of one shim whose rows wait for events that may still change them."""
+"""The most calls of one shim that are held back."""
 
 _WIDTH = len(Call.__struct_fields__)
 _FIND = (
@@ -36,19 +41,19 @@ _FIND_HINT = f"SELECT {columns(HintRow)} FROM hints WHERE id = ?"
 
 
 class Derived(Struct):
-    """A call as its events tell it."""
+    """A call as derived from its events."""
 
     call: Call
     first_n: int
     hint: HintRow | None = None
     args: str | UnsetType = UNSET
-    """the hash that the event commits to; or the text itself, where it could not be dropped"""
+    """the hash of the preview that the event commits to; the text itself if the event carries it"""
     result: str | UnsetType = UNSET
     grants: set[str] = field(default_factory=set)
 
 
 class CallProof:
-    """Derives the calls of one shim again, and compares them with what is stored."""
+    """Derives the calls of one shim again, and compares them with their rows."""
 
     def __init__(self, connection: apsw.Connection, shim: StoredShim, report: Report) -> None:
         self._connection = connection
@@ -57,15 +62,15 @@ class CallProof:
         self._held: OrderedDict[tuple[str, int], Derived] = OrderedDict()
         self._latest: dict[str, Derived] = {}
         self.has_dropped = False
-        """whether retention took events of this shim, and with them the starts of some calls"""
+        """whether retention dropped events of this shim, and so perhaps the start of a call"""
         self.calls = 0
         self.hints = 0
         self.grant_uses = 0
 
     def feed(self, event: RowEvent, n: int) -> None:
-        """Takes the shim's next event, in the order of ingest."""
+        """Takes the next event of the shim, in the order of ingest."""
         if isinstance(event, CallStart):
-            call = deriving.begin(event, 0, self._shim.id, n, to_ms(event.ts))
+            call = deriving.begin(event, 0, self._shim.id, n, parse_rfc3339(event.ts))
             derived = self._hold(call, n)
             derived.args = _committed(event.call.preview.hash, event.call.preview.args_preview)
         elif isinstance(event, CallDecision):
@@ -84,7 +89,7 @@ class CallProof:
             _add_hint(derived, deriving.hint_of_event(event, derived.call))
 
     def end(self) -> None:
-        """Compares the calls that still waited."""
+        """Compares the calls that are still held back."""
         while self._held:
             self._compare_oldest()
 
@@ -99,7 +104,7 @@ class CallProof:
     def _derived(self, event: CallDecision | CallEnd, n: int) -> Derived:
         derived = self._latest.get(event.call.call_id)
         if derived is None:
-            call = deriving.begin_unseen(event, 0, self._shim.id, to_ms(event.ts))
+            call = deriving.begin_unseen(event, 0, self._shim.id, parse_rfc3339(event.ts))
             derived = self._hold(call, n)
         return derived
 
@@ -115,8 +120,8 @@ class CallProof:
         self.calls += 1
         where = f"call `{call.call_id}` of run `{call.run_id}`"
         if len(rows) != 1:
-            message = "the row is missing" if not rows else "the row is there twice"
-            self._report.add("tool_calls", where, f"{message}; event {derived.first_n} tells of it")
+            message = "the row is missing" if not rows else "there are two rows"
+            self._report.add("tool_calls", where, f"{message} for event {derived.first_n}")
             return
         stored = Call(*rows[0][:_WIDTH])
         call.id = stored.id
@@ -128,9 +133,9 @@ class CallProof:
 
     def _compare_columns(self, call: Call, stored: Call, where: str) -> None:
         for name in call.__struct_fields__:
-            told, found = getattr(call, name), getattr(stored, name)
-            if told != found:
-                message = f"`{name}` is {_say(found)}; the events say {_say(told)}"
+            derived, found = getattr(call, name), getattr(stored, name)
+            if derived != found:
+                message = f"`{name}` is {_say(found)}; the events say {_say(derived)}"
                 self._report.add("tool_calls", where, message)
                 return
 
@@ -138,9 +143,9 @@ class CallProof:
         for name, told, text in zip(
             ("args_preview", "result_preview"), (derived.args, derived.result), texts, strict=True
         ):
-            # No text is no damage: previews may be dropped, and the chain commits to them.
+            # A missing text is not damage: retention may drop previews.
             if isinstance(text, str) and told != text and told != _sha256(text):
-                message = f"`{name}` is not the text that the events commit to"
+                message = f"`{name}` does not match the hash in the events"
                 self._report.add("previews", where, message)
 
     def _compare_hint(self, derived: Derived, where: str) -> None:
@@ -150,25 +155,25 @@ class CallProof:
             derived.hint.id = derived.call.id
         told = None if derived.hint is None else structs.astuple(derived.hint)
         if told != row:
-            self._report.add("hints", where, "the hint is not the one that the events tell of")
+            self._report.add("hints", where, "the hint is not the one in the events")
 
     def _compare_grants(self, derived: Derived, where: str) -> None:
         rows = self._connection.execute(_FIND_USE, (derived.call.id,))
         stored = {str(grant_id) for (grant_id,) in rows} & derived.grants
         self.grant_uses += len(stored)
-        # Retention may take the use of an old grant before the call.
+        # Retention may drop the use of a grant before the call.
         if stored != derived.grants and not self.has_dropped:
-            self._report.add("grant_uses", where, "a grant that it passed by is missing")
+            self._report.add("grant_uses", where, "a grant that let the call pass is missing")
 
 
 def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[Event]:
-    """Feeds stored lines; returns the events of other kinds, which tell of runs and policies."""
+    """Feeds stored lines. Returns the events that are not of calls, for the other proofs."""
     others: list[Event] = []
     for n, line in enumerate(lines, start=first_n):
         try:
             event = decode_row_event(line)
         except msgspec.MsgspecError:
-            # The chain's own proof names this line.
+            # The proof of the chain reports this line.
             continue
         if event is not None:
             proof.feed(event, n)

@@ -1,39 +1,39 @@
-"""Proves that what people were asked, answered and stopped follows from the events."""
+"""Proves that the rows of approvals, refused grants and the kill switch follow from the events."""
 
 import apsw
 from msgspec import Struct, structs
 
 from subluminal.contracts.events import Event
+from subluminal.ledger.ingest.deriving_control import control_row
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store.control_rows import TABLES, Table, row_of
-from subluminal.ledger.store.rows import columns
+from subluminal.ledger.store.tables import CONTROL_TABLES, ControlTable, columns
 
 Row = tuple[object, ...]
 
 
 class ControlProof:
-    """Collects what events say of people's acts."""
+    """Collects the rows that follow from events, then compares them with the stored rows."""
 
     def __init__(self) -> None:
-        self._told: dict[type[Struct], set[Row]] = {table.row: set() for table in TABLES}
+        self._told: dict[type[Struct], set[Row]] = {table.row: set() for table in CONTROL_TABLES}
 
     def feed(self, events: list[Event]) -> None:
         """Takes events in any order."""
         for event in events:
             try:
-                row = row_of(event)
-            except (ValueError, OverflowError):
-                # It was quarantined, so it has no row.
+                row = control_row(event)
+            except ValueError:
+                # The event was quarantined at ingest, so it has no row.
                 continue
             if row is not None:
                 self._told[type(row)].add(structs.astuple(row))
 
     def compare(self, connection: apsw.Connection, report: Report) -> None:
-        """Finds rows that are stored otherwise.
+        """Reports rows that are missing, changed, or without an event.
 
-        Where retention took events, rows may know of what no event tells any more.
+        After retention dropped events, a row without an event is not reported.
         """
-        for table in TABLES:
+        for table in CONTROL_TABLES:
             told = _earliest(table, self._told[table.row])
             sql = f"SELECT {columns(table.row)} FROM {table.name}"
             stored = set(connection.execute(sql))
@@ -42,11 +42,11 @@ class ControlProof:
                     report.add(table.name, _where(key), "the row is missing, or was changed")
             if not report.dropped_events:
                 for row in sorted(stored.difference(*told.values()), key=str):
-                    report.add(table.name, _where(_key(table, row)), "no event tells of it")
+                    report.add(table.name, _where(_key(table, row)), "there is no event for it")
 
 
-def _earliest(table: Table, rows: set[Row]) -> dict[Row, set[Row]]:
-    """The rows that may stand for each key: of equal times, either may have been stored."""
+def _earliest(table: ControlTable, rows: set[Row]) -> dict[Row, set[Row]]:
+    """The earliest rows of each key. If several have the same time, any of them may be stored."""
     time = table.row.__struct_fields__.index(table.time)
     found: dict[Row, set[Row]] = {}
     for row in rows:
@@ -56,7 +56,7 @@ def _earliest(table: Table, rows: set[Row]) -> dict[Row, set[Row]]:
     return found
 
 
-def _key(table: Table, row: Row) -> Row:
+def _key(table: ControlTable, row: Row) -> Row:
     names = table.row.__struct_fields__
     return tuple(row[names.index(name)] for name in table.key) or row
 

@@ -1,22 +1,22 @@
-"""What a proof found."""
+"""The report of a proof: findings and counts."""
 
 from msgspec import Struct, field
 
 MAX_FINDINGS = 100
-"""Past this the ledger is not damaged, it is another file."""
+"""Stop after this many findings: the file is probably not this ledger at all."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing that does not hold."""
+    """One row that is not as it should be."""
 
     table: str
     row: str
-    """which row, in words that `sub query` or SQL find it by"""
+    """which row, by names that `sub query` or SQL can find"""
     message: str
 
 
 class Report(Struct):
-    """The outcome of a proof."""
+    """The result of a proof."""
 
     findings: list[Finding] = field(default_factory=list)
     shims: int = 0
@@ -24,16 +24,16 @@ class Report(Struct):
     calls: int = 0
     checkpoints: int = 0
     unanchored_events: int = 0
-    """the tail that no checkpoint signed yet"""
+    """newest events, which no checkpoint has signed yet"""
     dropped_events: int = 0
-    """removed by retention; their hashes are still in the chain"""
+    """events that retention dropped; their hashes are still in the chain"""
     quarantined: int = 0
-    """lines that were no events"""
+    """lines that were not events"""
     previews_dropped: int = 0
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property

@@ -1,13 +1,14 @@
-"""Proves what came of every hint: it follows from calls and runs, which are proven themselves."""
+"""Proves the outcome of every hint: it follows from calls and runs, which other modules prove."""
 
 from collections.abc import Iterator
 
 import apsw
 from msgspec import Struct
 
+from subluminal.ledger.ingest.hint_outcomes import answers, judge, unanswered
+from subluminal.ledger.ingest.rows import Call
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store.hint_outcomes import answers, judge, unanswered
-from subluminal.ledger.store.rows import Call, columns
+from subluminal.ledger.store.tables import columns
 
 _RUNS = "SELECT DISTINCT run_id FROM hints ORDER BY run_id"
 _HINTS = (
@@ -33,7 +34,7 @@ class _Stored(Struct):
 
 
 def check_outcomes(connection: apsw.Connection, run_id: str | None, report: Report) -> None:
-    """Finds hints of a run, or of all, that are not said to have come to what they came to."""
+    """Reports hints of a run, or of all runs, whose next call or outcome is stored wrongly."""
     runs = [run_id] if run_id else [str(row[0]) for row in connection.execute(_RUNS)]
     for each in runs:
         for call_id, message in _problems(connection, each, report):
@@ -47,7 +48,7 @@ def _problems(
     calls = (Call(*row) for row in connection.execute(_CALLS, (run_id,)))
     told = {call.id: (call, following) for call, following in answers(calls, stored)}
     for hint in stored.values():
-        # Retention may take the next call before the hinted one.
+        # Retention may drop the next call before the hinted one.
         if not (hint.has_lost_next and report.dropped_events):
             problem = _problem(hint, *told.get(hint.id, (None, None)))
             if problem is not None:
@@ -68,6 +69,6 @@ def _problem(hint: _Stored, call: Call | None, following: Call | None) -> str | 
 
 def _judged(hint: _Stored, call: Call, following: Call) -> str:
     decision = following.decision
-    assert decision is not None  # only decided calls are looked at
+    assert decision is not None  # `_CALLS` selects decided calls only
     after = (following.args_hash, decision, following.rule_id)
     return judge(call.args_hash, call.rule_id, *after, hint.suggested_json)

@@ -1,4 +1,4 @@
-"""Proves that stored policies follow from the events, and rules from the hash they are under."""
+"""Proves that stored policies follow from the events, and that their rules match their hash."""
 
 from hashlib import sha256
 
@@ -7,10 +7,9 @@ from msgspec import UNSET, Struct
 
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import Event, PolicyLoaded, RunStart
+from subluminal.ledger.ingest.deriving_runs import PolicyKey, policy_key, rules_of, run_start_ms
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store.policy_rows import PolicyKey, key_of, rules_of
-from subluminal.ledger.store.run_rows import start_ms
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.timestamps import parse_rfc3339
 
 _STORED = "SELECT policy_id, version, rules_hash, mode, created_at, rules_json FROM policy_versions"
 
@@ -24,7 +23,7 @@ class _Told(Struct):
 
 
 class PolicyProof:
-    """Collects what events say of policies."""
+    """Collects what events say of policies, then compares it with the stored rows."""
 
     def __init__(self) -> None:
         self._told: dict[PolicyKey, _Told] = {}
@@ -33,23 +32,23 @@ class PolicyProof:
         """Takes events in any order."""
         for event in events:
             if isinstance(event, RunStart):
-                self._see(event.run.policy, start_ms(event), event.run.mode)
+                self._see(event.run.policy, run_start_ms(event), event.run.mode)
             elif isinstance(event, PolicyLoaded) and event.load.ok and event.policy is not UNSET:
                 mode = None if event.load.mode is UNSET else event.load.mode
-                told = self._see(event.policy, to_ms(event.ts), mode)
-                told.has_rules = told.has_rules or _tells_rules(event, event.policy)
+                told = self._see(event.policy, parse_rfc3339(event.ts), mode)
+                told.has_rules = told.has_rules or _has_rules(event, event.policy)
 
     def _see(self, policy: PolicyRef, at_ms: int, mode: str | None) -> _Told:
-        told = self._told.setdefault(key_of(policy), _Told(at_ms, set()))
+        told = self._told.setdefault(policy_key(policy), _Told(at_ms, set()))
         told.first = min(told.first, at_ms)
         if mode is not None:
             told.modes.add(mode)
         return told
 
     def compare(self, connection: apsw.Connection, report: Report) -> None:
-        """Finds policies that are stored otherwise.
+        """Reports policies that are missing, changed, or without an event.
 
-        Where retention took events, rows may know more than events still tell.
+        After retention dropped events, a row may say more than the events that are left.
         """
         stored = {(str(r[0]), str(r[1]), str(r[2])): r[3:] for r in connection.execute(_STORED)}
         for key in sorted(self._told.keys() - stored.keys()):
@@ -63,22 +62,22 @@ class PolicyProof:
                 report.add("policy_versions", _where(key), problem)
 
 
-def _tells_rules(event: PolicyLoaded, policy: PolicyRef) -> bool:
+def _has_rules(event: PolicyLoaded, policy: PolicyRef) -> bool:
     return event.snapshot is not UNSET and rules_of(event.snapshot, policy.policy_hash) is not None
 
 
 def _rules_problem(key: PolicyKey, rules: object, told: _Told | None) -> str | None:
     if rules is None:
-        is_told = told is not None and told.has_rules
-        return "`rules_json` is empty; the events tell the rules" if is_told else None
+        should_have = told is not None and told.has_rules
+        return "`rules_json` is empty; the events have the rules" if should_have else None
     if sha256(str(rules).encode("utf-8", "surrogatepass")).hexdigest() != key[2]:
-        return "`rules_json` is not what `rules_hash` is the hash of"
+        return "`rules_json` does not have the hash `rules_hash`"
     return None
 
 
 def _problem(told: _Told | None, mode: object, at_ms: object, rules: object) -> str | None:
     if told is None:
-        return "no event tells of it"
+        return "there is no event for it"
     facts = (
         ("mode", mode in (told.modes or {None})),
         ("created_at", at_ms == told.first),

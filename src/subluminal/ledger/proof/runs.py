@@ -1,4 +1,4 @@
-"""Proves that stored runs follow from the events, whatever order those came in."""
+"""Proves that stored runs follow from the events, in whatever order the events arrived."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,29 +6,14 @@ from typing import Any
 import apsw
 
 from subluminal.contracts.events import Event, RunEnd, RunStart
+from subluminal.ledger.ingest.deriving_runs import ENDED, STARTED, run_ended, run_started
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store import run_rows
-
-_STARTED = (
-    "started_at",
-    "agent_id",
-    "client",
-    "env",
-    "principal",
-    "mode",
-    "policy_id",
-    "policy_version",
-    "policy_hash",
-    "metadata_json",
-    "workload_json",
-)
-_ENDED = ("ended_at", "status", "summary_json")
 
 Row = tuple[object, ...]
 
 
 class RunProof:
-    """Collects what events say of runs; every event of another kind was proven elsewhere."""
+    """Collects what events say of runs, then compares it with the stored rows."""
 
     def __init__(self) -> None:
         self._starts: dict[str, set[Row]] = {}
@@ -38,15 +23,13 @@ class RunProof:
         """Takes events in any order."""
         for event in events:
             if isinstance(event, RunStart):
-                row = run_rows.started_row(event)[:-1]
-                _keep(self._starts, event.run_id, row, min)
+                _keep(self._starts, event.run_id, run_started(event), min)
             elif isinstance(event, RunEnd):
-                row = run_rows.ended_row(event)[:-1]
-                _keep(self._ends, event.run_id, row, max)
+                _keep(self._ends, event.run_id, run_ended(event), max)
 
     def compare(self, connection: apsw.Connection, report: Report) -> None:
-        """Finds runs that are stored otherwise."""
-        for names, told in ((_STARTED, self._starts), (_ENDED, self._ends)):
+        """Reports runs that are missing or changed."""
+        for names, told in ((STARTED, self._starts), (ENDED, self._ends)):
             sql = f"SELECT {', '.join(names)} FROM runs WHERE run_id = ?"
             for run_id, rows in told.items():
                 found = connection.execute(sql, (run_id,)).fetchone()
@@ -59,7 +42,7 @@ class RunProof:
 def _keep(
     rows: dict[str, set[Row]], run_id: str, row: Row, best: Callable[[Iterable[Any]], Any]
 ) -> None:
-    """Keeps the rows with the best time: of equal ones, either may have been stored."""
+    """Keeps the rows with the best time. Of several with that time, any may be stored."""
     kept = {*rows.get(run_id, ()), row}
     time = best(each[0] for each in kept)
     rows[run_id] = {each for each in kept if each[0] == time}
@@ -70,4 +53,4 @@ def _difference(names: tuple[str, ...], found: Row, rows: set[Row]) -> str:
     for name, stored, said in zip(names, found, told, strict=True):
         if stored != said:
             return f"`{name}` is `{stored}`; the events say `{said}`"
-    return "it is not what the events tell"
+    return "it is not what the events say"

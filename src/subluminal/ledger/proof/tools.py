@@ -1,14 +1,15 @@
-"""Proves that stored tool definitions follow from the events, whatever order those came in."""
+"""Proves that stored tool definitions follow from the events, in whatever order they arrived."""
 
 import apsw
 from msgspec import Struct, field
 
 from subluminal.contracts.events import Event, ToolsListed
+from subluminal.ledger.ingest.deriving_runs import tool_sights
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store import tool_rows
-from subluminal.ledger.store.timestamps import to_ms
+from subluminal.timestamps import parse_rfc3339
 
 Key = tuple[str, str, str]
+"""server name, tool name, definition hash"""
 
 _STORED = (
     "SELECT server_name, tool_name, definition_hash, definition_json, first_seen, last_seen, "
@@ -17,7 +18,7 @@ _STORED = (
 
 
 class _Told(Struct):
-    """What the events say of one definition. Of equal sights, either may have been stored."""
+    """What the events say of one definition. Of sights at the same time, any may be stored."""
 
     first: int
     last: int
@@ -25,7 +26,7 @@ class _Told(Struct):
     runs: set[str] = field(default_factory=set)
 
     def see(self, text: str | None, at_ms: int, run_id: str) -> None:
-        """Takes one more sight."""
+        """Adds one sight of the definition."""
         if at_ms < self.first:
             self.first = at_ms
             self.runs.clear()
@@ -37,7 +38,7 @@ class _Told(Struct):
 
 
 class ToolProof:
-    """Collects what events say of tools."""
+    """Collects what events say of tools, then compares it with the stored rows."""
 
     def __init__(self) -> None:
         self._told: dict[Key, _Told] = {}
@@ -46,14 +47,14 @@ class ToolProof:
         """Takes events in any order."""
         for event in events:
             if isinstance(event, ToolsListed):
-                for *key, text, at_ms, run_id in tool_rows.sights(event, to_ms(event.ts)):
+                for *key, text, at_ms, run_id in tool_sights(event, parse_rfc3339(event.ts)):
                     told = self._told.setdefault(_key(*key), _Told(at_ms, at_ms))
                     told.see(text, at_ms, run_id)
 
     def compare(self, connection: apsw.Connection, report: Report) -> None:
-        """Finds definitions that are stored otherwise.
+        """Reports definitions that are missing, changed, or without an event.
 
-        Where retention took events, rows may know of sights that no event tells of any more.
+        After retention dropped events, only missing ones: a row may say more than the events left.
         """
         stored = {_key(*row[:3]): row[3:] for row in connection.execute(_STORED)}
         for key in sorted(self._told.keys() - stored.keys()):
@@ -62,7 +63,7 @@ class ToolProof:
             return
         for key in sorted(stored.keys()):
             told = self._told.get(key)
-            problem = "no event tells of it" if told is None else _problem(told, *stored[key])
+            problem = "there is no event for it" if told is None else _problem(told, *stored[key])
             if problem:
                 report.add("tool_definitions", _where(key), problem)
 

@@ -1,4 +1,4 @@
-"""The whole proof, over one consistent view of the ledger."""
+"""The whole proof, within one read transaction, so that it sees one consistent state."""
 
 import zlib
 from collections.abc import Callable
@@ -7,14 +7,15 @@ import apsw
 
 from subluminal.config.places import Places
 from subluminal.ledger.ingest.deriving import json_text
+from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.proof.calls import CallProof, feed_lines
 from subluminal.ledger.proof.chains import (
     StoredShim,
     add_signed,
     check_chain,
+    check_checkpoints,
     stored_shims,
 )
-from subluminal.ledger.proof.checkpoints import check_checkpoints
 from subluminal.ledger.proof.control import ControlProof
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.proof.hints import check_outcomes
@@ -22,10 +23,10 @@ from subluminal.ledger.proof.policies import PolicyProof
 from subluminal.ledger.proof.runs import RunProof
 from subluminal.ledger.proof.tools import ToolProof
 from subluminal.ledger.store.counting import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
-from subluminal.ledger.store.rows import BUCKET_MS
 from subluminal.ledger.store.segments import EventReader, of_shim_as_ingested
 
 Progress = Callable[[int, int], None]
+"""called with the number of shims done, and of all shims"""
 
 
 def verify_ledger(
@@ -35,7 +36,7 @@ def verify_ledger(
     run_id: str | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Report:
-    """Proves the ledger, or one run of it."""
+    """Proves the ledger, or one run."""
     report = Report()
     connection.execute("BEGIN")
     try:
@@ -93,7 +94,7 @@ def _check_calls(
         try:
             lines = segment.lines()
         except zlib.error:
-            # The chain's own proof names it.
+            # The proof of the chain reports the damage.
             continue
         others = feed_lines(proof, lines, segment.first_n)
         for each in shared:
@@ -103,25 +104,25 @@ def _check_calls(
 
 
 def _check_counts(connection: apsw.Connection, hints: int, uses: int, report: Report) -> None:
-    """Finds rows that no event tells of: every one that should be there was found before."""
+    """Reports rows that no event explains. By now every row that an event explains was found."""
     stored = connection.execute("SELECT count(*) FROM tool_calls").fetchone()
     if stored is not None and stored[0] > report.calls:
         _name_extra_calls(connection, report)
     row = connection.execute("SELECT count(*) FROM hints").fetchone()
     if row is not None and row[0] > hints:
-        report.add("hints", f"{row[0] - hints} rows", "no event tells of them")
+        report.add("hints", f"{row[0] - hints} rows", "there is no event for them")
     row = connection.execute("SELECT count(*) FROM grant_uses").fetchone()
     if row is not None and row[0] > uses and not report.dropped_events:
-        report.add("grant_uses", f"{row[0] - uses} rows", "no event tells of them")
+        report.add("grant_uses", f"{row[0] - uses} rows", "there is no event for them")
     for table in ("previews", "hints"):
         sql = f"SELECT call_id FROM {table} WHERE id NOT IN (SELECT id FROM tool_calls)"
         for (call_id,) in connection.execute(sql):
-            report.add(table, f"call `{call_id}`", "it belongs to no call")
+            report.add(table, f"call `{call_id}`", "there is no such call")
     _check_rollups(connection, report)
 
 
 def _name_extra_calls(connection: apsw.Connection, report: Report) -> None:
-    """Looks for calls whose events are another call's, or no event at all."""
+    """Reports calls whose first event is missing, or is an event of another call."""
     reader = EventReader(connection)
     seen: set[tuple[int, int]] = set()
     sql = (
@@ -130,10 +131,10 @@ def _name_extra_calls(connection: apsw.Connection, report: Report) -> None:
     )
     for call_id, run_id, shim, n in connection.execute(sql):
         line = reader.line(shim, n or 0)
-        is_told = line is not None and json_text(call_id).encode() in line
-        if not is_told or (shim, n) in seen:
+        has_event = line is not None and json_text(call_id).encode() in line
+        if not has_event or (shim, n) in seen:
             where = f"call `{call_id}` of run `{run_id}`"
-            report.add("tool_calls", where, "no event tells of it")
+            report.add("tool_calls", where, "there is no event for it")
         seen.add((shim, n))
         if report.is_full:
             return
@@ -149,7 +150,7 @@ def _check_rollups(connection: apsw.Connection, report: Report) -> None:
     for one, other in ((counted, stored), (stored, counted)):
         for row in connection.execute(f"SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other})"):
             where = f"{row[1]}/{row[2]} at {int(row[0]) * BUCKET_MS}"
-            report.add("rollups", where, "the count is not that of the calls")
+            report.add("rollups", where, "the count does not match the calls")
             return
 
 

@@ -1,9 +1,9 @@
-"""Finds what people were asked and what came of it, and what they stopped.
+"""Finds approvals with their answers, and moves of the kill switch: the history.
 
-History: what waits right now is in the home's files (`sub approvals`), and this agrees with them.
+The approvals that are pending now are in files of the home (`sub approvals`). This history agrees
+with those files.
 """
 
-from enum import StrEnum
 from typing import Any
 
 import apsw
@@ -11,7 +11,14 @@ import apsw
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer
 from subluminal.ledger.filter.language import Filter
-from subluminal.ledger.query.filters import InvalidQuery, Paging, checked, cursor_of, numbers_of
+from subluminal.ledger.query.questions import (
+    ApprovalState,
+    InvalidQuery,
+    Paging,
+    checked,
+    cursor_of,
+    numbers_of,
+)
 from subluminal.ledger.query.records import (
     AnswerRecord,
     ApprovalPage,
@@ -38,7 +45,7 @@ _FIELDS = (
     "until",
 )
 
-# An approval waits anew each time that its call is tried, until it is asked for under a new id.
+# Every new attempt of the call extends a pending approval, until one is asked for under a new id.
 _LAST_TRY = f"""
   SELECT max(c.created_at) FROM tool_calls c INDEXED BY calls_by_args
   WHERE substr(c.args_hash, 1, 12) = substr(a.args_hash, 1, 12) AND c.args_hash = a.args_hash
@@ -59,11 +66,12 @@ _ASKED = f"""
     SELECT x.shim, x.n FROM approval_answers x WHERE x.approval_id = a.approval_id
     ORDER BY x.decided_at DESC, x.shim DESC, x.n DESC LIMIT 1)"""
 _STATE = f"""CASE
-  WHEN answer IS NULL THEN iif(waits_until > :now, 'pending', 'expired')
-  WHEN answer = '{ApprovalAnswer.DENIED}' THEN 'denied'
-  WHEN used >= uses THEN 'used'
-  WHEN granted_until > :now THEN 'approved'
-  ELSE 'expired' END"""
+  WHEN answer IS NULL AND waits_until > :now THEN '{ApprovalState.PENDING}'
+  WHEN answer IS NULL THEN '{ApprovalState.EXPIRED}'
+  WHEN answer = '{ApprovalAnswer.DENIED}' THEN '{ApprovalState.DENIED}'
+  WHEN used >= uses THEN '{ApprovalState.USED}'
+  WHEN granted_until > :now THEN '{ApprovalState.APPROVED}'
+  ELSE '{ApprovalState.EXPIRED}' END"""
 _COLUMNS = (
     "a.id, a.approval_id, a.run_id, a.server_name, a.tool_name, a.args_hash, p.args_preview, "
     "a.rule_id, a.reason_code, a.requested_at, a.waits_until, a.state, a.layer, a.requirement, "
@@ -74,25 +82,14 @@ _COLUMNS = (
 _HEAD = ApprovalRecord.__struct_fields__.index("answer")
 
 
-class State(StrEnum):
-    """How an approval stands, in the words of `sub approvals`."""
-
-    PENDING = "pending"
-    APPROVED = "approved"
-    DENIED = "denied"
-    USED = "used"
-    """its grant was used as often as it may be"""
-    EXPIRED = "expired"
-
-
 def find_approvals(
     connection: apsw.Connection,
     paging: Paging,
     now_ms: int,
     said: Filter = (),
-    state: State | None = None,
+    state: ApprovalState | None = None,
 ) -> ApprovalPage:
-    """One page of approvals, in the order in which the ledger heard of them."""
+    """One page of approvals, in the order of ingest."""
     checked(paging)
     where, values = _conditions(said)
     if state is not None:
@@ -120,10 +117,10 @@ def _conditions(said: Filter) -> tuple[list[str], dict[str, object]]:
     for term in said:
         if term.field not in _FIELDS:
             raise InvalidQuery(
-                f"approvals cannot be filtered by `{term.field}`", hint=f"by {', '.join(_FIELDS)}"
+                f"approvals cannot be filtered by `{term.field}`", hint=f"use {', '.join(_FIELDS)}"
             )
     for condition, asked in term_conditions(said, "a."):
-        # Named, as all others are: SQLite does not mix the two well.
+        # Named, because the statement has named parameters already.
         for value in asked:
             name = f"v{len(values)}"
             condition = condition.replace("?", f":{name}", 1)
@@ -151,7 +148,7 @@ def _answer(told: list[Any]) -> AnswerRecord | None:
 
 
 def find_switches(connection: apsw.Connection, paging: Paging) -> SwitchPage:
-    """One page of what people stopped and revived, in the order in which the ledger heard of it."""
+    """One page of moves of the kill switch, in the order of ingest."""
     checked(paging)
     where, values = "1", list[object]()
     if paging.cursor is not None:

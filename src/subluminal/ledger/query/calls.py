@@ -1,4 +1,4 @@
-"""Finds calls: by filter, page by page, and one by its id."""
+"""Finds calls: by filter, a page at a time, or one call by its id."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import msgspec
 
 from subluminal.clock import rfc3339
 from subluminal.ledger.query import hints
-from subluminal.ledger.query.filters import CallFilter, Paging, checked, cursor_of, numbers_of
-from subluminal.ledger.query.planning import EVERYTHING, Leg, Plan, conditions, plan
+from subluminal.ledger.query.planning import EVERYTHING, AccessPath, Leg, choose_path, conditions
+from subluminal.ledger.query.questions import CallFilter, Paging, checked, cursor_of, numbers_of
 from subluminal.ledger.query.records import CallDetail, CallPage, CallRecord, PreviewRecord
-from subluminal.ledger.query.search import match_expression
+from subluminal.ledger.query.terms import match_expression
 from subluminal.ledger.store.segments import EventReader
 
 _NAMES = (
@@ -25,21 +25,21 @@ _ROWS = (
 
 
 def find_calls(connection: apsw.Connection, wanted: CallFilter, paging: Paging) -> CallPage:
-    """One page of calls. Within a run they come by time, otherwise in the order of ingest."""
+    """One page of calls: ordered by time within a run, otherwise in the order of ingest."""
     checked(paging)
     if wanted.run is not None and wanted.text is None and wanted.args_hash is None:
         return _of_run(connection, wanted, paging)
     if wanted.text is not None:
         ids = _ids_by_text(connection, wanted, paging)
     else:
-        ids = _ids(connection, _plan(connection, wanted), paging)
+        ids = _ids(connection, _path(connection, wanted), paging)
     records = _records(connection, ids)
     more = len(ids) == paging.limit
     return CallPage(records, cursor_of(ids[-1]) if more else None)
 
 
 def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
-    """One call, whole; the newest, should several have this id."""
+    """One call with its events; the newest if several have this id; None if there is none."""
     row = connection.execute(
         "SELECT id, shim, start_n, decision_n, end_n FROM tool_calls WHERE call_id = ? "
         "ORDER BY id DESC LIMIT 1",
@@ -55,24 +55,24 @@ def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
     return CallDetail(record, hints.hint_of_call(connection, number), events)
 
 
-def _plan(connection: apsw.Connection, wanted: CallFilter) -> Plan:
+def _path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
     if wanted.args_hash is None:
-        return plan(connection, wanted)
+        return choose_path(connection, wanted)
     where, values = conditions(wanted)
     leg = Leg("substr(args_hash, 1, 12) = ?", (wanted.args_hash[:12],))
-    return Plan([leg], where, values)
+    return AccessPath([leg], where, values)
 
 
-def _ids(connection: apsw.Connection, chosen: Plan, paging: Paging) -> list[int]:
-    """Asks every leg for a page, and merges what they answer."""
-    where, values = list(chosen.where), list(chosen.values)
+def _ids(connection: apsw.Connection, path: AccessPath, paging: Paging) -> list[int]:
+    """Asks every leg for a page, and merges the pages."""
+    where, values = list(path.where), list(path.values)
     if paging.cursor is not None:
         (last,) = numbers_of(paging.cursor, 1)
         where.append("id < ?" if paging.newest_first else "id > ?")
         values.append(last)
     direction = "DESC" if paging.newest_first else "ASC"
     found: set[int] = set()
-    for leg in chosen.legs:
+    for leg in path.legs:
         terms = [leg.where, *where] if leg is not EVERYTHING else where
         sql = (
             f"SELECT id FROM tool_calls {'NOT INDEXED ' if leg is EVERYTHING else ''}"

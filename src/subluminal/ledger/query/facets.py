@@ -1,7 +1,7 @@
-"""Counts without scanning calls: facets beside a list, and the histogram above it.
+"""Counts calls by their values (facets) and over time (histogram), without scanning them.
 
-Answers come from rollups by the minute, so the ends of a time span are rounded to minutes. Only a
-question about one run or a text has to look at the calls themselves.
+The counts come from rollups by the minute, so the ends of a time span are rounded to minutes. Only
+a question about a run, a text, a hash or other terms has to scan calls.
 """
 
 import re
@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable
 from fnmatch import translate
 
 import apsw
-from msgspec import Struct
 
-from subluminal.ledger.query.filters import CallFilter, InvalidQuery, has_wildcard
+from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.query.planning import conditions
-from subluminal.ledger.query.search import match_expression
-from subluminal.ledger.store.rows import BUCKET_MS
+from subluminal.ledger.query.questions import CallFilter, InvalidQuery, has_wildcard
+from subluminal.ledger.query.records import Bar, Facets, Histogram
+from subluminal.ledger.query.terms import match_expression
 
 DIMENSIONS = ("server", "tool", "decision", "status", "rule")
 MAX_BARS = 1_000
+"""Bars of a histogram, at most."""
 MAX_VALUES = 200
-"""The most frequent values of a facet; the rest is not listed."""
+"""Values listed per facet: the most frequent ones."""
 
 _KEYS = "server_name, tool_name, decision, status, rule_id"
 _CALL_KEYS = "server_name, tool_name, ifnull(decision, ''), ifnull(status, ''), ifnull(rule_id, '')"
@@ -27,34 +28,8 @@ _CALL_KEYS = "server_name, tool_name, ifnull(decision, ''), ifnull(status, ''), 
 Counted = tuple[tuple[str, ...], int]
 
 
-class Facets(Struct, frozen=True):
-    """How many calls have which value, of those that pass all *other* filters."""
-
-    total: int
-    server: dict[str, int]
-    tool: dict[str, int]
-    decision: dict[str, int]
-    """an empty name stands for calls that have none"""
-    status: dict[str, int]
-    rule: dict[str, int]
-
-
-class Bar(Struct, frozen=True):
-    """The calls of one stretch of time, by decision."""
-
-    start_ms: int
-    counts: dict[str, int]
-
-
-class Histogram(Struct, frozen=True):
-    """Bars without a gap between them; those without calls are left out."""
-
-    bar_ms: int
-    bars: list[Bar]
-
-
 def count_facets(connection: apsw.Connection, wanted: CallFilter) -> Facets:
-    """Counts for every dimension."""
+    """Counts the values of every dimension."""
     counted = _counted(connection, wanted)
     tests = [_test(getattr(wanted, name)) for name in DIMENSIONS]
     counts: list[dict[str, int]] = [{} for _ in DIMENSIONS]
@@ -70,7 +45,7 @@ def count_facets(connection: apsw.Connection, wanted: CallFilter) -> Facets:
 
 
 def _counted(connection: apsw.Connection, wanted: CallFilter) -> Iterable[Counted]:
-    """Calls by their five dimensions, under the filters that are no dimension."""
+    """Counts calls by their five dimensions, filtered only by what is not a dimension."""
     is_plain = wanted.text is None and wanted.args_hash is None and not wanted.terms
     if wanted.run is not None or not is_plain:
         sql, values = _count_calls(wanted)
@@ -109,7 +84,10 @@ def _count_calls(wanted: CallFilter) -> tuple[str, list[object]]:
 def count_histogram(connection: apsw.Connection, wanted: CallFilter, bar_ms: int) -> Histogram:
     """Counts by time and decision, in bars of whole minutes."""
     if wanted.text is not None or wanted.args_hash is not None:
-        raise InvalidQuery("a histogram takes no text", hint="leave out `text` and `args_hash`")
+        raise InvalidQuery(
+            "a histogram cannot be filtered by text or hash",
+            hint="leave out `text` and `args_hash`",
+        )
     step = max(1, -(-bar_ms // BUCKET_MS))
     if wanted.run is not None or wanted.terms:
         where, values = conditions(wanted)
@@ -134,7 +112,9 @@ def count_histogram(connection: apsw.Connection, wanted: CallFilter, bar_ms: int
     bars: dict[int, dict[str, int]] = {}
     for number, decision, calls in connection.execute(sql, values):
         if number not in bars and len(bars) == MAX_BARS:
-            raise InvalidQuery(f"more than {MAX_BARS} bars", hint="ask for longer bars")
+            raise InvalidQuery(
+                f"the histogram has more than {MAX_BARS} bars", hint="raise `bar_ms`"
+            )
         bars.setdefault(number, {})[decision] = calls
     width = BUCKET_MS * step
     return Histogram(width, [Bar(number * width, bars[number]) for number in sorted(bars)])

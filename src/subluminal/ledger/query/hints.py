@@ -1,6 +1,5 @@
-"""Finds hints, and tells what came of them."""
+"""Finds hints and their outcomes, and counts how often hints helped."""
 
-from enum import StrEnum
 from typing import Any
 
 import apsw
@@ -8,10 +7,16 @@ import msgspec
 
 from subluminal.clock import rfc3339
 from subluminal.ledger.filter.language import Filter
-from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
+from subluminal.ledger.ingest.hint_outcomes import HintOutcome
+from subluminal.ledger.query.questions import (
+    Paging,
+    RecoveryBy,
+    checked,
+    cursor_of,
+    numbers_of,
+)
 from subluminal.ledger.query.records import HintPage, HintRecord, RecoveryRecord
 from subluminal.ledger.query.terms import term_conditions
-from subluminal.ledger.store.hint_outcomes import Outcome
 
 _ROWS = (
     "SELECT h.id, h.hint_id, h.call_id, h.run_id, h.rule_id, h.hint_kind, h.hint_text, "
@@ -21,22 +26,14 @@ _ROWS = (
 )
 
 
-class By(StrEnum):
-    """What recovery is counted by."""
-
-    RULE = "rule"
-    CLIENT = "client"
-    BOTH = "both"
-
-
 def find_hints(
     connection: apsw.Connection,
     run: str | None,
     paging: Paging,
     said: Filter = (),
-    outcome: Outcome | None = None,
+    outcome: HintOutcome | None = None,
 ) -> HintPage:
-    """One page of hints, in the order of ingest; a filter is about the calls that got them."""
+    """One page of hints, in the order of ingest. The filter applies to the calls that got them."""
     checked(paging)
     terms: list[str] = []
     values: list[object] = []
@@ -59,28 +56,24 @@ def find_hints(
 
 
 def hint_of_call(connection: apsw.Connection, number: int) -> HintRecord | None:
-    """The hint that a call was given."""
+    """The hint of a call, by its row id; None if it got none."""
     row = connection.execute(f"{_ROWS} WHERE h.id = ?", (number,)).fetchone()
-    return None if row is None else _record(row)
-
-
-def find_hint(connection: apsw.Connection, name: str) -> HintRecord | None:
-    """The hint of this id, or the one that the call of this id was given."""
-    sql = f"{_ROWS} WHERE h.hint_id = ?1 OR h.call_id = ?1 ORDER BY h.id DESC LIMIT 1"
-    row = connection.execute(sql, (name,)).fetchone()
     return None if row is None else _record(row)
 
 
 def count_recovery(
     connection: apsw.Connection,
-    by: By = By.RULE,
+    by: RecoveryBy = RecoveryBy.RULE,
     since_ms: int | None = None,
     until_ms: int | None = None,
 ) -> list[RecoveryRecord]:
-    """How many hints came to what, per rule, per client or per both; most hints first."""
+    """Counts the outcomes of hints per rule, per client or per both; most hints first."""
     counts: dict[tuple[str | None, str | None], dict[str, int]] = {}
     for rule_id, client, outcome, hints in connection.execute(*_counting(since_ms, until_ms)):
-        key = (None if by is By.CLIENT else rule_id, None if by is By.RULE else client)
+        key = (
+            None if by is RecoveryBy.CLIENT else rule_id,
+            None if by is RecoveryBy.RULE else client,
+        )
         of_key = counts.setdefault(key, {})
         of_key[outcome] = of_key.get(outcome, 0) + hints
     records = [_recovery(*key, of_key) for key, of_key in counts.items()]
@@ -90,7 +83,7 @@ def count_recovery(
 def _counting(since_ms: int | None, until_ms: int | None) -> tuple[str, list[int]]:
     terms = [("created_at >= ?", since_ms), ("created_at < ?", until_ms)]
     where = " AND ".join(term for term, value in terms if value is not None)
-    # Per run first: that is the order of an index which holds all there is to count.
+    # Grouped by run first: an index that covers all these columns is in that order.
     sql = (
         "SELECT h.rule_id, r.client, h.outcome, sum(h.hints) FROM ("
         "SELECT run_id, rule_id, outcome, count(*) AS hints FROM hints "
@@ -105,7 +98,7 @@ def _recovery(rule_id: str | None, client: str | None, counts: dict[str, int]) -
         rule_id,
         client,
         sum(counts.values()),
-        *(counts.get(outcome, 0) for outcome in Outcome),
+        *(counts.get(outcome, 0) for outcome in HintOutcome),
     )
 
 

@@ -1,8 +1,9 @@
-"""Chooses how to find calls newest first without reading them all.
+"""Chooses the access path to calls: how to find a page, newest first, without reading all calls.
 
-SQLite gives an index's rows in rowid order only for one value of the index. So a question about
-many tools or outcomes is asked once per value, each with its own limit, and merged; the counts in
-`totals` say which index has the fewest rows to look at.
+SQLite returns the rows of an index in rowid order only for one value of the index. So a question
+about many tools or results is asked once per value (a leg), each with its own limit, and the
+answers are merged. The counts in `totals` tell which index has the fewest rows to read. A result
+here is a pair of decision and status.
 """
 
 import re
@@ -13,32 +14,32 @@ import apsw
 
 from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filter.fields import UNKNOWN
-from subluminal.ledger.query.filters import CallFilter, has_wildcard
+from subluminal.ledger.ingest.rows import BUCKET_MS
+from subluminal.ledger.query.questions import CallFilter, has_wildcard
 from subluminal.ledger.query.terms import term_conditions
-from subluminal.ledger.store.rows import BUCKET_MS
 
 MAX_LEGS = 64
-"""More values than this, and it is cheaper to look at the newest calls one by one."""
+"""With more values than this, reading the newest calls one by one is cheaper."""
 
 Values = tuple[object, ...]
 
 
 class Leg(NamedTuple):
-    """A condition that one index answers in rowid order."""
+    """A condition whose rows one index returns in rowid order."""
 
     where: str
     values: Values
 
 
-class Plan(NamedTuple):
-    """How to find the calls: any of the legs, and all of the conditions."""
+class AccessPath(NamedTuple):
+    """How to find calls: they match any of the legs, and all of the conditions."""
 
     legs: list[Leg]
     where: list[str]
     values: list[object]
 
 
-NOTHING = Plan([], [], [])
+NOTHING = AccessPath([], [], [])
 EVERYTHING = Leg("1", ())
 
 
@@ -51,17 +52,17 @@ class _Total(NamedTuple):
     calls: int
 
 
-def plan(connection: apsw.Connection, wanted: CallFilter) -> Plan:
-    """The cheapest way to the calls of a filter that names no run and no text."""
+def choose_path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
+    """The cheapest access path for a filter without run, text and hash."""
     totals = [_Total(*row) for row in connection.execute("SELECT * FROM totals")]
     by_tool = _matching(totals, server=wanted.server, tool=wanted.tool)
-    by_outcome = _matching(totals, **_outcome_patterns(wanted))
-    both = [total for total in by_tool if total in set(by_outcome)]
+    by_result = _matching(totals, **_result_patterns(wanted))
+    both = [total for total in by_tool if total in set(by_result)]
     if not both:
         return NOTHING
     where, values = conditions(wanted, _time_span(connection, wanted))
     if wanted.rule is not None:
-        return Plan([Leg("rule_id = ?", (wanted.rule,))], where, values)
+        return AccessPath([Leg("rule_id = ?", (wanted.rule,))], where, values)
     choices = [(_calls(totals), [EVERYTHING])]
     if wanted.server is not None or wanted.tool is not None:
         legs = [
@@ -71,27 +72,27 @@ def plan(connection: apsw.Connection, wanted: CallFilter) -> Plan:
         choices.append((_calls(by_tool), legs))
     if wanted.decision is not None or wanted.status is not None:
         legs = [
-            _outcome(decision, status)
-            for decision, status in sorted({(one.decision, one.status) for one in by_outcome})
+            _result_leg(decision, status)
+            for decision, status in sorted({(one.decision, one.status) for one in by_result})
         ]
-        choices.append((_calls(by_outcome), legs))
+        choices.append((_calls(by_result), legs))
     usable = [choice for choice in choices if len(choice[1]) <= MAX_LEGS]
-    return Plan(min(usable, key=lambda choice: choice[0])[1], where, values)
+    return AccessPath(min(usable, key=lambda choice: choice[0])[1], where, values)
 
 
 def conditions(
     wanted: CallFilter, span: tuple[int | None, int | None] = (None, None)
 ) -> tuple[list[str], list[object]]:
-    """The filter as SQL, on its own."""
+    """A filter as SQL: conditions, and the values of their parameters."""
     found: list[tuple[str, object]] = []
     for column, pattern in (("server_name", wanted.server), ("tool_name", wanted.tool)):
         if pattern is not None:
             operator = "GLOB" if has_wildcard(pattern) else "="
-            # SQLite's GLOB writes the complement of a set as the shell does, fnmatch with `!`.
+            # GLOB negates a set of characters with `^`, fnmatch with `!`.
             found.append((f"{column} {operator} ?", pattern.replace("[!", "[^")))
     for column, value in (
         ("run_id", wanted.run),
-        *_outcome_patterns(wanted).items(),
+        *_result_patterns(wanted).items(),
         ("rule_id", wanted.rule),
         ("args_hash", wanted.args_hash),
     ):
@@ -105,7 +106,7 @@ def conditions(
     ):
         if number is not None:
             found.append((comparison, number))
-    # The plus keeps SQLite from choosing an index of its own: the leg is chosen already.
+    # The plus keeps SQLite from choosing an index: the leg has chosen one already.
     where = [_unindexed(each) for each, _ in found]
     values = [value for _, value in found if value != ""]
     for each, more in term_conditions(wanted.terms):
@@ -114,8 +115,8 @@ def conditions(
     return where, values
 
 
-def _outcome_patterns(wanted: CallFilter) -> dict[str, str | None]:
-    """Decision and status. A call of unknown outcome was allowed and has no end."""
+def _result_patterns(wanted: CallFilter) -> dict[str, str | None]:
+    """Decision and status that a filter asks for. UNKNOWN means allowed, without an end."""
     if wanted.status == UNKNOWN and wanted.decision in (None, Action.ALLOW):
         return {"decision": Action.ALLOW, "status": ""}
     return {"decision": wanted.decision, "status": wanted.status}
@@ -134,7 +135,7 @@ def _matching(totals: list[_Total], **patterns: str | None) -> list[_Total]:
     return [total for total in totals if all(test(getattr(total, name)) for name, test in tests)]
 
 
-def _outcome(decision: str, status: str) -> Leg:
+def _result_leg(decision: str, status: str) -> Leg:
     terms = [
         (f"{column} = ?" if value else f"{column} IS NULL", value)
         for column, value in (("decision", decision), ("status", status))
@@ -148,12 +149,12 @@ def _calls(totals: list[_Total]) -> int:
 
 
 def _time_span(connection: apsw.Connection, wanted: CallFilter) -> tuple[int | None, int | None]:
-    """Which ids the calls of a time span can have."""
+    """The lowest and highest id that calls of the filter's time span can have."""
     first = last = None
     if wanted.since_ms is not None:
         sql = "SELECT min(first_id) FROM buckets WHERE bucket >= ?"
         row = connection.execute(sql, (wanted.since_ms // BUCKET_MS,)).fetchone()
-        # No such bucket: no such calls.
+        # Without a bucket there are no calls: an id that no call has.
         first = row[0] if row and row[0] is not None else 2**62
     if wanted.until_ms is not None:
         sql = "SELECT max(last_id) FROM buckets WHERE bucket <= ?"

@@ -1,4 +1,4 @@
-"""Finds the policies that were in force, and what was in them."""
+"""Finds the policies that were in force, and their rules."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def list_policies(connection: apsw.Connection) -> list[PolicyRecord]:
 
 
 def show_policy(connection: apsw.Connection, policy_hash: str) -> PolicyDetail | None:
-    """One policy, whole."""
+    """One policy with its rules; None if the ledger does not have it."""
     row = connection.execute(f"{_ROWS} WHERE rules_hash = ?", (policy_hash,)).fetchone()
     if row is None:
         return None
@@ -31,7 +31,7 @@ def show_policy(connection: apsw.Connection, policy_hash: str) -> PolicyDetail |
 
 
 def find_policy(connection: apsw.Connection, policy_hash: str) -> bytes | None:
-    """The compiled policy of this hash, as `Snapshot.from_json` reads it; None if not known."""
+    """The compiled policy with this hash, for `Snapshot.from_json`; None if no event has it."""
     sql = "SELECT rules_json FROM policy_versions WHERE rules_hash = ? AND rules_json IS NOT NULL"
     row = connection.execute(sql, (policy_hash,)).fetchone()
     if row is None:

@@ -1,13 +1,18 @@
-"""Reads runs back as replay takes them: calls in the order of `seq`, ends where breakers learnt.
+"""Reads runs back for replay: calls in the order of `seq`, each end where breakers learnt of it.
 
-One run at a time, and of each of its shims one segment at a time: what is kept does not grow with
-the ledger.
+Reads one run at a time, and one segment at a time of each of its shims, so memory does not grow
+with the ledger.
+
+The order: each shim's events are in order already, and each gets a key (seq, 0 for a call or 1 for
+an end, monotonic time). The shims of a run are then merged by key. An end states the last `seq` of
+the run that was decided before breakers learnt of it (`after_seq`), and follows that call.
 """
 
 import heapq
 import zlib
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import apsw
@@ -20,7 +25,6 @@ from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env, EventType, Layer, Status
 from subluminal.ledger.store.segments import StoredSegment, of_shim
-from subluminal.ledger.store.timestamps import to_ms
 from subluminal.policy.replay.known_args import known_args
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
@@ -30,6 +34,7 @@ from subluminal.policy.replay.recorded import (
     RecordedLoad,
     recorded_decision,
 )
+from subluminal.timestamps import parse_rfc3339
 
 _CALLED = (
     "EXISTS (SELECT 1 FROM tool_calls c INDEXED BY calls_by_run WHERE c.run_id = runs.run_id "
@@ -44,6 +49,7 @@ _PREVIEWS = (
 )
 
 Key = tuple[int, int, int]
+"""seq, 0 for a call or 1 for an end, monotonic time in milliseconds"""
 Item = RecordedCall | RecordedEnd
 
 
@@ -71,7 +77,7 @@ class _Load(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
-    """Any event, as far as replay looks at it."""
+    """The fields of any event that replay needs."""
 
     type: str = ""
     ts: str = ""
@@ -100,9 +106,9 @@ _decode_workload = msgspec.json.Decoder(Workload).decode
 def run_ids(
     connection: apsw.Connection, since_ms: int | None = None, tool: tuple[str, str] | None = None
 ) -> Iterator[str]:
-    """Every run that was active since then, in the order in which the ledger heard of them.
+    """The runs with an event since then, in the order of ingest.
 
-    With a tool, by its server's name and its own, only the runs that called it.
+    With a tool (server name, tool name), only the runs that called the tool.
     """
     called = "" if tool is None else f"AND {_CALLED} "
     sql = (
@@ -120,14 +126,14 @@ def run_ids(
 
 
 class RunSetting(NamedTuple):
-    """The policies that came into force in a run, and what people answered in it."""
+    """The policies that came into force in a run, and the answers to its approvals."""
 
     loads: list[RecordedLoad]
     answers: list[RecordedAnswer]
 
 
 class RunReader:
-    """Reads one run after the other. Equal decisions and identities are shared."""
+    """Reads runs one after the other. Decodes equal decisions and identities only once."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -135,7 +141,7 @@ class RunReader:
         self._identities: dict[tuple[object, ...], Identity] = {}
 
     def setting(self, run_id: str) -> RunSetting:
-        """What must be known of a run before its first call."""
+        """What replay must know of a run before its first call."""
         found = RunSetting([], [])
         for shim in self._shims(run_id):
             for segment in of_shim(self._connection, shim):
@@ -145,9 +151,9 @@ class RunReader:
         return found
 
     def items(self, run_id: str) -> Iterator[Item]:
-        """The calls and ends of a run, in order."""
-        roads = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
-        ordered = heapq.merge(*roads, key=_place) if len(roads) > 1 else chain(*roads)
+        """The calls and ends of a run, in the order of replay."""
+        streams = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
+        ordered = heapq.merge(*streams, key=itemgetter(0)) if len(streams) > 1 else chain(*streams)
         for _, item in ordered:
             yield item
 
@@ -157,23 +163,23 @@ class RunReader:
         return [shim for (shim,) in rows]
 
     def _of_shim(self, run_id: str, shim: int) -> Iterator[tuple[Key, Item]]:
-        road = _Road(self, run_id)
+        shim_events = _ShimEvents(self, run_id)
         for segment in of_shim(self._connection, shim):
             events = [event for line in _lines_of(segment) if (event := _event(line))]
             previews = self._previews(shim, events)
             for event in events:
-                placed = road.take(event, previews)
+                placed = shim_events.take(event, previews)
                 if placed is not None:
                     yield placed
 
     def _previews(self, shim: int, events: list[_Line]) -> dict[str, str | None]:
-        """Arguments as they may be shown: chained events leave the text out (provable-ledger)."""
+        """Previews of arguments by call_id. Chained events leave the text out (provable-ledger)."""
         wanted = [each.call.call_id for each in events if each.type == EventType.TOOL_CALL_START]
         rows = self._connection.execute(_PREVIEWS, (msgspec.json.encode(wanted).decode(), shim))
         return {str(call_id): text for call_id, text in rows}
 
     def decision(self, raw: bytes) -> RecordedDecision | None:
-        """A decision; None for one that is not of this version's words."""
+        """Decodes a decision; None if it has words that this version does not know."""
         if raw not in self._decisions:
             if len(self._decisions) >= _MAX_KEPT:
                 self._decisions.clear()
@@ -184,7 +190,7 @@ class RunReader:
         return self._decisions[raw]
 
     def identity(self, event: _Line) -> Identity:
-        """Who made a call. Words from the future are unknown ones."""
+        """The identity behind a call. Unknown words become UNKNOWN."""
         workload = bytes(event.workload)
         key = (event.agent_id, event.client, event.env, event.principal, workload)
         found = self._identities.get(key)
@@ -201,8 +207,8 @@ class RunReader:
         return found
 
 
-class _Road:
-    """The events of one shim on their way to being calls and ends, each with its place."""
+class _ShimEvents:
+    """Turns the events of one shim into calls and ends, each with its key."""
 
     def __init__(self, reader: RunReader, run_id: str) -> None:
         self._reader = reader
@@ -210,7 +216,7 @@ class _Road:
         self._started: dict[str, tuple[_Line, str | None]] = {}
         self._seq = 0
         self._tells_learning = False
-        """whether this shim says when breakers learnt; earlier versions did not"""
+        """whether this shim states when breakers learnt of an end; earlier versions did not"""
 
     def take(self, event: _Line, previews: dict[str, str | None]) -> tuple[Key, Item] | None:
         call_id = event.call.call_id
@@ -229,7 +235,7 @@ class _Road:
         if start is None or decision is None:
             return None
         call, preview = start.call, start.call.preview
-        wall_ms = to_ms(start.ts)
+        wall_ms = parse_rfc3339(start.ts)
         mono_ms = wall_ms if call.mono_ms is None else call.mono_ms
         self._tells_learning = call.mono_ms is not None
         self._seq = max(self._seq, call.seq)
@@ -260,7 +266,7 @@ class _Road:
         if event.after_seq is not None:
             self._seq = max(self._seq, event.after_seq)
         elif self._tells_learning and status is not Status.OK:
-            return None  # the run's counters could not be had, and nobody learnt of it
+            return None  # the run's counters were not available, so no breaker learnt of the end
         ended = RecordedEnd(event.call.call_id, status, event.latency_ms, event.mono_ms)
         return (self._seq, 1, event.mono_ms or 0), ended
 
@@ -268,15 +274,11 @@ class _Road:
 _CLIENTS, _ENVS, _STATUSES = (frozenset(words) for words in (Client, Env, Status))
 
 
-def _place(placed: tuple[Key, Item]) -> Key:
-    return placed[0]
-
-
 def _lines_of(segment: StoredSegment) -> list[bytes]:
     try:
         return segment.lines()
     except zlib.error:
-        return []  # damage is for `verify` to tell; to a replay these calls are not on record
+        return []  # `verify` reports damage; for replay these calls are not on record
 
 
 def _note(found: RunSetting, event: _Line | None) -> None:
@@ -290,8 +292,8 @@ def _note(found: RunSetting, event: _Line | None) -> None:
             given = _decode_approval(event.approval)
         except MsgspecError:
             return
-        expires_ms = None if given.expires_at is UNSET else to_ms(given.expires_at)
-        found.answers.append(RecordedAnswer(to_ms(event.ts), given, expires_ms))
+        expires_ms = None if given.expires_at is UNSET else parse_rfc3339(given.expires_at)
+        found.answers.append(RecordedAnswer(parse_rfc3339(event.ts), given, expires_ms))
 
 
 def _event(line: bytes) -> _Line | None:

@@ -1,4 +1,8 @@
-"""What queries answer with: the rows of spec 001 section 11.3 in the contracts' words."""
+"""What queries return: the rows of spec 001 section 11.3 in the words of the contracts.
+
+No SQL: every engine returns these records. The API sends them as JSON, and its OpenAPI document is
+made from them. A page has `next`, the cursor of the next page; None if there is no other page.
+"""
 
 from typing import Any
 
@@ -6,7 +10,7 @@ from msgspec import Struct
 
 
 class PreviewRecord(Struct, frozen=True):
-    """What may be shown of a call's arguments and result."""
+    """The redacted previews of a call's arguments and result."""
 
     truncated: bool
     args_preview: str | None
@@ -18,7 +22,7 @@ class CallRecord(Struct, frozen=True):
     """One tool call."""
 
     id: int
-    """its place in the order of ingest"""
+    """row id, ascending in the order of ingest"""
     call_id: str
     run_id: str
     server_name: str
@@ -27,7 +31,7 @@ class CallRecord(Struct, frozen=True):
     decision: str | None
     rule_id: str | None
     status: str | None
-    """empty while the call is under way"""
+    """None while the call is under way"""
     latency_ms: int | None
     bytes_in: int | None
     bytes_out: int | None
@@ -44,14 +48,14 @@ class CallRecord(Struct, frozen=True):
 
 
 class CallPage(Struct, frozen=True):
-    """Calls, and where the next page begins."""
+    """One page of calls."""
 
     calls: list[CallRecord]
     next: str | None
 
 
 class CallDetail(Struct, frozen=True):
-    """One call, whole: its row, its hint, and its events as they were chained."""
+    """One call with its hint, and its events in their chained form."""
 
     call: CallRecord
     hint: "HintRecord | None"
@@ -82,9 +86,32 @@ class RunRecord(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True):
-    """Runs, and where the next page begins."""
+    """One page of runs."""
 
     runs: list[RunRecord]
+    next: str | None
+
+
+class Score(Struct, frozen=True):
+    """One run with its calls counted."""
+
+    run: RunRecord
+    decisions: dict[str, int]
+    """number of calls by decision"""
+    errors: int
+    """calls that were forwarded and did not end OK"""
+    unknown: int
+    """calls that were forwarded and have no end"""
+    worst_severity: str | None
+    """highest severity of a decision that was not a plain allow"""
+    duration_ms: int
+    """milliseconds from the start to the end; to the last event while the run goes on"""
+
+
+class ScorePage(Struct, frozen=True):
+    """One page of the scoreboard."""
+
+    runs: list[Score]
     next: str | None
 
 
@@ -106,20 +133,20 @@ class HintRecord(Struct, frozen=True):
     server_name: str
     tool_name: str
     args_hash: str
-    """of the call that was refused"""
+    """arguments of the call that was refused"""
     next_call_id: str | None
-    """the next call of that tool in the run, by which the outcome was judged"""
+    """the next call of that tool in the run, which decided the outcome"""
 
 
 class HintPage(Struct, frozen=True):
-    """Hints, and where the next page begins."""
+    """One page of hints."""
 
     hints: list[HintRecord]
     next: str | None
 
 
 class RecoveryRecord(Struct, frozen=True):
-    """How often hints helped."""
+    """How often hints helped, for a rule, a client, or both."""
 
     rule_id: str | None
     client: str | None
@@ -131,22 +158,22 @@ class RecoveryRecord(Struct, frozen=True):
 
 
 class ToolRecord(Struct, frozen=True):
-    """A tool that was listed or called, and how often it was called."""
+    """A tool that was listed or called, with its counts."""
 
     server_name: str
     tool_name: str
     calls: int
     refused: int
     errors: int
-    """calls that were forwarded and did not end OK, as on the scoreboard"""
+    """calls that were forwarded and did not end OK"""
     definition_hash: str | None
-    """of the definition that its server gave last; None if it was never listed"""
+    """hash of the latest definition; None if the tool was never listed"""
     definitions: int
-    """how many different ones its server ever gave"""
+    """number of different definitions that the server ever gave"""
     changed_at: str | None
-    """when the last one took the place of another; None if it never did"""
+    """when the latest definition replaced another; None if none did"""
     listed_at: str | None
-    """when it was last told"""
+    """when the tool was last listed"""
 
 
 class PolicyRecord(Struct, frozen=True):
@@ -159,19 +186,19 @@ class PolicyRecord(Struct, frozen=True):
     mode: str | None
     created_at: str
     rules: int | None
-    """how many rules are enabled in it; None if no event told"""
+    """number of enabled rules; None if no event has the rules"""
 
 
 class PolicyDetail(Struct, frozen=True):
-    """One policy, whole."""
+    """One policy with its rules."""
 
     policy: PolicyRecord
     snapshot: Any
-    """as `sub policy compile` writes it; None if no event told"""
+    """the policy as `sub policy compile` writes it; None if no event has it"""
 
 
 class AnswerRecord(Struct, frozen=True):
-    """What a person said."""
+    """A person's answer to an approval."""
 
     answer: str
     """approved or denied"""
@@ -181,14 +208,14 @@ class AnswerRecord(Struct, frozen=True):
     ticket: str | None
     grant_id: str | None
     uses: int | None
-    """how many calls it lets pass; None for a no, and where it is not counted"""
+    """number of calls that the grant lets pass; None if denied, or if uses are not counted"""
     used: int
-    """how many calls passed by it"""
+    """number of calls that the grant has let pass"""
     expires_at: str | None
 
 
 class ApprovalRecord(Struct, frozen=True):
-    """Something that a person was asked, and what came of it."""
+    """An approval, and its answer."""
 
     approval_id: str
     run_id: str
@@ -208,17 +235,17 @@ class ApprovalRecord(Struct, frozen=True):
     message: str
     approver_role: str | None
     call_id: str
-    """of the first call that asked"""
+    """the first call that needed the approval"""
     agent_id: str | None
     client: str | None
     env: str | None
     principal: str | None
     answer: AnswerRecord | None
-    """the last one, if there were several"""
+    """the latest answer"""
 
 
 class ApprovalPage(Struct, frozen=True):
-    """Approvals, and where the next page begins."""
+    """One page of approvals."""
 
     approvals: list[ApprovalRecord]
     next: str | None
@@ -228,7 +255,7 @@ class SwitchRecord(Struct, frozen=True):
     """One move of the kill switch."""
 
     switch_id: str
-    """what `killed` made and `revived` lifted"""
+    """the stop that `killed` created and `revived` lifted"""
     state: str
     """killed or revived"""
     scope: str
@@ -240,7 +267,36 @@ class SwitchRecord(Struct, frozen=True):
 
 
 class SwitchPage(Struct, frozen=True):
-    """Moves of the kill switch, and where the next page begins."""
+    """One page of moves of the kill switch."""
 
     switches: list[SwitchRecord]
     next: str | None
+
+
+class Facets(Struct, frozen=True):
+    """For each dimension, the number of calls by value, among calls that pass all *other* filters.
+
+    An empty name stands for calls without a value.
+    """
+
+    total: int
+    server: dict[str, int]
+    tool: dict[str, int]
+    decision: dict[str, int]
+    status: dict[str, int]
+    rule: dict[str, int]
+
+
+class Bar(Struct, frozen=True):
+    """The calls of one interval, by decision."""
+
+    start_ms: int
+    counts: dict[str, int]
+
+
+class Histogram(Struct, frozen=True):
+    """Calls over time in intervals of equal width. Intervals without calls are left out."""
+
+    bar_ms: int
+    """width of a bar in milliseconds"""
+    bars: list[Bar]

@@ -1,4 +1,4 @@
-"""Replays what the ledger holds: by a candidate, or by a policy before and after a change."""
+"""Replays recorded calls: against a candidate, or against a policy before and after a change."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -17,7 +17,7 @@ from subluminal.policy.snapshot import Snapshot
 
 
 class LedgerReplay:
-    """A candidate against the record. `tally` grows while `rows` is read."""
+    """Replays recorded calls against a candidate. `tally` is complete once `rows` is exhausted."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class LedgerReplay:
         self.tally = Tally()
 
     def rows(self, runs: Iterable[str] | None = None) -> Iterator[Replayed]:
-        """Every call of these runs, or of all that were active since then.
+        """Every call of these runs, or of all runs with an event since then.
 
-        A run is replayed from its beginning, because its counters began there.
+        A run is always replayed from its beginning, because its counters start there.
         """
         if runs is None:
             runs = run_ids(self._connection, self._since_ms)
@@ -67,12 +67,12 @@ def backtest(
     tool: tuple[str, str] | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Backtest:
-    """What changing one policy into another would have done to the calls since then.
+    """What changing a policy from `before` to `after` would have done to the calls since then.
 
-    Both are replayed, so what was in force at the time does not matter for the policy itself; it
-    does for the other layers. A change that is about one tool, given as its server's name and its
-    own, cannot concern the runs that never called it: they are left out. `watch` is told after each
-    run how many calls were looked at.
+    Both policies are replayed, so the policy that was in force at the time does not matter; the
+    other layers that were in force do. With a tool (server name, tool name), only runs that called
+    the tool are replayed, because the change cannot concern any other run. After each run, `watch`
+    gets the number of calls so far.
     """
     find = snapshots_of(connection)
     reader = RunReader(connection)
@@ -95,13 +95,13 @@ def backtest(
 
 
 def snapshots_of(connection: apsw.Connection) -> FindSnapshot:
-    """Looks up compiled policies on record. `Layering` remembers what it was told."""
+    """A function that finds recorded policies by their hash. `Layering` caches the results."""
 
     def find(policy_hash: str) -> Snapshot | None:
         text = find_policy(connection, policy_hash)
         try:
             return None if text is None else Snapshot.from_json(text)
         except SubluminalError:
-            return None  # compiled by another version: as good as not on record
+            return None  # compiled by another version: treated as not on record
 
     return find

@@ -1,35 +1,29 @@
-"""Finds runs."""
+"""Finds runs: as they are stored, or as a scoreboard with their calls counted."""
 
 from typing import Any
 
 import apsw
 import msgspec
-from msgspec import Struct
 
 from subluminal.clock import rfc3339
-from subluminal.ledger.filter.language import Filter
-from subluminal.ledger.query.filters import Paging, checked, cursor_of, numbers_of
-from subluminal.ledger.query.records import RunPage, RunRecord
+from subluminal.contracts.vocabulary import Action, Severity, Status
+from subluminal.ledger.query.questions import (
+    Paging,
+    RunFilter,
+    checked,
+    cursor_of,
+    numbers_of,
+)
+from subluminal.ledger.query.records import RunPage, RunRecord, Score, ScorePage
 from subluminal.ledger.query.terms import run_conditions
+from subluminal.timestamps import parse_rfc3339
 
 _RUNS = (
     "SELECT id, run_id, agent_id, client, env, principal, started_at, ended_at, status, mode, "
     "policy_id, policy_version, policy_hash, metadata_json, workload_json, summary_json, "
     "last_event_at, calls FROM runs "
 )
-
-
-class RunFilter(Struct, frozen=True, kw_only=True):
-    """Which runs. All that is given must hold."""
-
-    agent: str | None = None
-    client: str | None = None
-    env: str | None = None
-    status: str | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-    terms: Filter = ()
-    """what the filter language says"""
+_SEVERITIES = [str(member) for member in Severity]
 
 
 def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) -> RunPage:
@@ -62,9 +56,16 @@ def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) ->
 
 
 def show_run(connection: apsw.Connection, run_id: str) -> RunRecord | None:
-    """One run."""
+    """One run; None if the ledger does not have it."""
     row = connection.execute(f"{_RUNS} WHERE run_id = ?", (run_id,)).fetchone()
     return None if row is None else _record(row)
+
+
+def find_scores(connection: apsw.Connection, wanted: RunFilter, paging: Paging) -> ScorePage:
+    """One page of the scoreboard."""
+    page = find_runs(connection, wanted, paging)
+    counts = _count(connection, [run.run_id for run in page.runs])
+    return ScorePage([_score(run, counts[run.run_id]) for run in page.runs], page.next)
 
 
 def _record(row: tuple[Any, ...]) -> RunRecord:
@@ -76,3 +77,49 @@ def _record(row: tuple[Any, ...]) -> RunRecord:
         text = values[index]
         values[index] = msgspec.json.decode(text) if isinstance(text, str) else None
     return RunRecord(*values)
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.decisions: dict[str, int] = {}
+        self.errors = 0
+        self.unknown = 0
+        self.worst = -1
+
+    def add(self, decision: str, status: str, severity: str, calls: int) -> None:
+        if not decision:
+            return
+        self.decisions[decision] = self.decisions.get(decision, 0) + calls
+        if decision != Action.ALLOW:
+            if severity in _SEVERITIES:
+                self.worst = max(self.worst, _SEVERITIES.index(severity))
+        elif not status:
+            self.unknown += calls
+        elif status != Status.OK:
+            self.errors += calls
+
+
+def _count(connection: apsw.Connection, run_ids: list[str]) -> dict[str, _Counts]:
+    found = {run_id: _Counts() for run_id in run_ids}
+    sql = (
+        "SELECT run_id, ifnull(decision, ''), ifnull(status, ''), ifnull(severity, ''), count(*) "
+        "FROM tool_calls INDEXED BY calls_by_run "
+        f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4"
+    )
+    if run_ids:
+        rows: Any = connection.execute(sql, run_ids)
+        for run_id, decision, status, severity, calls in rows:
+            found[run_id].add(decision, status, severity, calls)
+    return found
+
+
+def _score(run: RunRecord, counts: _Counts) -> Score:
+    until = parse_rfc3339(run.ended_at or run.last_event_at)
+    return Score(
+        run,
+        counts.decisions,
+        counts.errors,
+        counts.unknown,
+        _SEVERITIES[counts.worst] if counts.worst >= 0 else None,
+        max(0, until - parse_rfc3339(run.started_at)),
+    )

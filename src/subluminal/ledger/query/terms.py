@@ -1,13 +1,14 @@
-"""Terms of the filter language as SQL over `tool_calls` and `runs`.
-
-What the planner has indexes for goes into the fields of CallFilter; the rest is tested row by row.
-"""
+"""The filter language as SQL over `tool_calls` and `runs`, and text as a full-text query."""
 
 from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
 from subluminal.ledger.filter.language import Filter, Term
+from subluminal.ledger.query.questions import InvalidQuery, has_wildcard
+
+MAX_WORDS = 16
 
 Condition = tuple[str, list[object]]
+"""SQL, and the values of its parameters"""
 
 _CALL_COLUMNS = {
     "run": "run_id",
@@ -47,7 +48,7 @@ _RUN_COLUMNS = {
 
 
 def term_conditions(terms: Filter, prefix: str = "") -> list[Condition]:
-    """Conditions on calls. The plus keeps SQLite from choosing an index of its own."""
+    """Conditions on calls. `prefix` stands before column names, such as `c.`."""
     return [_call_condition(term, prefix) for term in terms]
 
 
@@ -60,15 +61,43 @@ def run_conditions(terms: Filter) -> list[Condition]:
     return found
 
 
+def match_expression(text: str) -> str:
+    """A full-text query: all words must occur, "quoted words" as a phrase, `word*` as a prefix.
+
+    Every word is quoted, so no text can act as query syntax.
+    """
+    parts = text.split('"')
+    terms: list[str] = []
+    for index, part in enumerate(parts):
+        if index % 2:
+            terms += [_quoted(part)] if part.strip() else []
+        else:
+            terms += [_word(word) for word in part.split()]
+    if not terms:
+        raise InvalidQuery("the text to search for is empty")
+    if len(terms) > MAX_WORDS:
+        raise InvalidQuery(f"more than {MAX_WORDS} words to search for")
+    return " ".join(terms)
+
+
+def _word(word: str) -> str:
+    stem = word.rstrip("*")
+    if not stem:
+        raise InvalidQuery("`*` alone finds nothing", hint="put letters before it")
+    return _quoted(stem) + ("*" if stem != word else "")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\0", " ") + '"'
+
+
 def _call_condition(term: Term, prefix: str) -> Condition:
+    # The plus keeps SQLite from choosing an index: `planning` has chosen one already.
     kind = CALL_FIELDS[term.field].kind
     if term.field in _OF_THE_RUN:
         where, values = _compared(term, _OF_THE_RUN[term.field], kind)
         return f"+{prefix}run_id IN (SELECT run_id FROM runs WHERE {where})", values
     if kind is Kind.TEXT:
-        # Imported here: search knows the errors of the query layer, which knows us.
-        from subluminal.ledger.query.search import match_expression
-
         words = " OR ".join(f"({match_expression(f'{value}')})" for value in term.values)
         operator = "NOT IN" if term.negated else "IN"
         return f"+{prefix}id {operator} (SELECT rowid FROM search WHERE search MATCH ?)", [words]
@@ -76,7 +105,10 @@ def _call_condition(term: Term, prefix: str) -> Condition:
 
 
 def _compared(term: Term, column: str, kind: Kind, absent: str = "") -> Condition:
-    """Any of the values; NULL is neither a match nor, negated, a miss."""
+    """Compares a column with a term's values. NULL matches neither the term nor its negation.
+
+    `absent` is the word that stands for NULL itself.
+    """
     parts: list[str] = []
     values: list[object] = []
     for value in term.values:
@@ -100,5 +132,4 @@ def _absent(column: str, word: str) -> str:
 def _operator(operator: str, kind: Kind, value: str | int) -> str:
     if operator != ":":
         return operator
-    is_pattern = kind is Kind.NAME and any(char in str(value) for char in "*?[")
-    return "GLOB" if is_pattern else "="
+    return "GLOB" if kind is Kind.NAME and has_wildcard(str(value)) else "="

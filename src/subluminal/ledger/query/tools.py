@@ -1,4 +1,4 @@
-"""Every tool: those that servers listed, and those that were called."""
+"""Lists the tools that servers offered or agents called."""
 
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ _LISTED = (
 )
 
 Tool = tuple[str, str]
+"""server name, tool name"""
 
 
 class _Definition(NamedTuple):
@@ -29,7 +30,7 @@ class _Definition(NamedTuple):
 
 
 def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
-    """Every tool that was ever listed or called, by name."""
+    """Every tool that was ever listed or called, sorted by name."""
     called: dict[Tool, tuple[int, int, int]] = {}
     for server_name, tool_name, *counts in connection.execute(_CALLED):
         called[server_name, tool_name] = (counts[0], counts[1], counts[2])
@@ -48,7 +49,7 @@ def _record(tool: Tool, counts: tuple[int, int, int], definitions: list[_Definit
     *earlier, current = definitions
     changed = None
     if earlier:
-        # One that came back was first seen long before it did.
+        # An old definition that came back was first seen long before it came back.
         changed = rfc3339(max(current.first_seen, *(each.last_seen for each in earlier)))
     seen = rfc3339(current.last_seen)
     return ToolRecord(*tool, *counts, current.hash, len(definitions), changed, seen)

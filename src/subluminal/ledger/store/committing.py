@@ -1,34 +1,31 @@
-"""Commits batches: rows, chain, and the place they were read from, in one transaction.
+"""Commits batches: rows, chained events and journal offsets in one transaction.
 
-The ledger's only writer. A failed commit leaves the ledger as it was, and nothing remembered.
+The ledger's only writer. INVARIANT: an offset is stored in the same transaction as the rows that
+were read up to it, so that a kill at any moment neither loses an event nor stores it twice. After a
+failed commit the ledger is as it was, and nothing of the batch is remembered.
 """
 
 import apsw
 from msgspec import structs
 
 from subluminal.clock import now
-from subluminal.ledger.ingest.batch import Batch
+from subluminal.ledger.ingest.batch import Batch, Segment, ShimState
 from subluminal.ledger.ingest.deriving import merged_flags
-from subluminal.ledger.ingest.hint_links import HintLinks
 from subluminal.ledger.ingest.intake import Intake
-from subluminal.ledger.ingest.shims import Segment, ShimState
-from subluminal.ledger.store import (
-    control_rows,
-    policy_rows,
-    rollups,
-    run_rows,
-    tool_rows,
+from subluminal.ledger.ingest.rows import Call, HintRow, Previews
+from subluminal.ledger.store.counting import (
+    EVENTS_TOTAL,
+    SEARCH_DONE,
+    add_to_counter,
+    count_batch,
+    read_counter,
 )
-from subluminal.ledger.store.counting import EVENTS_TOTAL, SEARCH_DONE, add_to_counter, read_counter
 from subluminal.ledger.store.database import unavailable
-from subluminal.ledger.store.rows import (
-    Call,
-    HintRow,
-    Previews,
-    columns,
-    marks,
-)
-from subluminal.ledger.upkeep.packing import RAW
+from subluminal.ledger.store.hint_links import HintLinks
+from subluminal.ledger.store.lookups import SqliteLookups
+from subluminal.ledger.store.segments import RAW
+from subluminal.ledger.store.tables import columns, marks
+from subluminal.ledger.store.writing import write_acts, write_policies, write_runs, write_tools
 
 _INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})"
 _UPDATE_CALL = (
@@ -58,45 +55,45 @@ _INSERT_SEGMENT = (
 
 
 class Store:
-    """The ledger, open for writing."""
+    """The ledger, open for writing, and the intake whose batches it commits."""
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self.connection = connection
         self.path = path
-        self.intake = Intake(connection)
+        self.lookups = SqliteLookups(connection)
+        self.intake = Intake(self.lookups)
         self._hint_links = HintLinks(connection)
         self.events_total = read_counter(connection, EVENTS_TOTAL)
 
-    def commit(self) -> list[tuple[int, Segment]]:
-        """Writes the current batch. Returns its segments, each with its first event's position."""
+    def commit(self) -> None:
+        """Writes the current batch. Drops it and raises LedgerUnavailable if that fails."""
         intake = self.intake
         if not intake.has_work:
-            return []
+            return
         try:
             with self.connection:
-                placed = self._write(intake)
+                self._write(intake)
         except apsw.Error as error:
             self.forget()
             raise unavailable(self.path, error) from error
         self.events_total += intake.events
         intake.settle()
-        return placed
 
     def forget(self) -> None:
-        """Drops the current batch, and reads from the ledger again what it holds."""
+        """Drops the current batch and all memory of the ledger, and reads the ledger again."""
         try:
-            self.intake = Intake(self.connection)
+            self.intake = Intake(self.lookups)
             self._hint_links = HintLinks(self.connection)
             self.events_total = read_counter(self.connection, EVENTS_TOTAL)
         except apsw.Error as error:
             raise unavailable(self.path, error) from error
 
     def close(self) -> None:
-        """Closes the ledger; SQLite folds the WAL into it."""
+        """Closes the ledger. SQLite moves the WAL into the database file."""
         self.connection.close()
 
-    def _write(self, intake: Intake) -> list[tuple[int, Segment]]:
-        placed = self._write_chain(intake)
+    def _write(self, intake: Intake) -> None:
+        self._write_chain(intake)
         for segment in intake.segments:
             run = intake.folder.batch.runs.get(segment.run_id)
             if run is not None:
@@ -104,20 +101,16 @@ class Store:
         self._write_batch(intake.folder.batch)
         self._write_origins(intake)
         add_to_counter(self.connection, EVENTS_TOTAL, intake.events)
-        return placed
 
-    def _write_chain(self, intake: Intake) -> list[tuple[int, Segment]]:
+    def _write_chain(self, intake: Intake) -> None:
         execute, executemany = self.connection.execute, self.connection.executemany
         position = self.events_total + 1
-        placed = []
+        rows = []
         for segment in intake.segments:
-            placed.append((position, segment))
+            rows.append(_segment_row(position, segment))
             position += len(segment.chained)
-        rows = [_segment_row(first_pos, segment) for first_pos, segment in placed]
-        executemany(
-            _UPSERT_SHIM,
-            map(_shim_row, intake.touched.values()),
-        )
+        # After the loop, because `_segment_row` sets the new head of its shim.
+        executemany(_UPSERT_SHIM, map(_shim_row, intake.touched.values()))
         executemany(_INSERT_SEGMENT, rows)
         for state in intake.touched.values():
             if state.gaps_changed:
@@ -125,7 +118,6 @@ class Store:
                 executemany(
                     "INSERT INTO gaps VALUES (?, ?, ?)", [(state.id, *g) for g in state.gaps]
                 )
-        return placed
 
     def _write_batch(self, batch: Batch) -> None:
         executemany = self.connection.executemany
@@ -136,12 +128,13 @@ class Store:
         self._merge_stored_flags([batch.previews[row_id] for row_id in late])
         executemany(_UPSERT_PREVIEW, map(structs.astuple, batch.previews.values()))
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
-        run_rows.write(self.connection, batch)
-        policy_rows.write(self.connection, batch)
-        control_rows.write(self.connection, batch.acts, batch.grant_uses)
+        write_runs(self.connection, batch)
+        write_policies(self.connection, batch)
+        write_acts(self.connection, batch)
         self._hint_links.write(batch)
-        tool_rows.write(self.connection, batch)
-        rollups.write(self.connection, batch)
+        write_tools(self.connection, batch)
+        count_batch(self.connection, batch)
+        # A call that is in the text index already must be indexed again.
         executemany(
             "INSERT OR IGNORE INTO search_again SELECT ?1 WHERE ?1 <= "
             f"(SELECT value FROM counters WHERE name = '{SEARCH_DONE}')",
@@ -149,6 +142,7 @@ class Store:
         )
 
     def _merge_stored_flags(self, previews: list[Previews]) -> None:
+        """Adds the redaction flags that are stored for earlier calls to their new previews."""
         for preview in previews:
             if preview.redaction_flags is not None:
                 stored = self.connection.execute(
@@ -171,12 +165,12 @@ class Store:
             "VALUES (?, ?, ?, ?, ?)",
             [(line.origin, line.offset, line.reason, line.head, at) for line in intake.damaged],
         )
-        executemany("INSERT INTO unnumbered VALUES (?)", [(one,) for one in intake.digests])
+        executemany("INSERT INTO unnumbered VALUES (?)", [(digest,) for digest in intake.digests])
 
 
 def _shim_row(state: ShimState) -> tuple[object, ...]:
-    who = (state.id, state.shim_id, state.run_id)
-    return (*who, state.is_chained_here, state.last_n, _unhex(state.head))
+    shim = (state.id, state.shim_id, state.run_id)
+    return (*shim, state.is_chained_here, state.last_n, _unhex(state.head))
 
 
 def _segment_row(first_pos: int, segment: Segment) -> tuple[object, ...]:

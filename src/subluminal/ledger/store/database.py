@@ -1,7 +1,7 @@
 """Opens `ledger.db`: one writer, any number of read-only readers, numbered migrations.
 
-Always APSW's own SQLite: the system's has the WAL-reset bug, and two SQLite libraries on one file
-in one process drop each other's locks.
+Always use APSW's own SQLite. The system's has the WAL-reset bug, and two SQLite libraries that open
+one file in one process drop each other's locks.
 """
 
 import os
@@ -12,7 +12,7 @@ import apsw
 
 from subluminal.config.places import make_private_dir
 from subluminal.errors import SubluminalError
-from subluminal.ledger.store.hint_outcomes import judge
+from subluminal.ledger.ingest.hint_outcomes import judge
 
 _WRITER_CACHE_KIB = 65_536
 _READER_CACHE_KIB = 8_192
@@ -20,27 +20,27 @@ _BUSY_MS = 5_000
 
 
 class LedgerUnavailable(SubluminalError):
-    """The ledger cannot be opened, or not written any more."""
+    """The ledger cannot be opened, or can no longer be written."""
 
 
 class LedgerOutdated(LedgerUnavailable):
-    """It was written by an earlier version; ledgerd migrates it when it starts."""
+    """An earlier version wrote the ledger. ledgerd migrates it at its start."""
 
 
 def open_writer(path: str) -> apsw.Connection:
-    """Opens the ledger for its one writer, creating or migrating it first."""
+    """Opens the ledger for its one writer. Creates or migrates it first."""
     make_private_dir(os.path.dirname(path))
-    # SQLite gives -wal and -shm the mode of the database itself.
+    # SQLite gives the -wal and -shm files the mode of the database file.
     _create_private(path)
     try:
         connection = apsw.Connection(path)
         connection.set_busy_timeout(_BUSY_MS)
         connection.pragma("page_size", 8192)
-        # So that retention can give space back to the disk, a little at a time.
+        # Incremental: retention gives space back to the disk a little at a time.
         connection.pragma("auto_vacuum", 2)
         connection.pragma("journal_mode", "wal")
-        # With WAL a kill loses nothing. A power cut may lose the last transactions, and their
-        # journal offsets with them: they are read again.
+        # In WAL mode a kill loses nothing. A power cut may lose the last transactions, and with
+        # them their journal offsets, so their events are read again.
         connection.pragma("synchronous", "NORMAL")
         connection.pragma("cache_size", -_WRITER_CACHE_KIB)
         connection.pragma("wal_autocheckpoint", 4_000)
@@ -53,7 +53,7 @@ def open_writer(path: str) -> apsw.Connection:
 
 
 def open_reader(path: str) -> apsw.Connection:
-    """Opens the ledger to read. Raises LedgerUnavailable if there is none yet."""
+    """Opens the ledger read-only. Raises LedgerUnavailable if there is no ledger yet."""
     if not os.path.exists(path):
         raise LedgerUnavailable(
             f"there is no ledger at `{path}`", hint="`sub ledgerd start` creates it"
@@ -70,27 +70,27 @@ def open_reader(path: str) -> apsw.Connection:
 
 
 def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
-    """Puts SQLite's trouble into our words."""
+    """Turns an error of SQLite into ours, with a hint."""
     hints: dict[type[apsw.Error], str] = {
-        apsw.FullError: "free some space, or lower `ledger.keep_days`",
-        apsw.ReadOnlyError: "the ledger's directory must be writable",
-        apsw.CantOpenError: "the ledger's directory must be writable",
-        apsw.IOError: "check the disk",
-        apsw.BusyError: "another process holds the ledger; only ledgerd may write it",
-        apsw.CorruptError: "move the file away; ledgerd reads again what the journals still hold",
-        apsw.NotADBError: "move the file away; ledgerd reads again what the journals still hold",
+        apsw.FullError: "free some disk space, or lower `ledger.keep_days`",
+        apsw.ReadOnlyError: "make the ledger's directory writable",
+        apsw.CantOpenError: "make the ledger's directory writable",
+        apsw.IOError: "check the disk for errors",
+        apsw.BusyError: "another process has the ledger locked; only ledgerd may write it",
+        apsw.CorruptError: "move the file away; ledgerd then reads the journals again",
+        apsw.NotADBError: "move the file away; ledgerd then reads the journals again",
     }
     reason = str(error).removeprefix(type(error).__name__ + ": ")
     return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Adds what our SQL needs beyond SQLite's own functions."""
+    """Adds the SQL functions that our statements and migrations call."""
     connection.create_scalar_function("hint_outcome", _judge, 6, deterministic=True)
 
 
 def migrations() -> list[tuple[int, str]]:
-    """Every migration in order: its number, and its SQL."""
+    """Every migration in order: its number and its SQL."""
     found = []
     for entry in resources.files("subluminal.ledger").joinpath("migrations").iterdir():
         if entry.name.endswith(".sql"):
@@ -99,7 +99,7 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def migrate(connection: apsw.Connection, path: str) -> None:
-    """Brings a ledger of any earlier version to this one; each step is one transaction."""
+    """Migrates a ledger of any earlier version to this one. Each step is one transaction."""
     version = connection.pragma("user_version")
     _refuse_other_schema(version, path, may_be_older=True)
     for number, sql in migrations():
@@ -113,13 +113,13 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
     known = migrations()[-1][0]
     if version > known:
         raise LedgerUnavailable(
-            f"ledger `{path}` has schema {version}, which is newer than this `sub` knows ({known})",
+            f"ledger `{path}` has schema {version}; this `sub` knows schemas up to {known}",
             hint="upgrade subluminal",
         )
     if version < known and not may_be_older:
         raise LedgerOutdated(
-            f"ledger `{path}` has schema {version}, which is older than {known}",
-            hint="start `sub ledgerd` once: it migrates the ledger",
+            f"ledger `{path}` has schema {version}; this `sub` needs schema {known}",
+            hint="`sub ledgerd start` migrates the ledger",
         )
 
 
@@ -134,5 +134,5 @@ def _create_private(path: str) -> None:
         reason = (error.strerror or str(error)).lower()
         raise LedgerUnavailable(
             f"cannot write the ledger `{path}`: {reason}",
-            hint="the ledger's directory must be writable",
+            hint="make the ledger's directory writable",
         ) from error

@@ -1,4 +1,8 @@
-"""Reads stored events back: by their place in a shim's chain, or in the order of ingest."""
+"""Stored events: reads them back in chain order or in the order of ingest; packs and unpacks them.
+
+A segment holds consecutive events of one shim. It is stored raw, and packed later. Events resemble
+each other, and they resemble `_DICTIONARY`, with which packing starts.
+"""
 
 import zlib
 from collections.abc import Iterator
@@ -6,7 +10,8 @@ from typing import NamedTuple
 
 import apsw
 
-from subluminal.ledger.upkeep.packing import RAW, unpack
+RAW, DEFLATED = 0, 1
+"""Values of `segments.codec`."""
 
 _COLUMNS = "id, shim, first_n, last_n, first_pos, prev, head, codec, lines"
 
@@ -26,11 +31,11 @@ class StoredSegment(NamedTuple):
 
     @property
     def is_dropped(self) -> bool:
-        """Whether retention removed the events; their hash stays."""
+        """Whether retention removed the events. Their hashes stay."""
         return self.packed is None
 
     def lines(self) -> list[bytes]:
-        """The events' chained forms. Raises zlib.error if someone damaged them."""
+        """The events in their chained form. Raises zlib.error if the stored bytes are damaged."""
         if self.packed is None:
             return []
         raw = self.packed if self.codec == RAW else unpack(self.packed)
@@ -38,27 +43,27 @@ class StoredSegment(NamedTuple):
 
 
 def of_shim(connection: apsw.Connection, shim: int) -> Iterator[StoredSegment]:
-    """A shim's segments in the order of its chain."""
+    """The segments of a shim in the order of its chain."""
     sql = f"SELECT {_COLUMNS} FROM segments WHERE shim = ? ORDER BY first_n"
     for row in connection.execute(sql, (shim,)):
         yield StoredSegment(*row)
 
 
 def of_shim_as_ingested(connection: apsw.Connection, shim: int) -> Iterator[StoredSegment]:
-    """A shim's segments in the order of ingest, one at a time."""
+    """The segments of a shim in the order of ingest. Keeps one in memory at a time."""
     sql = "SELECT id FROM segments WHERE shim = ? ORDER BY first_pos"
     for (number,) in list(connection.execute(sql, (shim,))):
         yield segment_by_id(connection, number)
 
 
 def segment_by_id(connection: apsw.Connection, number: int) -> StoredSegment:
-    """One segment that is known to be there."""
+    """The segment with this id, which must exist."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM segments WHERE id = ?", (number,))
     return StoredSegment(*next(rows))
 
 
 def after(connection: apsw.Connection, position: int) -> Iterator[StoredSegment]:
-    """Segments in the order of ingest, from the one that holds the event after `position`."""
+    """Segments in the order of ingest, from the segment that holds the event after `position`."""
     first = connection.execute(
         "SELECT first_pos FROM segments WHERE first_pos <= ? ORDER BY first_pos DESC LIMIT 1",
         (position + 1,),
@@ -69,7 +74,7 @@ def after(connection: apsw.Connection, position: int) -> Iterator[StoredSegment]
 
 
 class EventReader:
-    """Reads single stored events, each shim's last segment kept at hand."""
+    """Reads single stored events. Keeps the last segment that it read of each shim."""
 
     MAX_KEPT = 64
 
@@ -78,7 +83,7 @@ class EventReader:
         self._kept: dict[int, tuple[StoredSegment, list[bytes]]] = {}
 
     def line(self, shim: int, n: int) -> bytes | None:
-        """One event in its chained form; None if it was dropped or never came."""
+        """An event in its chained form; None if it was dropped or never arrived."""
         kept = self._kept.get(shim)
         if kept is None or not kept[0].first_n <= n <= kept[0].last_n:
             segment = self._find(shim, n)
@@ -89,7 +94,7 @@ class EventReader:
             try:
                 kept = self._kept[shim] = (segment, segment.lines())
             except zlib.error:
-                # Damage is for `verify` to tell.
+                # `verify` reports damage.
                 return None
         lines, index = kept[1], n - kept[0].first_n
         return lines[index] if index < len(lines) else None
@@ -104,3 +109,35 @@ class EventReader:
             if segment.last_n >= n and not segment.is_dropped:
                 return segment
         return None
+
+
+# INVARIANT: the dictionary is part of the file format. A ledger cannot be read without it.
+_DICTIONARY = (
+    b'{"type":"run_start","v":"0.1.0","ts":"2026-11-15T00:00:00.000Z","run":{"started_at":"'
+    b'"mode":"guardrails","calls_total":,"calls_allowed":,"calls_blocked":,"calls_throttled":'
+    b'{"type":"shim_health","v":"0.1.0","health":{"state":"spawned","server_name":","pid":'
+    b'"error":{"class":"upstream_error","message":"policy_block","code":,"retryable":false},'
+    b'"hint":{"hint_text":"","suggested_args":null,"retry_advice":null,"hint_kind":"SAFETY"}'
+    b'{"type":"tool_call_end","v":"0.1.0","ts":"2026-11-15T00:00:00.000Z","run_id":"'
+    b'"},"status":"ERROR","status":"OK","latency_ms":1,"bytes_out":1,"preview":{"truncated":false,'
+    b'"hash":"{"type":"tool_call_start","v":"0.1.0","ts":"2026-11-15T00:00:00.000Z","run_id":"'
+    b'","agent_id":"","client":"claude","env":"dev","source":{"host_id":"","proc_id":"","shim_id":"'
+    b'","n":1,"prev":""},"principal":"","workload":{"user":"root","repo_path":"/home/","repo":"'
+    b'","branch":"main"},"call":{"call_id":"","server_name":"","tool_name":"","args_hash":"'
+    b'","transport":"mcp_stdio","bytes_in":100,"seq":1,"preview":{"truncated":false,"hash":""}}}\n'
+    b'{"type":"tool_call_decision","v":"0.1.0","decision":{"action":"BLOCK","action":"ALLOW",'
+    b'"rule_id":null,"severity":"info","explain":{"summary":"no rule matched","reason_code":"'
+    b'DEFAULT_ALLOW"},"policy":{"policy_id":"none","policy_version":"","policy_hash":""}}}\n'
+)
+
+
+def pack(raw: bytes) -> bytes:
+    """Deflates the lines of a segment."""
+    deflater = zlib.compressobj(level=6, zdict=_DICTIONARY)
+    return deflater.compress(raw) + deflater.flush()
+
+
+def unpack(packed: bytes) -> bytes:
+    """Inflates the lines of a segment. Raises zlib.error if they are damaged."""
+    inflater = zlib.decompressobj(zdict=_DICTIONARY)
+    return inflater.decompress(packed) + inflater.flush()

@@ -1,7 +1,7 @@
-"""Signs where every chain stands, so that the ledger cannot be rewritten from the start (provable-ledger).
+"""Signs the head of every chain, so that rewriting the ledger is noticed (provable-ledger).
 
-The key is local: HMAC-SHA256 with a secret that only this user can read. Each checkpoint also goes
-to a file beside the key, so that the newest ones cannot simply be deleted from the ledger.
+The signature is HMAC-SHA256 with a local key that only this user can read. Each checkpoint is also
+noted in a file beside the key, so that deleting the newest ones from the ledger is noticed.
 """
 
 import hmac
@@ -16,7 +16,7 @@ from subluminal.errors import SubluminalError
 
 
 class Head(NamedTuple):
-    """Where one shim's chain stood."""
+    """The head of one shim's chain after event `n`."""
 
     shim_id: str
     n: int
@@ -34,17 +34,17 @@ class Checkpoint(NamedTuple):
 
 
 def key_path(places: Places) -> str:
-    """Where the signing key is."""
+    """The path of the signing key."""
     return os.path.join(places.state, "ledger.key")
 
 
 def anchor_path(places: Places) -> str:
-    """Where checkpoints are noted outside of the ledger."""
+    """The path of the file that notes checkpoints outside of the ledger."""
     return os.path.join(places.state, "ledger.checkpoints")
 
 
 def load_key(places: Places, *, create: bool = False) -> bytes | None:
-    """The signing key; None if there is none and it must not be created."""
+    """The signing key. Without `create`, None if there is no key yet."""
     path = key_path(places)
     try:
         with open(path, "rb") as file:
@@ -59,13 +59,14 @@ def load_key(places: Places, *, create: bool = False) -> bytes | None:
             file.write(key)
     if len(key) != 32:
         raise SubluminalError(
-            f"`{path}` is no ledger key", hint="restore it, or remove it to begin with a new one"
+            f"`{path}` is not a ledger key",
+            hint="restore the file from a backup, or remove it: ledgerd then creates a new key",
         )
     return key
 
 
 def digest_of(before: bytes, number: int, created_at: int, pos: int, heads: list[Head]) -> bytes:
-    """What a checkpoint commits to: the one before it, and every chain that moved since."""
+    """The hash that a checkpoint signs: of the previous digest and every head changed since."""
     digest = sha256(b"subluminal-checkpoint-v1\n" + before)
     digest.update(f"{number}\n{created_at}\n{pos}\n".encode())
     for head in sorted(heads):
@@ -81,7 +82,7 @@ def sign(key: bytes, digest: bytes) -> bytes:
 def write_checkpoint(
     connection: apsw.Connection, places: Places, key: bytes, created_at: int
 ) -> Checkpoint | None:
-    """Signs what moved since the last checkpoint; None if nothing did."""
+    """Signs the heads that changed since the last checkpoint; None if none did."""
     sql = "SELECT shim_id, last_n, head FROM shims WHERE head IS NOT anchored"
     heads = [Head(*row) for row in connection.execute(sql)]
     if not heads:
@@ -92,7 +93,7 @@ def write_checkpoint(
     before = last.digest if last else b""
     digest = digest_of(before, number, created_at, pos, heads)
     made = Checkpoint(number, created_at, pos, digest, sign(key, digest))
-    # Noted outside first: a checkpoint that only the file knows is retried under the same number.
+    # Noted in the file first. If we die in between, the next checkpoint takes the same number.
     _note(anchor_path(places), made)
     with connection:
         connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", made)
@@ -104,7 +105,7 @@ def write_checkpoint(
 
 
 def last_checkpoint(connection: apsw.Connection) -> Checkpoint | None:
-    """The newest checkpoint."""
+    """The newest checkpoint; None if there is none."""
     row = connection.execute("SELECT * FROM checkpoints ORDER BY id DESC LIMIT 1").fetchone()
     return None if row is None else Checkpoint(*row)
 
@@ -119,7 +120,7 @@ def _note(path: str, made: Checkpoint) -> None:
 
 
 def noted(places: Places) -> dict[int, set[str]]:
-    """The digests noted outside of the ledger, by checkpoint number."""
+    """The digests that are noted outside of the ledger, by checkpoint number."""
     found: dict[int, set[str]] = {}
     try:
         with open(anchor_path(places), encoding="ascii", errors="replace") as file:

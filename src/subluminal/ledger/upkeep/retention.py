@@ -1,30 +1,32 @@
-"""Forgets what is old, or what no longer fits: previews first, then calls with their events.
+"""Keeps the ledger within its age and size: drops previews first, then calls with their events.
 
-A dropped segment keeps its place and its hashes, so the chain still proves the rest. Every step is
-small: ingest never waits long for it.
+A dropped segment keeps its row and its hashes, so the chain still proves the rest. Every step is
+small, so ingest never waits long.
 """
 
 import apsw
 import msgspec
 from msgspec import Struct
 
+from subluminal.ledger.ingest.rows import Call, RollupKey, rollup_key
 from subluminal.ledger.ingest.wire import decode_call
-from subluminal.ledger.store import rollups
-from subluminal.ledger.store.control_rows import TABLES
 from subluminal.ledger.store.counting import (
     LAST_FORGOTTEN,
     PREVIEWS_DROPPED,
     add_to_counter,
+    add_to_rollups,
     reach_counter,
 )
-from subluminal.ledger.store.rows import Call, RollupKey, columns, rollup_key
 from subluminal.ledger.store.segments import StoredSegment, segment_by_id
+from subluminal.ledger.store.tables import CONTROL_TABLES, columns
 
 DAY_MS = 86_400_000
 PREVIEWS_STEP = 2_000
+"""Previews dropped per step."""
 VACUUM_PAGES = 256
+"""Pages given back to the disk per step."""
 LOW_WATER = 0.9
-"""What is too large is brought down to this part of its bound, not just below it."""
+"""A ledger that is too large is shrunk to this share of its bound, not just below it."""
 
 _ROW = f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ?"
 
@@ -39,7 +41,7 @@ class Retention:
         self._is_shrinking = False
 
     def step(self, now_ms: int) -> bool:
-        """Forgets a little. Whether there is more to forget."""
+        """Drops a little. Returns whether there may be more to drop."""
         if self._drop_oldest(now_ms - self._keep_ms):
             return True
         if self._is_too_large() and (self._drop_previews() or self._drop_oldest(now_ms)):
@@ -94,7 +96,7 @@ class Retention:
 
     def _give_back(self) -> bool:
         free = self._connection.pragma("freelist_count")
-        # A share of free pages stays: the next calls want them.
+        # A tenth of the pages may stay free: the next calls use them.
         if free <= max(VACUUM_PAGES, self._connection.pragma("page_count") // 10):
             return False
         self._connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
@@ -102,25 +104,25 @@ class Retention:
 
 
 def used_bytes(connection: apsw.Connection) -> int:
-    """What the ledger's content takes on disk."""
+    """The size of the ledger's content on disk, in bytes. Free pages do not count."""
     pages: int = connection.pragma("page_count") - connection.pragma("freelist_count")
     size: int = connection.pragma("page_size")
     return pages * size
 
 
-class _Told(Struct, frozen=True):
+class _CallEvent(Struct, frozen=True):
     call_id: str
-    first_n: int
+    n: int
 
 
 def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
     """Removes the calls whose first event is in the segment."""
     counts: dict[RollupKey, int] = {}
     ids: list[tuple[int]] = []
-    for told in _calls_told(segment):
-        for row in connection.execute(_ROW, (told.call_id, segment.shim)):
+    for event in _call_events(segment):
+        for row in connection.execute(_ROW, (event.call_id, segment.shim)):
             call = Call(*row)
-            if _first_n(call) == told.first_n:
+            if _first_n(call) == event.n:
                 key = rollup_key(call)
                 counts[key] = counts.get(key, 0) - 1
                 ids.append((call.id,))
@@ -134,7 +136,7 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
         connection.executemany(f"DELETE FROM {table} WHERE {key_column} = ?", ids)
     if ids:
         reach_counter(connection, LAST_FORGOTTEN, max(ids)[0])
-    rollups.add(connection, counts.items())
+    add_to_rollups(connection, counts.items())
     for bucket in {key[0] for key in counts}:
         connection.execute(
             "DELETE FROM buckets WHERE bucket = ?1 AND "
@@ -144,20 +146,21 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
 
 
 def _drop_acts(connection: apsw.Connection, segment: StoredSegment) -> None:
-    for table in TABLES:
+    """Removes the rows of people's acts whose event is in the segment."""
+    for table in CONTROL_TABLES:
         connection.execute(
             f"DELETE FROM {table.name} WHERE shim = ? AND n BETWEEN ? AND ?",
             (segment.shim, segment.first_n, segment.last_n),
         )
 
 
-def _calls_told(segment: StoredSegment) -> list[_Told]:
+def _call_events(segment: StoredSegment) -> list[_CallEvent]:
     found = []
     for n, line in enumerate(segment.lines(), start=segment.first_n):
         try:
-            found.append(_Told(decode_call(line).call.call_id, n))
+            found.append(_CallEvent(decode_call(line).call.call_id, n))
         except msgspec.MsgspecError:
-            # An event of another kind.
+            # An event of another kind, not of a call.
             continue
     return found
 
@@ -167,7 +170,7 @@ def _first_n(call: Call) -> int | None:
 
 
 def _join_dropped(connection: apsw.Connection, segment: StoredSegment) -> None:
-    """Makes one row of a dropped segment and the dropped one before it."""
+    """Merges a dropped segment into the one before it, if that is dropped too."""
     before = connection.execute(
         "SELECT id FROM segments WHERE shim = ? AND last_n = ? AND head = ? AND lines IS NULL",
         (segment.shim, segment.first_n - 1, segment.prev),

@@ -12,8 +12,8 @@ from subluminal.errors import SubluminalError
 from subluminal.ledger.client.finding import ending_in, several
 from subluminal.ledger.client.ledger import Ledger, Page, Row
 from subluminal.ledger.query.recorded_runs import RunReader
-from subluminal.ledger.store.moments import milliseconds
 from subluminal.policy.promoting import RefusedCall
+from subluminal.timestamps import parse_rfc3339
 
 if TYPE_CHECKING:
     import apsw
@@ -65,7 +65,7 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
             tool_name=call["tool_name"],
             args=_args(call),
             identity=_identity(events),
-            wall_ms=milliseconds(call["ts"]),
+            wall_ms=parse_rfc3339(call["ts"]),
         ),
     )
 

@@ -1,0 +1,176 @@
+"""Folds events into a batch: the three events of a call become one row before anything is written.
+
+A call that an earlier batch began is looked up, in memory if it is still open, else in the ledger.
+"""
+
+from collections.abc import Callable
+
+from msgspec import UNSET
+
+from subluminal.contracts.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    GrantRefused,
+    HintIssued,
+    KillSwitch,
+    PolicyLoaded,
+    RunEnd,
+    RunStart,
+    ToolsListed,
+)
+from subluminal.ledger.ingest import deriving
+from subluminal.ledger.ingest.batch import Batch, ControlAct, RunDelta
+from subluminal.ledger.ingest.deriving_control import control_row
+from subluminal.ledger.ingest.lookups import Lookups
+from subluminal.ledger.ingest.rows import OUT_OF_RANGE, Call, HintRow, rollup_key
+from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart, RowEvent
+
+CallKey = tuple[int, str]
+"""row id of a shim, and a call_id that the shim gave"""
+
+
+class Folder:
+    """Turns events into rows, batch by batch."""
+
+    MAX_OPEN_CALLS = 50_000
+    """Calls without an end that are kept in memory; older ones are looked up when they end."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+        self._next_id = 1 + lookups.last_call_id()
+        self._open: dict[CallKey, Call] = {}
+        self.batch = self._new_batch()
+        self.folds: dict[type, Callable[..., None]] = {
+            CallStart: self._fold_start,
+            CallDecision: self._fold_decision,
+            CallEnd: self._fold_end,
+            RunStart: self._fold_run_start,
+            RunEnd: self._fold_run_end,
+            HintIssued: self._fold_hint,
+            PolicyLoaded: self._fold_policy,
+            ToolsListed: self._fold_listing,
+            ApprovalRequested: self._fold_act,
+            ApprovalDecided: self._fold_act,
+            GrantRefused: self._fold_act,
+            KillSwitch: self._fold_act,
+        }
+
+    def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
+        """Adds one event to the batch. Raises ValueError if a row cannot hold the event."""
+        fold = self.folds.get(type(event))
+        if fold is not None:
+            fold(event, shim, n, at_ms)
+
+    def see_run(self, event: Event, at_ms: int) -> None:
+        """Notes that a run is active. Call it before folding an event of the run."""
+        run = self.batch.runs.get(event.run_id)
+        if run is None:
+            self.batch.runs[event.run_id] = RunDelta(event, at_ms, at_ms)
+        else:
+            run.last_ms = max(run.last_ms, at_ms)
+            run.first_ms = min(run.first_ms, at_ms)
+
+    def settle(self) -> None:
+        """Called after a commit: starts the next batch, and remembers the calls still open."""
+        batch = self.batch
+        for call in batch.new_calls:
+            if call.end_n is None:
+                self._open[call.shim, call.call_id] = call
+        for call in batch.changed_calls.values():
+            if call.end_n is not None:
+                self._open.pop((call.shim, call.call_id), None)
+        while len(self._open) > self.MAX_OPEN_CALLS:
+            del self._open[next(iter(self._open))]
+        self.batch = self._new_batch()
+
+    def _new_batch(self) -> Batch:
+        self._fresh: dict[CallKey, Call] = {}
+        batch = Batch()
+        batch.first_new_id = self._next_id
+        return batch
+
+    def _add(self, call: Call) -> None:
+        self._next_id += 1
+        self._fresh[call.shim, call.call_id] = call
+        self.batch.new_calls.append(call)
+        self.batch.runs[call.run_id].calls += 1
+
+    def _find(self, shim: int, call_id: str) -> Call | None:
+        key = (shim, call_id)
+        call = self._fresh.get(key)
+        if call is not None:
+            return call
+        call = self._open.get(key)
+        if call is None:
+            call = self._lookups.find_call(shim, call_id)
+            if call is None:
+                return None
+            # A second look within this batch must find the same object.
+            self._open[key] = call
+        if call.id not in self.batch.changed_calls:
+            self.batch.changed_calls[call.id] = call
+            self.batch.counted_before[call.id] = rollup_key(call)
+        return call
+
+    def _fold_start(self, event: CallStart, shim: int, n: int, at_ms: int) -> None:
+        call = deriving.begin(event, self._next_id, shim, n, at_ms)
+        self._add(call)
+        deriving.add_args_preview(self.batch.previews, event, call)
+
+    def _fold_decision(self, event: CallDecision, shim: int, n: int, at_ms: int) -> None:
+        call = self._fresh.get((shim, event.call.call_id))
+        if call is None:
+            call = self._earlier(event, shim, at_ms)
+        deriving.decide(call, event, n)
+        decision = event.decision
+        if decision.hint is not UNSET:
+            self._add_hint(deriving.hint_of_decision(event, call))
+        if decision.grant is not UNSET:
+            grants = deriving.grants_of(event)
+            self.batch.grant_uses += [(grant_id, call.id, at_ms) for grant_id in grants]
+
+    def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
+        if (event.latency_ms | event.bytes_out) >> 63:
+            raise ValueError(OUT_OF_RANGE)
+        call = self._fresh.get((shim, event.call.call_id))
+        if call is None:
+            call = self._earlier(event, shim, at_ms)
+        deriving.finish(call, event, n)
+        deriving.add_result_preview(self.batch.previews, event, call)
+
+    def _earlier(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
+        """The row of a call that an earlier batch began; a new row if no start was ever seen."""
+        call = self._find(shim, event.call.call_id)
+        if call is None:
+            call = deriving.begin_unseen(event, self._next_id, shim, at_ms)
+            self._add(call)
+        return call
+
+    def _fold_hint(self, event: HintIssued, shim: int, n: int, at_ms: int) -> None:
+        call = self._find(shim, event.call.call_id)
+        if call is not None:
+            self._add_hint(deriving.hint_of_event(event, call))
+
+    def _add_hint(self, hint: HintRow) -> None:
+        first = self.batch.hints.setdefault(hint.id, hint)
+        if first is not hint:
+            deriving.merge_hint(first, hint)
+
+    def _fold_run_start(self, event: RunStart, shim: int, n: int, at_ms: int) -> None:
+        self.batch.runs[event.run_id].starts.append(event)
+
+    def _fold_run_end(self, event: RunEnd, shim: int, n: int, at_ms: int) -> None:
+        self.batch.runs[event.run_id].ends.append(event)
+
+    def _fold_policy(self, event: PolicyLoaded, shim: int, n: int, at_ms: int) -> None:
+        if event.load.ok and event.policy is not UNSET:
+            self.batch.policies.append((event, at_ms))
+
+    def _fold_act(self, event: Event, shim: int, n: int, at_ms: int) -> None:
+        row = control_row(event)
+        if row is not None:
+            self.batch.acts.append(ControlAct(row, shim, n))
+
+    def _fold_listing(self, event: ToolsListed, shim: int, n: int, at_ms: int) -> None:
+        self.batch.listings.append((event, at_ms))
