@@ -11,6 +11,7 @@ from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.gate import Settled
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, Severity
+from subluminal.core.controls.kill_switch import set_stop
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
@@ -92,14 +93,13 @@ def test_replay_asks_the_same_gates():
     assert decided(setting.engine, "rm")[0] is Action.ALLOW
 
 
-def test_a_door_meets_the_same_gates_in_the_same_order(own_home):
+def test_a_door_meets_the_same_gates_behind_the_stops(own_home):
     host = host_in(own_home, DENY_RM, gates=gates())
-    host.open_run()
-    enforcer = host._open["run-1"]
-    assert enforcer.gate_names == ["stops", "first", "second", "policy", "grants"]
     ruling = host.begin(replace(call(), tool_name="a"), b"{}")
     assert (ruling.decision.action, ruling.policy) == (Action.BLOCK, OWN)
     assert one_call(host)
+    set_stop(host.places.state, "tool", "probe/a", by="op", reason="", hard=False)
+    assert host.begin(replace(call(), tool_name="a"), b"{}").decision.reason_code == "KILL_SWITCH"
     host.close()
     first = calls_of(events_of(own_home))[0]
     assert first[1]["decision"]["policy"]["policy_id"] == "plugin"

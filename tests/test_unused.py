@@ -1,0 +1,25 @@
+"""No dead code: every function, class, method and property of the product is used by the product.
+
+Fields of records are not looked at: they are read as JSON. Unused imports are ruff's to find.
+"""
+
+from pathlib import Path
+
+import vulture
+
+SOURCE = Path(__file__).parents[1] / "src"
+CALLED_BY_OTHERS = {
+    "capture_signals": "uvicorn.Server calls it",
+}
+
+
+def test_nothing_is_used_by_tests_alone() -> None:
+    found = vulture.Vulture()
+    found.scavenge([SOURCE])
+    unused = [
+        f"{item.filename}:{item.first_lineno}: {item.typ} {item.name}"
+        for item in found.get_unused_code(min_confidence=60)
+        if item.typ in ("function", "class", "method", "property")
+        and item.name not in CALLED_BY_OTHERS
+    ]
+    assert unused == []
