@@ -15,7 +15,7 @@ from subluminal.contracts.vocabulary import Env, Layer
 from subluminal.ledger.query.recorded_runs import RunReader, run_ids
 from subluminal.ledger.query.replaying import LedgerReplay, backtest
 from subluminal.policy.replay.comparing import Change
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.replay.recorded import RecordedCall, RecordedEnd
 
 USER, REPOSITORY = Layer.USER, Layer.REPOSITORY

@@ -48,7 +48,9 @@ def test_disabled_rules_come_and_go_for_information():
     assert told([], [off]) == [("rule_added", "info", "added (deny), disabled")]
     assert told([off], []) == [("rule_removed", "info", "removed (deny), disabled")]
     changed = rule("deny", enabled=False, message="other")
-    assert told([off], [changed]) == [("rule_modified", "info", "changed while it is disabled")]
+    assert told([off], [changed]) == [
+        ("rule_modified", "info", "changed, but the rule is disabled")
+    ]
     assert told([off], [off]) == []
 
 
@@ -57,7 +59,7 @@ def test_a_rename_is_no_removal():
         ("rule_renamed", "info", "renamed from `a`")
     ]
     assert told([rule("budget", "a")], [rule("budget", "b")]) == [
-        ("rule_renamed", "warn", "renamed from `a`; its counters start anew")
+        ("rule_renamed", "warn", "renamed from `a`; its counters start from zero")
     ]
     two = [rule("deny", "a"), rule("deny", "b")]
     assert [each[0] for each in told(two, [rule("deny", "c")])] == ["rule_removed", "rule_renamed"]

@@ -10,7 +10,7 @@ from subluminal.contracts.decision import Terminate
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Doubt
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.snapshot import Snapshot
 
 USER, REPOSITORY = Layer.USER, Layer.REPOSITORY

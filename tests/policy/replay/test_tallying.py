@@ -8,7 +8,7 @@ from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Change
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.replay.tallying import Backtest, Tally
 
 NO_PUSH = rule("deny", "no-push", match=tools("push"))
@@ -97,5 +97,5 @@ def test_a_backtest_tells_what_nobody_can_tell():
     for pair in ((BEFORE, asking), (asking, BEFORE)):
         found = backtest_of(record, *pair)
         assert found.sentence().endswith(
-            "; of 1 nobody can tell: their arguments are not on record"
+            "; 1 call cannot be determined: the record is incomplete"
         )

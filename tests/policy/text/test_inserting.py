@@ -11,9 +11,8 @@ from tests.policy.text.odd_texts import json_texts, yaml_texts
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.errors import SubluminalError
 from subluminal.policy.loading import parse_bundle
-from subluminal.policy.text.inserting import insert_rule
+from subluminal.policy.text.inserting import as_flow, as_json, insert_rule
 from subluminal.policy.text.reading import read_document
-from subluminal.policy.text.writing import as_flow, as_json
 
 NEW = {
     "rule_id": "new",
@@ -178,7 +177,7 @@ def test_what_cannot_be_edited_safely_is_refused_and_the_rule_is_told(text):
     with pytest.raises(SubluminalError) as refused:
         insert_rule(text.encode(), 0, NEW)
     assert "cannot be edited safely" in str(refused.value)
-    assert refused.value.hint == f"put this rule in by hand: {FLOW}"
+    assert refused.value.hint == f"add this rule by hand: {FLOW}"
 
 
 @given(st.data(), st.integers(0, 3))

@@ -57,7 +57,7 @@ def test_duplicate_keys_in_json_are_told_with_their_place():
 def test_a_json_number_that_would_change_is_refused():
     problem = first_problem(b'{"a": [1.0000000000000000001]}')
     assert problem.place == "f:1:8"
-    assert "more digits" in problem.message
+    assert "too many digits" in problem.message
 
 
 def test_json_depth_is_bounded():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from subluminal.policy.suggesting import suggested_args
+from subluminal.policy.rules.access import suggested_args
 
 NO = {"remove": False, "clamp_min": None, "clamp_max": None, "one_of": []}
 
