@@ -58,7 +58,7 @@ def test_true_is_no_number():
 
 
 def test_nothing_asked_is_no_predicate():
-    """So that a plan does not visit it."""
+    """An entry without a condition costs nothing."""
     assert args_predicate(None) is None
     assert args_predicate(NOTHING) is None
     assert time_predicate(None) is None

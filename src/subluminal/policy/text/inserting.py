@@ -20,8 +20,6 @@ from subluminal.policy.text.yaml_nodes import LOADER
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MAX_GAP = 8
 """Spaces after a dash that are copied. More than these are taken for an accident."""
-
-
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _REORDERS = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb]")
