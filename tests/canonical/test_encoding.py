@@ -91,7 +91,7 @@ def test_missing_arguments_hash_as_an_empty_object() -> None:
     assert args_hash(None) == args_hash({}) == hashlib.sha256(b"{}").hexdigest()
 
 
-def test_digest_is_of_the_profile_that_was_asked() -> None:
+def test_digest_uses_the_given_profile() -> None:
     value = {"\ufb33": 1, "\U0001f600": 2}
     assert digest(value, Profile.JCS) == hashlib.sha256(rfc8785.dumps(value)).hexdigest()
     assert digest(value, Profile.JCS) != digest(value)
@@ -115,7 +115,7 @@ def test_digest_is_of_the_profile_that_was_asked() -> None:
         pytest.param(10**5000, "too many digits", id="10**5000"),
     ],
 )
-def test_what_is_no_json_is_refused_in_every_profile(
+def test_values_that_are_not_json_are_refused_in_every_profile(
     value: Any, says: str, profile: Profile
 ) -> None:
     with pytest.raises(AmbiguousJSON, match=says):
@@ -145,7 +145,7 @@ class Colour(StrEnum):
     RED = "red"
 
 
-def test_subclasses_of_json_types_are_written_as_what_they_are() -> None:
+def test_subclasses_of_json_types_are_written_like_their_base() -> None:
     assert encode({"colour": Colour.RED, "pair": (1, 2.0)}) == b'{"colour":"red","pair":[1,2]}'
 
 

@@ -179,7 +179,7 @@ def test_an_event_type_from_the_future_is_ignored() -> None:
 
 @requirement("1.3:envelope", "1.1:one-line")
 @pytest.mark.parametrize("line", [b"", b"[]", b"{}", b'{"type":1}', b"{", b'{"type":"run_start"}'])
-def test_what_is_no_event_is_refused(line: bytes) -> None:
+def test_a_line_that_is_not_an_event_is_refused(line: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode_event(line)
 

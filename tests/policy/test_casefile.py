@@ -105,7 +105,7 @@ def test_a_wrong_case_is_told_with_its_place(rest, problem):
         ("{bundle: 7, calls: []}", "c.yaml:1:10: expected a mapping, got a whole number `7`"),
     ],
 )
-def test_what_is_no_case_is_refused(text, problem):
+def test_a_document_that_is_not_a_case_is_refused(text, problem):
     assert problem in told(text)
 
 
@@ -117,7 +117,7 @@ def test_problems_inside_a_bundle_are_told_at_their_place_in_the_case():
     ]
 
 
-def test_text_problems_are_told_once():
+def test_text_problems_are_reported_once():
     assert told(BUNDLE + "calls: []\ncalls: []\n") == ["c.yaml:9:1: duplicate key `calls`"]
 
 
@@ -159,7 +159,7 @@ OBSERVED = WouldBe(action=Action.BLOCK, rule_id="r", severity=Severity.WARN, rea
         {"risk_classes": ["b", "a"]},
     ],
 )
-def test_what_is_as_wanted_makes_no_difference(want):
+def test_equal_fields_give_no_difference(want):
     assert differences(want, evaluation(risk_classes=frozenset("ab"))) == []
 
 
@@ -181,12 +181,12 @@ def test_an_observed_refusal_is_compared_by_action_or_fields(want):
         ({"risk_classes": "a"}, ["a"]),
     ],
 )
-def test_what_is_not_as_wanted_is_told_with_what_came(want, got):
+def test_a_different_field_is_reported_with_its_value(want, got):
     ((field, wanted, found),) = differences(want, evaluation(risk_classes=frozenset("a")))
     assert (field, wanted, found) == (*next(iter(want.items())), got)
 
 
-def test_an_observed_refusal_that_is_not_wanted_is_told():
+def test_an_observed_refusal_that_is_not_wanted_is_reported():
     (difference,) = differences({"would_be": None}, evaluation(would_be=OBSERVED))
     assert difference.got["action"] == "BLOCK"
     (difference,) = differences({"would_be": "THROTTLE"}, evaluation(would_be=OBSERVED))

@@ -80,7 +80,7 @@ def test_an_impossible_match_is_refused(match, message):
         {"time": {"utc_hours": [[0, 24], [22, 6]], "weekdays": ["mon"]}},
     ],
 )
-def test_a_possible_match_is_taken(match):
+def test_a_possible_match_is_accepted(match):
     assert told_of_match(**match) == []
 
 
@@ -156,5 +156,5 @@ def test_an_impossible_value_is_refused(kind, changes, message):
         ("breaker", {"repeat_threshold": ..., "repeat_window_ms": ..., "latency_threshold_ms": 1, "latency_count": 1, "window_ms": 1}),
     ],
 )  # fmt: skip
-def test_an_edge_that_can_be_meant_is_taken(kind, changes):
+def test_a_valid_edge_value_is_accepted(kind, changes):
     assert told_of_effect(kind, **changes) == []

@@ -71,7 +71,7 @@ def test_forged_patterns_are_refused(names):
         read_snapshot(forged(rules=[{**first, "match": match}, *rest]))
 
 
-def test_an_edited_snapshot_is_told_as_such():
+def test_an_edited_snapshot_is_reported_as_edited():
     text = compile_bundle(FULL).to_json().replace(b'"version":"1"', b'"version":"2"')
     with pytest.raises(SubluminalError, match="does not match its contents"):
         read_snapshot(text)

@@ -67,7 +67,7 @@ def test_a_wrong_field_is_named_with_its_rule(old, new, told, hint):
     assert problem.column
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file():
+def test_all_problems_are_reported_at_once_in_the_order_of_the_file():
     broken = GOOD.replace(b"mode: guardrails", b"mode: guard\nmode: x").replace(
         b"rules:\n",
         b"rules:\n"
@@ -85,7 +85,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file():
     ]
 
 
-def test_what_cannot_be_read_is_told_once():
+def test_a_value_that_cannot_be_read_is_reported_once():
     (problem,) = problems_of(GOOD.replace(b'version: "1"', b"version: .nan"))
     assert problem.message == "JSON has no number `.nan`"
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_told_once():
 @pytest.mark.parametrize(
     "data", [b"[]", b"7", b"null", b"{}", b"a: 1", b'{"rules": 7}', b'{"rules": [[]]}']
 )
-def test_what_is_no_bundle_is_refused(data):
+def test_a_file_that_is_not_a_bundle_is_refused(data):
     assert problems_of(data)
 
 
@@ -133,7 +133,7 @@ def test_unknown_fields_are_bounded(value):
     assert "has 2001 fields; the most is 2000" in problem.message
 
 
-def test_what_decides_does_not_load_what_reads():
+def test_deciding_modules_do_not_load_the_yaml_parser():
     """fast-start: the shim imports no YAML."""
     code = (
         "import sys, subluminal.policy.evaluation, subluminal.policy.snapshot\n"

@@ -1,4 +1,4 @@
-"""From a refused call to the narrowest rule that lets it pass."""
+"""A refused call becomes the narrowest rule that lets it pass."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -105,7 +105,7 @@ def test_the_rule_that_refused_is_found():
         (rule("dedupe"), "dedupe", "is of kind `dedupe`", "shorten `window_ms`"),
     ],
 )
-def test_what_no_allow_can_pass_is_told_with_what_to_do_instead(made, rule_id, message, hint):
+def test_a_limit_cannot_be_promoted_and_the_hint_says_what_to_do(made, rule_id, message, hint):
     with pytest.raises(SubluminalError) as refused:
         refusing_rule(bundle(made), rule_id)
     assert message in str(refused.value)

@@ -63,6 +63,6 @@ def test_a_snapshot_that_is_not_what_it_claims_is_refused(change, told):
         Snapshot.from_json(json.dumps(data).encode())
 
 
-def test_a_list_is_no_snapshot():
+def test_a_list_is_not_a_snapshot():
     with pytest.raises(SubluminalError, match="not a compiled policy"):
         Snapshot.from_json(b"[]")

@@ -16,7 +16,7 @@ def one(old, new):
     return change
 
 
-def test_equal_meaning_is_no_change():
+def test_equal_meaning_is_not_a_change():
     """Comments, key order, written-out defaults and the order of OR lists mean nothing."""
     old = parse_bundle(
         b"""

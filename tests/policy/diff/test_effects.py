@@ -66,7 +66,7 @@ def test_another_requirement_is_for_information():
     ]
 
 
-def test_the_same_rate_in_other_words_is_no_change():
+def test_the_same_rate_written_differently_is_not_a_change():
     assert told("rate_limit", {}, {"refill_tokens": 1, "refill_period_ms": 100}) == []
 
 

@@ -53,7 +53,7 @@ def test_other_moves_are_for_information():
     ]
 
 
-def test_only_the_worst_move_of_a_rule_is_told():
+def test_only_the_worst_move_of_a_rule_is_reported():
     first, second = rule("deny", "one"), rule("deny", "two")
     assert told([first, second, ALLOW], [ALLOW, first, second]) == [
         ("allow", "critical", "moved above the deny `one`")

@@ -69,7 +69,7 @@ def test_a_comment_has_a_limit():
     assert any("more: `sub policy diff` shows all." in line for line in lines)
 
 
-def test_no_change_is_said_as_such():
+def test_a_report_without_changes_says_so():
     same = of(OLD, OLD)
     assert same.severity is None
     assert as_text(same) == ["`p` `1`: no changes"]

@@ -1,4 +1,4 @@
-"""Rules that came, went or changed."""
+"""Rules that were added, removed or changed."""
 
 import pytest
 from tests.policy.bundles import ACCUMULATORS, bundle, rule, tools
@@ -15,7 +15,7 @@ def told(old, new) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("kind", ["deny", *ACCUMULATORS])
-def test_a_rule_that_refuses_is_missed_when_it_goes(kind):
+def test_removing_a_rule_that_refuses_loosens(kind):
     each = rule(kind)
     assert told([each], []) == [("rule_removed", "critical", f"removed ({kind})")]
     assert told([], [each]) == [("rule_added", "warn", f"added ({kind})")]
@@ -54,7 +54,7 @@ def test_disabled_rules_come_and_go_for_information():
     assert told([off], [off]) == []
 
 
-def test_a_rename_is_no_removal():
+def test_a_rename_is_not_a_removal():
     assert told([rule("deny", "a")], [rule("deny", "b")]) == [
         ("rule_renamed", "info", "renamed from `a`")
     ]

@@ -1,4 +1,4 @@
-"""The warnings of lint as a whole: what it says of a file, and that it is quiet without cause."""
+"""Lint as a whole: its warnings and notes about a file, and none without a cause."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def told(*rules, **changes) -> list[str]:
     [path for path in sorted(EXAMPLES.glob("*.yaml")) if not path.name.endswith(".cases.yaml")],
     ids=lambda path: path.stem,
 )
-def test_the_examples_give_no_cause(path):
+def test_the_examples_have_no_warnings(path):
     assert lint(parse_bundle(path.read_bytes(), path.name)) == []
 
 
@@ -79,7 +79,7 @@ def test_an_empty_list_that_matches_everything_is_warned_of(match, selectors, ex
     assert len([each for each in found if "is empty, so it matches everything" in each]) == expected
 
 
-def test_every_family_is_asked():
+def test_every_family_of_warnings_is_reported():
     rules = [
         rule("tag", match=tools("write_*")),
         rule("allow"),

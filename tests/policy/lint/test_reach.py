@@ -164,7 +164,7 @@ def test_each_pattern_may_have_its_own_limit():
         rule("allow"),
     ],
 )
-def test_what_does_not_cover_them_is_no_limit(limit):
+def test_a_rule_that_does_not_cover_the_writes_is_not_a_limit(limit):
     assert len(unlimited(TAG, limit)) == 1
 
 
@@ -200,7 +200,7 @@ def test_whatever_covers_a_match_is_a_candidate(wide, narrow):
     assert covering <= set(index.candidates(narrow))
 
 
-def test_what_names_other_tools_is_no_candidate():
+def test_a_match_for_other_tools_is_not_a_candidate():
     index = CoverIndex()
     for number, glob in enumerate(["a", "ab*", "b*", "*", "*c"]):
         index.add(number, Match(tool_name=NameMatch(glob=[glob])))

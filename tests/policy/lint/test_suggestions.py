@@ -72,7 +72,7 @@ FIXABLE = rule(
 )  # fmt: skip
 
 
-def test_a_deny_that_takes_the_mended_call_too_is_named():
+def test_a_deny_that_refuses_the_corrected_call_too_is_named():
     assert told(FIXABLE, rule("deny", "all")) == [
         "cannot help: rule `all` would deny the corrected call"
     ]

@@ -47,7 +47,7 @@ def test_arguments_that_were_not_inspected_are_none():
 
 
 @pytest.mark.parametrize("text", [None, f'"{MARK}"', "no json", '{"a":1,"a":2}'])
-def test_nothing_is_known_where_no_preview_is_to_be_read(text):
+def test_nothing_is_known_without_a_readable_preview(text):
     found = partial(text, redacted=text is not None)
     assert not found
     assert found.hides("anything")
@@ -70,7 +70,7 @@ def test_a_masked_key_may_be_any_key():
     assert not found.present
 
 
-def test_what_stands_before_the_cut_is_known():
+def test_keys_before_the_cut_are_known():
     found = partial('{"a":1,"c":{"x":[1,2]},"d":"is c', truncated=True)
     assert dict(found) == {"a": 1, "c": {"x": [1, 2]}}
     assert [key for key in "abcde" if found.hides(key)] == ["d", "e"]
@@ -79,7 +79,7 @@ def test_what_stands_before_the_cut_is_known():
 @pytest.mark.parametrize(
     "text", ['{"a":1', '{"a":12,"b":', "{", '{"', "", '{"a":1}', '{"b":1,"a":1,"c"']
 )
-def test_no_cut_is_too_early(text):
+def test_a_preview_may_be_cut_anywhere(text):
     assert not set(partial(text, truncated=True)) - {"a", "b"}
 
 
@@ -94,7 +94,7 @@ def test_duplicate_keys_before_a_cut_are_not_believed():
     assert not partial('{"a":1,"a":2,"c":1', truncated=True)
 
 
-def test_behind_the_first_mark_of_a_cut_text_nothing_is_known():
+def test_after_the_first_mark_of_a_cut_text_nothing_is_known():
     found = partial(f'{{"a":1,"b":"{MARK}","c":1,"d":"x', truncated=True, redacted=True)
     assert dict(found) == {"a": 1}
     assert found.hides("c")
@@ -120,7 +120,7 @@ def test_a_cut_never_lies(args: dict[str, Any], size: int):
             assert found.get(key) == args.get(key)
 
 
-def test_it_remembers_what_was_asked():
+def test_the_keys_that_were_read_are_remembered():
     found = partial('{"a":1,"b":', truncated=True)
     assert found.get("a") == 1
     assert "a" in found
@@ -211,7 +211,7 @@ def test_too_many_possibilities_are_none():
 
 
 @given(st.integers(0, 10**9))
-def test_what_really_was_is_among_the_possible(seed: int):
+def test_the_real_decision_is_among_the_possible_ones(seed: int):
     """For any policy and any arguments, whichever keys are hidden."""
     choose = generated.seeded(seed)
     asking = Asking(compile_bundle(msgspec.convert(generated.bundle(choose), Bundle)))

@@ -100,7 +100,7 @@ def test_a_block_gets_a_block(index, before, after):
     assert checked(block(*before).encode(), index) == block(*after)
 
 
-def test_a_number_sign_inside_a_string_is_no_comment():
+def test_a_number_sign_inside_a_string_is_not_a_comment():
     """Only reading the new text again tells."""
     one = f'- {{rule_id: one, {DENY}, description: "x\n# y"}}\n'
     two = f"- {{rule_id: two, {DENY}}}\n"
@@ -150,7 +150,7 @@ def test_json_gets_json():
     assert f"\n    {new},\n    {{\n" in checked(odd.encode(), 1)
 
 
-def test_json_may_have_escapes_and_characters_that_yaml_has_not():
+def test_json_may_have_escapes_and_characters_that_yaml_does_not_allow():
     data = json.dumps(plain(*RULES, description='😀 \\ " \x7f'))
     assert "\\ud83d" in data
     checked(data.encode(), 1)

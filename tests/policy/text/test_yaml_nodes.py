@@ -118,7 +118,7 @@ def test_many_problems_are_told_at_once():
     assert len(problems_of("a: 1\na: 2\nb: !x y\nc: .nan\n")) == 3
 
 
-def test_a_file_full_of_problems_is_not_read_on():
+def test_reading_stops_at_too_many_problems():
     assert len(problems_of("- .nan\n" * 500)) == MAX_PROBLEMS
 
 
@@ -173,5 +173,5 @@ def test_a_mistake_is_told_with_its_place_and_a_hint(text, place, message, hint)
     assert (hint or "") in (problem.hint or "")
 
 
-def test_an_error_without_a_place_is_told_without_one():
+def test_an_error_without_a_place_is_reported_without_one():
     assert str(syntax_problem(YAMLError(), "", "f")) == "f: not YAML: the text cannot be read"
