@@ -79,7 +79,7 @@ def _require_double(literal: str) -> None:
     if not _fits_double(literal, digits, point):
         raise AmbiguousJSON(
             "an integer cannot be written as a double without changing it",
-            hint="RFC 8785 has only doubles: write the number as a string, or use profile `pack`",
+            hint="RFC 8785 only has doubles: write the number as a string, or use profile `pack`",
         )
 
 

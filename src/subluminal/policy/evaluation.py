@@ -245,8 +245,9 @@ def _run(
     """Evaluates one layer as if it were the only one."""
     visit = Visit(call, call.args, counters.read, wall_ms, mono_ms)
     server_name, tool_name = call.server_name, call.tool_name
-    cached = program.tool_rules.get((server_name, tool_name))
-    rules = cached or program.rules_for(server_name, tool_name)
+    rules = program.tool_rules.get((server_name, tool_name)) or program.rules_for(
+        server_name, tool_name
+    )
     if rules is None:
         classes: frozenset[str] = frozenset()
         written = program.on_error(classes, None, "a name is too long, or is not valid Unicode")
