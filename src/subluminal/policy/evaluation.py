@@ -117,7 +117,7 @@ class Engine:
         self._gates = tuple(gates)
         self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
         self._programs = [program for program in self._all if program.applies]
-        # A single layer and no gate, as nearly everybody has, is asked without a loop.
+        # The usual case, one layer and no gates, needs no loop.
         self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
         self.policies = [
             LayeredPolicyRef(

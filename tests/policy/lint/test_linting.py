@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
 
-from subluminal.policy.lint.linting import findings, lint
+from subluminal.policy.lint.linting import remarks, lint
 from subluminal.policy.loading import parse_bundle
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
@@ -87,6 +87,6 @@ def test_every_family_of_warnings_is_reported():
         rule("deny", "b", match={"risk_class": ["nobody"]}),
     ]
     loaded = parse_bundle(text(*rules), "p.json")
-    messages = " ".join(each.misfit.message for each in findings(loaded.bundle, plain(*rules)))
+    messages = " ".join(each.misfit.message for each in remarks(loaded.bundle, plain(*rules)))
     for part in ("no rule limits", "has no effect", "cannot help", "can never match"):
         assert part in messages

@@ -21,7 +21,7 @@ NOTE = "note"
 """Information that is never a fault: `--strict` does not fail because of a note."""
 
 
-class Finding(NamedTuple):
+class Remark(NamedTuple):
     """One warning or note."""
 
     severity: str
@@ -33,12 +33,12 @@ def lint(loaded: LoadedBundle) -> list[Problem]:
     title = rule_title(loaded.value)
     problems = [
         problem_of(misfit, loaded.node, loaded.file, title, severity)
-        for severity, misfit in findings(loaded.bundle, loaded.value)
+        for severity, misfit in remarks(loaded.bundle, loaded.value)
     ]
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def findings(bundle: Bundle, value: Any) -> list[Finding]:
+def remarks(bundle: Bundle, value: Any) -> list[Remark]:
     """Returns the warnings and notes about a bundle. `value` is the bundle as plain data."""
     warnings = [
         *unreachable_rules(bundle.rules),
@@ -49,8 +49,8 @@ def findings(bundle: Bundle, value: Any) -> list[Finding]:
         *_idle_defaults(bundle),
         *_empty_lists(value),
     ]
-    return [Finding(WARNING, misfit) for misfit in warnings] + [
-        Finding(NOTE, misfit) for misfit in _notes(bundle)
+    return [Remark(WARNING, misfit) for misfit in warnings] + [
+        Remark(NOTE, misfit) for misfit in _notes(bundle)
     ]
 
 

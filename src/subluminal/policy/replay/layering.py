@@ -56,7 +56,7 @@ class Layering:
         layer: Layer | None = None,
         gates: Sequence[Gate] = (),
     ) -> None:
-        """`gates` are those that the runs of this installation have before their layers."""
+        """`gates` are those that runs of this installation pass before their layers."""
         self._gates = gates
         self.candidate = candidate
         self._find = find_snapshot
