@@ -119,7 +119,7 @@ class TestWhatACallLeavesBehind:
         (trip,) = evaluate(it, counters=counters).trips
 
         assert (trip.cause, trip.count) == (cause, 1)
-        assert [each.watches_latency for each in found.visits[0].watches] == [cause == "latency"]
+        assert found.is_watched == (cause == "latency")
 
     def test_breakers_do_not_count_refused_calls(self):
         window = {"error_threshold": 1, "window_ms": 9}

@@ -83,8 +83,8 @@ class Evaluation(Struct, gc=False):
 
     @property
     def is_watched(self) -> bool:
-        """Whether a breaker wants to know how the call ends, even if it ends well."""
-        for visit in self.visits:  # asked of every call: no generator
+        """Whether a breaker counts the end of the call even if the call ends OK."""
+        for visit in self.visits:  # no generator: every call comes here
             for breaker in visit.watches:
                 if breaker.watches_latency:
                     return True
