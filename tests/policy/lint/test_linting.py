@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
 
-from subluminal.policy.lint.linting import remarks, lint
+from subluminal.policy.lint.linting import lint, remarks
 from subluminal.policy.loading import parse_bundle
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "policies"
 
 
 def told(*rules, **changes) -> list[str]:
