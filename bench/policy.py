@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from bench.harness import Result, interleaved
 from bench.rivals.installing import ensure_installed
 from bench.rivals.rules import ARGS, DENIED_TOOL, SERVER, TOOL, Refusal, refusals
 from subluminal.canonical import args_hash
-from subluminal.contracts.codec import bundle_of
+from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer
 from subluminal.policy.compiling import compile_bundle
@@ -97,7 +99,7 @@ def _engine(rules: list[Refusal]) -> Engine:
             *(_deny(rule) for rule in rules),
         ],
     }
-    snapshot = compile_bundle(bundle_of(bundle))
+    snapshot = compile_bundle(msgspec.convert(bundle, Bundle))
     identity = Identity(agent_id="fixer", env=Env.CI)
     return Engine([(Layer.USER, snapshot)], identity)
 

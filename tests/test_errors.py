@@ -1,4 +1,4 @@
-"""Errors: one sentence and a hint; problems know their place."""
+"""Errors: one sentence and a hint; problems have a place."""
 
 from subluminal.errors import ExitCode, InvalidInput, Problem, SubluminalError, UsageError
 

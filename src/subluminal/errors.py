@@ -1,14 +1,14 @@
 """
 Every exception Subluminal raises on purpose:
 
-* SubluminalError         one sentence, and a hint: what the operator can do next
-  x AmbiguousJSON         JSON that two parsers may read differently (canonical-profiles, byte-transparent)
+* SubluminalError         one sentence, and a hint that says what the operator can do next
+  x AmbiguousJSON         JSON that two parsers may read differently (canonical-profiles)
   x UsageError            the command line is wrong
-  x InvalidInput          a file a person wrote is wrong; carries every problem found in it
+  x InvalidInput          a file that a person wrote is wrong; carries every problem found in it
   x SecretUnavailable     a secret cannot be read; the server that needs it is not started
 
-Anything else that escapes is a bug, and leaves a report (exit code 70).
-Specialise only where someone catches.
+Any other exception that escapes is a bug: `sub` writes a report and exits with code 70.
+Add a subclass only where some code catches it.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """What scripts rely on. `sub run` otherwise returns the agent's own code."""
+    """Exit codes that scripts rely on. `sub run` otherwise returns the agent's own exit code."""
 
     OK = 0
     """done; the answer is yes"""
     NO = 1
-    """done; the answer is no: lint found errors, a test failed, verify found damage"""
+    """done; the answer is no: lint found errors, a test failed, or verify found damage"""
     USAGE = 2
-    """usage or bad input: nothing was changed"""
+    """the command line or an input file is wrong; nothing was changed"""
     VIOLATION = 3
-    """`sub run --strict`: the run violated policy"""
+    """`sub run --strict`: the run violated the policy"""
     BUG = 70
-    """a bug of ours: says where the report was written"""
+    """a bug in `sub`; the message says where the report was written"""
 
 
 class Problem(NamedTuple):
-    """One thing wrong in a file that a person wrote, where it is, and what to do about it."""
+    """One mistake in a file that a person wrote: what is wrong, where, and what to do about it."""
 
     message: str
     file: str = ""
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
     @property
     def place(self) -> str:
-        """`file:line:column`, as far as it is known."""
+        """The known parts of `file:line:column`."""
         parts = [self.file] + [str(n) for n in (self.line, self.column) if n]
         return ":".join(part for part in parts if part)
 
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 class SubluminalError(Exception):
-    """Base class. `hint` is the one thing the operator can do next."""
+    """Base class. `hint` says what the operator can do next."""
 
     exit_code = ExitCode.USAGE
 
@@ -62,15 +62,15 @@ class SubluminalError(Exception):
 
 
 class AmbiguousJSON(SubluminalError):
-    """JSON that a strict parser refuses, because another parser may read it differently."""
+    """JSON that is refused because two parsers may read it differently."""
 
 
 class UsageError(SubluminalError):
-    """The command line does not say something we can do."""
+    """The command line is wrong."""
 
 
 class InvalidInput(SubluminalError):
-    """A file is wrong in one or more places; all of them are in `problems`."""
+    """A file is wrong in one or more places. `problems` lists all of them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         first = problems[0]
@@ -81,4 +81,4 @@ class InvalidInput(SubluminalError):
 
 
 class SecretUnavailable(SubluminalError):
-    """A secret is missing, locked away, or lies where others can read it. Never holds a value."""
+    """A secret is missing, locked, or readable by other users. Never contains the secret itself."""

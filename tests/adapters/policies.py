@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from subluminal.contracts.codec import bundle_of
+import msgspec
+
+from subluminal.contracts.bundle import Bundle
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
 
@@ -21,7 +23,7 @@ def bundle(*rules: dict[str, Any], mode: str = "guardrails", **defaults: Any) ->
 
 def snapshot(*rules: dict[str, Any], **options: Any) -> Snapshot:
     """The same, compiled."""
-    return compile_bundle(bundle_of(bundle(*rules, **options)))
+    return compile_bundle(msgspec.convert(bundle(*rules, **options), Bundle))
 
 
 def rule(rule_id: str, kind: str, effect: dict[str, Any], **match: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_an_integer_and_the_same_number_with_a_fraction_are_written_alike(number
     ("literal", "expected"),
     [("1e21", float), ("0.10", float), ("1e400", Decimal), ("0.1000000000000000055", Decimal)],
 )
-def test_a_literal_is_a_float_where_that_loses_nothing(literal: str, expected: type) -> None:
+def test_a_literal_is_a_float_if_that_is_exact(literal: str, expected: type) -> None:
     assert type(read_fraction(literal)) is expected
 
 

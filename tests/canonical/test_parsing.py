@@ -141,7 +141,7 @@ def test_brackets_in_strings_are_not_depth() -> None:
         (b"[" + b"9" * 22 + b"]", False),
     ],
 )
-def test_what_the_fast_path_may_be_asked(text: bytes, plain: bool) -> None:
+def test_which_texts_may_take_the_fast_path(text: bytes, plain: bool) -> None:
     assert may_be_plain(text) is plain
 
 
@@ -149,7 +149,7 @@ def test_brackets_in_one_string_are_not_depth() -> None:
     assert parse(b'"' + b"[{" * 2_000 + b'"').plain
 
 
-def test_as_deep_as_may_be_beside_many_others_is_plain() -> None:
+def test_a_value_at_the_depth_limit_with_many_containers_is_plain() -> None:
     most = b"[" * 511 + b"]" * 511
     assert parse(b"[" + b"[]," * 600 + most + b"]").plain
     with pytest.raises(AmbiguousJSON, match="deeper"):
@@ -200,8 +200,8 @@ def test_an_error_says_where() -> None:
         parse(b'"\xff"')
 
 
-def test_more_digits_than_we_read() -> None:
-    with pytest.raises(AmbiguousJSON, match="more digits than we read"):
+def test_an_integer_with_too_many_digits_is_refused() -> None:
+    with pytest.raises(AmbiguousJSON, match="too many digits"):
         parse(b"1" * 5_000)
 
 

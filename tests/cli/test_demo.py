@@ -57,7 +57,7 @@ def test_the_servers_tools():
 
 def test_the_policy_is_one_that_people_may_copy():
     from subluminal.cli.demo.stage import POLICY
-    from subluminal.policy.linting import lint
+    from subluminal.policy.lint.linting import lint
 
     loaded = parse_bundle(POLICY.encode(), "demo.yaml")
     assert compile_bundle(loaded.bundle)

@@ -147,7 +147,7 @@ def test_explain_shows_the_decision_and_its_steps(sub, write):
         "  the budget of 1 call in this run is spent",
         "",
         "rules, in order:",
-        "    1. allow (allow): no match: `tool_name` does not hold",
+        "    1. allow (allow): no match: `tool_name` does not match",
         "    2. budget (budget): matched, BLOCK (the budget of 1 call in this run is spent); counter [1, 1] -> [2, 2]",
     ]
 

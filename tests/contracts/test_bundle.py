@@ -8,8 +8,11 @@ from tests.contracts import samples
 from tests.requirements import requirement
 
 from subluminal.contracts.bundle import Bundle, Match, Selectors
-from subluminal.contracts.codec import bundle_of
 from subluminal.contracts.vocabulary import Mode, RuleKind, Scope, Severity
+
+
+def bundle_of(value: dict[str, Any]) -> Bundle:
+    return msgspec.convert(value, Bundle)
 
 
 def with_rule(rule: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,6 @@ def test_a_cell_holds_a_window_exactly_or_in_buckets() -> None:
     assert WINDOW_INTS == 2 * MAX_WINDOW_ENTRIES
 
 
-def test_a_full_store_is_no_error_of_the_operator() -> None:
-    """It becomes an evaluation error (rule-evaluation), so it is not one that the command line would print."""
+def test_a_full_store_is_not_an_error_for_the_operator() -> None:
+    """It becomes an evaluation error; the command line never prints it."""
     assert not hasattr(CountersFull(), "hint")

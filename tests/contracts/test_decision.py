@@ -100,7 +100,7 @@ def test_suggested_args_are_an_object() -> None:
 
 
 @requirement("4.1:binding-fields")
-def test_a_binding_redacts_unless_told() -> None:
+def test_a_binding_redacts_by_default() -> None:
     binding = {"inject_as": "TOKEN", "secret_ref": "token", "source": "env"}
     server = {"server_name": "git", "secret_bindings": [binding]}
     assert msgspec.convert(server, ServerBindings).secret_bindings[0].redact is True

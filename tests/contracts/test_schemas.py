@@ -94,7 +94,9 @@ NEEDS = [
 
 @requirement("1.6:throttle", "1.6:reject-with-hint", "1.6:terminate-run")
 @pytest.mark.parametrize(("action", "field", "value"), NEEDS)
-def test_an_action_needs_what_it_promises(action: str, field: str, value: Any) -> None:
+def test_an_event_needs_the_field_that_its_action_requires(
+    action: str, field: str, value: Any
+) -> None:
     event = samples.EVENTS["tool_call_decision"]
     bare = changed(event, "decision.action", action)
     assert not accepts("event", bare)
@@ -103,7 +105,9 @@ def test_an_action_needs_what_it_promises(action: str, field: str, value: Any) -
 
 @requirement("3.1:decision-fields")
 @pytest.mark.parametrize(("action", "field", "value"), NEEDS)
-def test_a_decision_needs_what_it_promises(action: str, field: str, value: Any) -> None:
+def test_a_decision_needs_the_field_that_its_action_requires(
+    action: str, field: str, value: Any
+) -> None:
     explain = samples.DECISION["explain"]
     decision = {"action": action, "rule_id": None, "severity": "info", **explain}
     assert not accepts("decision", decision)
@@ -113,7 +117,9 @@ def test_a_decision_needs_what_it_promises(action: str, field: str, value: Any) 
 
 @requirement("3.2.2:error-data", "3.2.3:throttle", "3.2.4:hint")
 @pytest.mark.parametrize(("action", "field", "value"), NEEDS[:2])
-def test_error_data_needs_what_its_action_promises(action: str, field: str, value: Any) -> None:
+def test_error_data_needs_the_field_that_its_action_requires(
+    action: str, field: str, value: Any
+) -> None:
     error = {**ERROR, "action": action}
     assert not accepts("error_data", {"subluminal": error})
     assert accepts("error_data", {"subluminal": {**error, field: value}})

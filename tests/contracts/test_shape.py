@@ -1,4 +1,4 @@
-"""`misfits`: every mistake of a person is told at once, in words, with a suggestion."""
+"""`misfits`: every mistake is reported at once, in words, with a suggestion."""
 
 from typing import Annotated, Any, Literal
 
@@ -135,18 +135,18 @@ def test_one_mistake(value: Any, expected: tuple[str, str, str | None]) -> None:
         ("defaults", None),
     ],
 )
-def test_a_missing_field_says_what_may_stand_there(field: str, hint: str | None) -> None:
+def test_a_missing_field_has_a_hint_with_its_values(field: str, hint: str | None) -> None:
     value = {key: member for key, member in samples.BUNDLE.items() if key != field}
     assert told(value) == [("", f"missing field `{field}`", hint)]
 
 
-def test_a_missing_choice_of_literals_is_told() -> None:
+def test_a_missing_literal_has_a_hint_with_its_values() -> None:
     ((_, message, hint),) = told({**samples.BUNDLE, "defaults": {}})
     assert message == "missing field `decision_on_error`"
     assert sorted((hint or "").removeprefix("one of ").split(", ")) == ["`ALLOW`", "`BLOCK`"]
 
 
-def test_a_rule_without_a_kind_is_told_which_there_are() -> None:
+def test_a_rule_without_a_kind_has_a_hint_with_all_kinds() -> None:
     rule = samples.rule("deny")
     del rule["kind"]
     ((path, message, hint),) = told({**samples.BUNDLE, "rules": [rule]})
@@ -155,12 +155,12 @@ def test_a_rule_without_a_kind_is_told_which_there_are() -> None:
     assert "`rate_limit`" in hint
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     value = {**samples.BUNDLE, "mode": "x", "rulez": [], "rules": [samples.rule("tag", enabled=1)]}
     assert [path for path, _, _ in told(value)] == ["rulez", "mode", "rules.0.enabled"]
 
 
-def test_an_unknown_key_is_wrong_itself_not_its_value() -> None:
+def test_an_unknown_key_is_reported_at_the_key() -> None:
     (misfit,) = misfits({**samples.BUNDLE, "rulez": []}, Bundle)
     assert misfit == Misfit(("rulez",), "unknown field `rulez`", misfit.hint, at_key=True)
 
@@ -179,7 +179,7 @@ def test_hints_name_the_closest_word_or_all_if_they_are_few() -> None:
     assert did_you_mean("xyz", []) is None
 
 
-def test_a_type_that_no_file_has_still_has_a_noun() -> None:
+def test_an_unknown_type_has_a_noun() -> None:
     assert noun_of(object()) == "something else"
 
 
@@ -229,7 +229,7 @@ def test_a_tolerant_struct_takes_unknown_fields_and_any_value() -> None:
     assert misfits(value, Hint) == []
 
 
-def test_a_number_below_its_bound_is_told() -> None:
+def test_a_number_below_its_bound_is_reported() -> None:
     bounded = Annotated[int, msgspec.Meta(ge=1)]
     assert told(0, bounded) == [("", "expected a whole number of at least 1, got `0`", None)]
     assert told(1, bounded) == []

@@ -7,7 +7,7 @@ import msgspec
 from tests.differential import naive
 
 from subluminal.canonical import args_hash
-from subluminal.contracts.codec import bundle_of
+from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer, Status
 from subluminal.policy.compiling import compile_bundle
@@ -27,7 +27,9 @@ def hash_of(args: dict[str, Any] | None) -> str:
 
 
 def compiled(layers: Layers) -> list[tuple[Layer, Snapshot]]:
-    return [(Layer(name), compile_bundle(bundle_of(bundle))) for name, bundle in layers]
+    return [
+        (Layer(name), compile_bundle(msgspec.convert(bundle, Bundle))) for name, bundle in layers
+    ]
 
 
 def identity_of(data: dict[str, Any]) -> Identity:

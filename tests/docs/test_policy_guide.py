@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from subluminal.policy.case_wants import WANTS
+from subluminal.policy.casefile import WANTS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "writing-a-policy.md"
 BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
-from subluminal.policy.diffing import diff
+from subluminal.policy.diff.diffing import diff
 from subluminal.policy.evaluation import Call, Engine
 
 TOOLS = ["x", "xy", "y"]

@@ -1,4 +1,4 @@
-"""No call makes evaluation raise: names and arguments come from outside, whatever they are (byte-transparent)."""
+"""No call makes evaluation raise, whatever its names and arguments are."""
 
 from decimal import Decimal
 

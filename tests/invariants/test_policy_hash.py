@@ -4,13 +4,14 @@ import copy
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from tests.differential import generated
 from tests.differential.driving import Naively, answers
 from tests.differential.generated import Chooser, drawn
 
-from subluminal.contracts.codec import bundle_of
+from subluminal.contracts.bundle import Bundle
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.loading import parse_bundle
 
@@ -18,7 +19,7 @@ WORDS = {"description": "why", "owner": "me", "created_at": "2026-11-12T00:00:00
 
 
 def hash_of(bundle: dict[str, Any]) -> str:
-    return compile_bundle(bundle_of(bundle)).policy_hash
+    return compile_bundle(msgspec.convert(bundle, Bundle)).policy_hash
 
 
 def shuffled(value: Any) -> Any:

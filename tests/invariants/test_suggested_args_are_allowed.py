@@ -11,7 +11,7 @@ ACCESS = ("allow", "deny", "tag")
 
 
 def fussy_rule(choose: Chooser, rule_id: str) -> dict:
-    """Now and then any access rule; else a deny that looks at one argument and knows better."""
+    """Sometimes any access rule; otherwise a deny with a suggestion for one argument."""
     rule = generated.rule(choose, rule_id)
     if choose.rarely(4) and rule["kind"] in ACCESS:
         return rule
@@ -55,7 +55,7 @@ def test_suggested_arguments_pass_the_access_rules(bundle, calls):
 
 
 def test_the_generator_does_make_suggestions():
-    """Or the property above would hold for want of any."""
+    """Otherwise the property above would prove nothing."""
     made = 0
     for seed in range(200):
         choose = generated.seeded(seed)

@@ -3,10 +3,10 @@
 import os
 from hashlib import sha256
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import rfc3339
-from subluminal.contracts.codec import encode_event
 from subluminal.contracts.decision import Hint, PolicyRef
 from subluminal.contracts.events import (
     Event,
@@ -199,7 +199,7 @@ class Producer:
         }
 
     def _write(self, event: Event) -> None:
-        self.journal.add(encode_event(event))
+        self.journal.add(msgspec.json.encode(event))
         self.journal.flush()
 
     def close(self) -> None:

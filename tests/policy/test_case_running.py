@@ -66,7 +66,7 @@ def test_grants_pass_the_rule_they_name():
     assert run([call("REJECT_WITH_HINT"), call("ALLOW", granted=["deny"])], asks).passed
 
 
-def test_the_identity_is_asked():
+def test_selectors_compare_the_identity_of_the_case():
     value = {
         "bundle": plain(rule("deny"), selectors={"env": ["ci"]}),
         "identity": {"env": "prod"},

@@ -76,7 +76,7 @@ class TestLayers:
 
         assert evaluate(it).risk_classes == {"write_like", "money"}
 
-    def test_risk_classes_that_hang_on_arguments_are_told(self):
+    def test_risk_classes_that_depend_on_arguments_are_reported(self):
         by_args = rule("tag", "t", add_risk_class=["big"], match={"args": {"has_keys": ["a"]}})
         it = alone(rule("tag", add_risk_class=["write_like"]), by_args)
 
@@ -110,7 +110,7 @@ class TestWhatACallLeavesBehind:
             ({"latency_threshold_ms": 5, "latency_count": 1, "window_ms": 9}, "latency"),
         ],
     )
-    def test_what_was_learnt_trips_and_is_told(self, fields, cause):
+    def test_counted_errors_trip_and_are_reported(self, fields, cause):
         breaker = rule("breaker", repeat_threshold=..., repeat_window_ms=..., **fields)
         it, counters = alone(breaker), MemoryCounters()
         found = evaluate(it, counters=counters)
@@ -119,9 +119,9 @@ class TestWhatACallLeavesBehind:
         (trip,) = evaluate(it, counters=counters).trips
 
         assert (trip.cause, trip.count) == (cause, 1)
-        assert [each.watches_latency for each in found.visits[0].watches] == [cause == "latency"]
+        assert found.is_watched == (cause == "latency")
 
-    def test_a_refused_call_teaches_nothing(self):
+    def test_breakers_do_not_count_refused_calls(self):
         window = {"error_threshold": 1, "window_ms": 9}
         breaker = rule("breaker", repeat_threshold=..., repeat_window_ms=..., **window)
         it, counters = alone(rule("deny"), breaker), MemoryCounters()
@@ -176,7 +176,7 @@ class TestWhatACallLeavesBehind:
         assert denying.requirement is None
         assert not evaluate(alone(rule("allow"))).refused_by
 
-    def test_a_layer_that_observes_asks_nobody(self):
+    def test_observe_mode_never_asks_for_approval(self):
         asks = rule("deny", "ask", require="approval")
         it = engine(("managed", bundle(asks)), ("user", bundle(asks, mode="observe")))
 
@@ -268,7 +268,7 @@ class TestFailure:
         assert not self.fail(it, Call("s", "put", None, "00" * 32)).forwarded
         assert not self.fail(it, Call("s", "n" * 2_000, None, "00" * 32)).forwarded
 
-    def test_an_ambiguous_message_is_no_read_whatever_it_seems_to_name(self):
+    def test_an_ambiguous_message_is_never_taken_for_a_read(self):
         defaults = {"decision_on_error": "BLOCK", "fail_open_read_tools": True}
         it = alone(rule("tag", add_risk_class=["read_like"]), defaults=defaults)
 
@@ -276,7 +276,7 @@ class TestFailure:
 
         assert not found.forwarded
 
-    def test_the_strictest_enforcing_layer_has_its_way(self):
+    def test_the_strictest_enforcing_layer_decides(self):
         it = engine(
             ("managed", bundle(policy_id="m", defaults={"decision_on_error": "ALLOW"})),
             ("user", bundle(policy_id="u")),

@@ -30,7 +30,7 @@ def test_text_shows_each_rule_and_its_counter():
         "rules, in order:",
         "    1. a (allow): matched, ALLOW (fine)",
         "    2. off (deny): disabled",
-        "    3. other (deny): no match: `tool_name` does not hold",
+        "    3. other (deny): no match: `tool_name` does not match",
         "    4. b (budget): matched, BLOCK (the budget of 1 call in this run is spent); counter [1, 1] -> [2, 2]",
     ]
 
@@ -56,7 +56,7 @@ def test_hints_suggestions_and_backoffs_are_shown():
 
 def test_what_observe_would_have_done_is_shown():
     found = explained(rule("deny"), mode="observe")
-    assert "  would be BLOCK: the policy only observes" in as_text(found)
+    assert "  would be BLOCK: the policy is in observe mode" in as_text(found)
     assert found.plain()["would_be"]["action"] == "BLOCK"
 
 

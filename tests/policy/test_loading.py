@@ -56,7 +56,7 @@ def test_an_unknown_kind_is_told_with_line_and_suggestion():
         (b"enabled: true", b"enabled: NO", "`enabled`: expected true or false, got a string `NO`", "in YAML 1.2 `NO` is a string: write `true` or `false`"),
         (b"message: not here", b"message: 010", "`effect.message`: expected a string, got a whole number `10`", "put it in quotes to make it a string"),
         (b'["write_*"]', b'["[a"]', "`match.tool_name.glob[0]`: invalid glob `[a`", ""),
-        (b"match: {", b"match: {time: {utc_hours: [[9, 30]]}, ", "`match.time.utc_hours[0]`: hours go from 0 to 24", "write `[9, 17]`"),
+        (b"match: {", b"match: {time: {utc_hours: [[9, 30]]}, ", "`match.time.utc_hours[0]`: an hour must be between 0 and 24", "write `[9, 17]`"),
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_named_with_its_rule(old, new, told, hint):
@@ -67,7 +67,7 @@ def test_a_wrong_field_is_named_with_its_rule(old, new, told, hint):
     assert problem.column
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file():
+def test_all_problems_are_reported_at_once_in_the_order_of_the_file():
     broken = GOOD.replace(b"mode: guardrails", b"mode: guard\nmode: x").replace(
         b"rules:\n",
         b"rules:\n"
@@ -85,21 +85,21 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file():
     ]
 
 
-def test_what_cannot_be_read_is_told_once():
+def test_a_value_that_cannot_be_read_is_reported_once():
     (problem,) = problems_of(GOOD.replace(b'version: "1"', b"version: .nan"))
-    assert problem.message == "`.nan` is not a number in JSON"
+    assert problem.message == "JSON has no number `.nan`"
 
 
 @pytest.mark.parametrize(
     "data", [b"[]", b"7", b"null", b"{}", b"a: 1", b'{"rules": 7}', b'{"rules": [[]]}']
 )
-def test_what_is_no_bundle_is_refused(data):
+def test_a_file_that_is_not_a_bundle_is_refused(data):
     assert problems_of(data)
 
 
 def test_the_number_of_rules_is_bounded():
     (problem,) = problems_of(text(*[rule("tag")] * (MAX_RULES + 1)))
-    assert problem.message == "`rules`: 10001 rules; at most 10000 are read"
+    assert problem.message == "`rules`: has 10001 rules; the most is 10000"
 
 
 def test_a_rule_without_a_usable_id_is_called_by_its_number():
@@ -130,10 +130,10 @@ def test_a_file_of_nothing_but_mistakes_is_given_up_early():
 )
 def test_unknown_fields_are_bounded(value):
     (problem,) = problems_of(msgspec.json.encode(value))
-    assert "2001 fields; at most 2000 are read" in problem.message
+    assert "has 2001 fields; the most is 2000" in problem.message
 
 
-def test_what_decides_does_not_load_what_reads():
+def test_deciding_modules_do_not_load_the_yaml_parser():
     """fast-start: the shim imports no YAML."""
     code = (
         "import sys, subluminal.policy.evaluation, subluminal.policy.snapshot\n"

@@ -14,7 +14,7 @@ from subluminal.errors import InvalidInput
 from subluminal.policy.casefile import parse_cases
 from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.compiling import compile_bundle
-from subluminal.policy.linting import lint
+from subluminal.policy.lint.linting import lint
 from subluminal.policy.loading import LoadedBundle, parse_bundle
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "policies").glob("*.yaml"))

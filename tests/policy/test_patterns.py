@@ -28,12 +28,12 @@ def test_an_index_finds_what_a_slow_reading_of_the_globs_finds(lists, name):
 @pytest.mark.parametrize(
     ("glob", "problem"),
     [
-        ("", "an empty glob matches nothing"),
+        ("", "an empty glob matches no name"),
         ("a[b", "`[` without a closing `]`"),
         ("[]", "`[` without a closing `]`"),
         ("[!]", "`[` without a closing `]`"),
         ("[a][", "`[` without a closing `]`"),
-        ("a" * (MAX_PATTERN_CHARS + 1), "a glob is longer than 1024 characters"),
+        ("a" * (MAX_PATTERN_CHARS + 1), "longer than 1024 characters"),
     ],
 )
 def test_a_glob_that_cannot_mean_anything_is_refused(glob, problem):
@@ -60,7 +60,7 @@ def test_other_globs_are_fine(glob):
         ("(?>a)b", "an atomic group `(?>` cannot be matched in linear time"),
         ("(a)(?(1)b)", "a conditional `(?(` cannot be matched in linear time"),
         ("(?P<n>a)(?P=n)", "a backreference `(?P=` cannot be matched in linear time"),
-        ("a" * (MAX_PATTERN_CHARS + 1), "a regex is longer than 1024 characters"),
+        ("a" * (MAX_PATTERN_CHARS + 1), "longer than 1024 characters"),
     ],
 )
 def test_a_regex_that_may_hang_is_refused_with_the_reason(regex, told):

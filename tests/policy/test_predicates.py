@@ -52,13 +52,13 @@ def test_a_long_list_takes_each_of_its_values_and_no_other():
     assert not predicate({})
 
 
-def test_true_is_no_number():
+def test_true_is_not_a_number():
     assert not is_number(True)
     assert is_number(FINE)
 
 
-def test_nothing_asked_is_no_predicate():
-    """So that a plan does not visit it."""
+def test_an_empty_match_has_no_predicate():
+    """An entry without a condition costs nothing."""
     assert args_predicate(None) is None
     assert args_predicate(NOTHING) is None
     assert time_predicate(None) is None

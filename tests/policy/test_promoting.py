@@ -1,4 +1,4 @@
-"""From a refused call to the narrowest rule that lets it pass."""
+"""A refused call becomes the narrowest rule that lets it pass."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -91,21 +91,21 @@ def test_the_rule_that_refused_is_found():
 @pytest.mark.parametrize(
     ("made", "rule_id", "message", "hint"),
     [
-        (rule("deny"), "other", "there is no rule `other` in policy `p`", "name the file"),
-        (rule("deny"), None, "no rule made this hint in policy `p`", "name the file"),
-        (rule("deny", enabled=False), "deny", "rule `deny` is disabled", None),
+        (rule("deny"), "other", "policy `p` has no rule `other`", "name the file"),
+        (rule("deny"), None, "the hint does not come from a rule of policy `p`", "name the file"),
+        (rule("deny", enabled=False), "deny", "rule `deny` is disabled", "let the agent repeat"),
         (
             rule("budget"),
             "budget",
-            "is a budget: neither an allow nor a grant",
+            "is of kind `budget`: no exception",
             "raise `limit_calls`",
         ),
-        (rule("rate_limit"), "rate_limit", "is a rate_limit", "raise `capacity`"),
-        (rule("breaker"), "breaker", "is a breaker", "raise the thresholds"),
-        (rule("dedupe"), "dedupe", "is a dedupe", "shorten `window_ms`"),
+        (rule("rate_limit"), "rate_limit", "is of kind `rate_limit`", "raise `capacity`"),
+        (rule("breaker"), "breaker", "is of kind `breaker`", "raise the thresholds"),
+        (rule("dedupe"), "dedupe", "is of kind `dedupe`", "shorten `window_ms`"),
     ],
 )
-def test_what_no_allow_can_pass_is_told_with_what_to_do_instead(made, rule_id, message, hint):
+def test_a_limit_cannot_be_promoted_and_the_hint_says_what_to_do(made, rule_id, message, hint):
     with pytest.raises(SubluminalError) as refused:
         refusing_rule(bundle(made), rule_id)
     assert message in str(refused.value)
@@ -116,7 +116,7 @@ def test_a_reason_tells_whether_a_limit_refused():
     refuse_limits("r", "NO_WRITES")
     refuse_limits("r", None)
     refuse_limits("r", "APPROVAL_REQUIRED")
-    with pytest.raises(SubluminalError, match="rule `r` is a dedupe") as refused:
+    with pytest.raises(SubluminalError, match="rule `r` is of kind `dedupe`") as refused:
         refuse_limits("r", "DEDUPE_DUPLICATE")
     assert refused.value.hint.startswith("shorten `window_ms`")
 

@@ -49,8 +49,8 @@ def test_a_snapshot_that_travelled_is_the_same():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda data: data.pop("policy_hash"), "it has no `policy_hash`"),
-        (lambda data: data.update(format=0), "another version of sub"),
+        (lambda data: data.pop("policy_hash"), "`policy_hash` is missing"),
+        (lambda data: data.update(format=0), "another version of `sub`"),
         (lambda data: data.update(mode="observe"), "does not match its contents"),
         (lambda data: data.update(policy_hash="0" * 64), "does not match its contents"),
     ],
@@ -63,6 +63,6 @@ def test_a_snapshot_that_is_not_what_it_claims_is_refused(change, told):
         Snapshot.from_json(json.dumps(data).encode())
 
 
-def test_a_list_is_no_snapshot():
+def test_a_list_is_not_a_snapshot():
     with pytest.raises(SubluminalError, match="not a compiled policy"):
         Snapshot.from_json(b"[]")

@@ -65,7 +65,7 @@ class Clock:
 
 
 class Stage:
-    """One home: runs are made in it, and its ledger is asked."""
+    """One home, in which runs are made and replayed from the ledger."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = Home(str(path))
@@ -161,7 +161,7 @@ class Stage:
         return ruling
 
     def answer(self, run_id: str, slot: Slot, *, approve: bool, **grant: Any) -> None:
-        """A person answers what waits in this slot, or grants what nobody asked for."""
+        """A person answers a pending approval, or gives a grant unasked."""
         self.clock.go(1)
         places = self.home.places
         waiting = [
@@ -176,7 +176,7 @@ class Stage:
         self.clock.go(1)
 
     def stop(self, run_id: str, scope: str) -> None:
-        """Pulls the kill switch."""
+        """Uses the kill switch."""
         target = run_id if scope == "run" else ""
         state = self.home.places.state
         kill_switch.set_stop(state, scope, target, by="me", reason="", hard=False)
@@ -188,7 +188,7 @@ class Stage:
         kill_switch.lift_stop(state, "all", "")
 
     def waiting(self, run_id: str) -> list[Slot]:
-        """What waits for a person in a run."""
+        """Returns the calls of a run that are waiting for approval."""
         found = grants.all_waiting(self.home.places)
         return [each.slot for each in found if each.request.run_id == run_id]
 

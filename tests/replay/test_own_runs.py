@@ -18,7 +18,7 @@ RECORDS: list[dict[str, Any]] = [{}, {}, {}, {"record": "off"}, {"max_bytes": 9}
 
 
 def layers_of(choose: generated.Chooser) -> list[tuple[str, dict[str, Any]]]:
-    """As `generated.layers`, with rules that nobody could tell apart told apart by policy_id."""
+    """As `generated.layers`, but with a policy_id of its own for each layer."""
     found = generated.layers(choose)
     for number, (_, bundle) in enumerate(found):
         bundle["policy_id"] = f"p{number}"

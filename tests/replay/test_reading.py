@@ -15,7 +15,7 @@ from subluminal.contracts.vocabulary import Env, Layer
 from subluminal.ledger.query.recorded_runs import RunReader, run_ids
 from subluminal.ledger.query.replaying import LedgerReplay, backtest
 from subluminal.policy.replay.comparing import Change
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.replay.recorded import RecordedCall, RecordedEnd
 
 USER, REPOSITORY = Layer.USER, Layer.REPOSITORY
@@ -80,7 +80,7 @@ def test_layers_come_from_the_record(stage: Stage):
     assert not replay.layering.missing
 
 
-def test_a_layer_that_is_not_on_record_is_told(stage: Stage):
+def test_a_policy_that_is_not_in_the_record_is_reported(stage: Stage):
     user, repository = snapshot(deny("rm")), snapshot(deny("put", rule_id="no-put"))
     shim = stage.shim([])
     stage.loaded(shim, [(USER, user), (REPOSITORY, repository)], with_rules=False)
@@ -101,7 +101,7 @@ def test_a_reload_ends_with_the_run(stage: Stage):
 
 
 @pytest.mark.parametrize("record", [{}, {"record": "off"}, {"max_bytes": 12}])
-def test_arguments_that_are_not_on_record_are_said(stage: Stage, record):
+def test_hidden_arguments_make_calls_undetermined(stage: Stage, record):
     """Masked, not recorded, or cut before the key that a rule asks for."""
     shim = stage.shim([], **record)
     stage.call(shim, "a", {"a": 1, "z": f"the key is {SECRET}"})
@@ -134,7 +134,7 @@ def test_previews_that_retention_dropped_are_not_guessed(stage: Stage):
     assert changes(stage.replay(snapshot(by_arguments))[0]) == ["undetermined"]
 
 
-def test_calls_that_are_gone_are_counted_and_nothing_is_made_of_them(stage: Stage):
+def test_missing_calls_are_counted_and_not_guessed(stage: Stage):
     shim = stage.shim([])
     for tool in ("a", "b"):
         stage.call(shim, tool, {})

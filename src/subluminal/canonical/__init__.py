@@ -1,7 +1,7 @@
-"""Canonical JSON: one value, one sequence of bytes, one hash (Interface Pack 1.9; canonical-profiles).
+"""Canonical JSON: equal values have equal bytes and an equal hash (Pack 1.9, canonical-profiles).
 
 `parse` reads JSON text strictly, `encode` writes a value in a named profile, `digest` hashes it.
-Pure: no I/O, no clock. There are profiles, never flags.
+Pure: no I/O, no clock. A caller chooses a profile; there are no flags to combine.
 """
 
 from subluminal.canonical.encoding import Profile, args_hash, digest, encode, new_hash

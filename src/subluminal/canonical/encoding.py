@@ -1,4 +1,10 @@
-"""A value to canonical bytes, in one of three profiles (canonical-profiles), and their SHA-256."""
+"""Writes a value as canonical bytes in one of three profiles, and hashes it (canonical-profiles).
+
+Three paths give the same bytes. Each is tried only where its result is certain:
+plain: msgspec alone, where `_is_plain` shows that msgspec writes what the profile demands;
+prepared: numbers are written here and msgspec writes the rest, for values with fractions;
+exact: `_Writer` writes everything. It takes any depth up to MAX_DEPTH and any key order.
+"""
 
 import hashlib
 import unicodedata
@@ -15,7 +21,7 @@ from subluminal.errors import AmbiguousJSON
 
 
 class Profile(StrEnum):
-    """How a value is written. The three differ in key order, strings and very large numbers."""
+    """How a value is written. Profiles differ in key order, strings and very large numbers."""
 
     PACK = "pack"
     """Interface Pack 1.9: keys by code point; every number keeps its exact value"""
@@ -26,21 +32,21 @@ class Profile(StrEnum):
 
 
 new_hash = hashlib.sha256().copy
-"""An empty SHA-256 for those in every call's way. OpenSSL looks an algorithm up, under locks and
-through tables, each time one is constructed; a copy has it."""
+"""Returns an empty SHA-256, for code on the path of every call. A copy is faster than a new hash:
+OpenSSL looks the algorithm up, under locks, each time one is constructed."""
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode_string = msgspec.json.Encoder().encode
 _PLAIN_INTEGER = 10**21
 _DOUBLE_INTEGER = 2**53
-# Well below any recursion limit, well above any arguments that a person would write.
+# Far below any recursion limit, and far above the nesting of real arguments.
 _PREPARED_DEPTH = 64
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _STRINGS = frozenset({str})
 
 
 def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> bytes:
-    """Writes `value` canonically. `plain` is the promise of a Document that was parsed as such."""
+    """Writes `value` canonically. `plain` is that of the Document which the value comes from."""
     if profile is Profile.PACK:
         # UTF-8's byte order is code point order, so msgspec's sorted keys are already right.
         if plain or _is_plain(value, _PLAIN_INTEGER):
@@ -49,18 +55,18 @@ def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) 
     if profile is Profile.JCS:
         simple = _is_plain(value, _DOUBLE_INTEGER)
         text = _encode_plain(value) if simple else _encode_prepared(value, profile)
-        if text.isascii():  # and so is every key: the two orders agree
+        if text.isascii():  # so every key is ASCII, and both key orders are the same
             return text
     return _Writer(profile).write(value)
 
 
 def digest(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> str:
-    """SHA-256 of the canonical bytes, in lowercase hex."""
+    """Returns the SHA-256 of the canonical bytes, in lowercase hex."""
     return hashlib.sha256(encode(value, profile, plain=plain)).hexdigest()
 
 
 def args_hash(args: dict[str, Any] | None, *, plain: bool = False) -> str:
-    """The Pack's args_hash. A call without `arguments` has the hash of `{}` (canonical-profiles)."""
+    """Returns the Pack's args_hash. A call without `arguments` has the hash of `{}`."""
     return digest({} if args is None else args, Profile.PACK, plain=plain)
 
 
@@ -72,7 +78,7 @@ def _encode_plain(value: Any) -> bytes:
 
 
 def _is_plain(root: Any, limit: int) -> bool:
-    """Whether msgspec writes `root` exactly as the profile would: a bounded walk, no recursion."""
+    """Whether msgspec writes `root` exactly as the profile demands. Bounded, without recursion."""
     stack = [root]
     depth_left = MAX_DEPTH
     while stack:
@@ -96,11 +102,11 @@ def _is_plain(root: Any, limit: int) -> bool:
 
 
 class _Unusual(Exception):
-    """The value needs the exact path: deep, or of a type that only Python code makes."""
+    """The value needs the exact path: it is deep, or has a type that no JSON parser returns."""
 
 
 def _encode_prepared(value: Any, profile: Profile) -> bytes:
-    """Writes the numbers ourselves and leaves the rest to msgspec: most values with a fraction."""
+    """Writes the numbers here and leaves the rest to msgspec, for most values with fractions."""
     try:
         prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH)
     except _Unusual:
@@ -109,7 +115,7 @@ def _encode_prepared(value: Any, profile: Profile) -> bytes:
 
 
 def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
-    """Returns a copy in which every number is already text. Recursive, so the depth is small."""
+    """Returns a copy in which every number is already text. Recursive, so the depth is bounded."""
     kind = type(item)
     if kind in _ALWAYS_PLAIN:
         return item
@@ -127,14 +133,14 @@ def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
 
 
 class _Written(bytes):
-    """Punctuation and keys. A type of its own: a caller's bytes are not JSON."""
+    """Punctuation and keys, already written. A subclass, because a caller's bytes are not JSON."""
 
 
 _COMMA = _Written(b",")
 
 
 class _Writer:
-    """The exact path: one profile, explicit stack, so depth is ours to bound."""
+    """The exact path for one profile. Its stack is explicit, so that MAX_DEPTH bounds it."""
 
     def __init__(self, profile: Profile) -> None:
         self._exact = profile is Profile.PACK

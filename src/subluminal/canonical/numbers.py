@@ -1,7 +1,7 @@
-"""Numbers as RFC 8785 writes them, and exactly where a double cannot hold them.
+"""Numbers as RFC 8785 writes them; a number that a double cannot hold keeps its exact digits.
 
-`read_fraction` is used while parsing, the `write_*` functions while encoding. A number literal is
-reduced to (sign, digits, point): 0.digits x 10^point, digits without leading or trailing zeros.
+Parsing uses `read_fraction`, encoding uses the `write_*` functions. Both reduce a number literal
+to (sign, digits, point), which means 0.digits x 10^point without leading or trailing zeros.
 """
 
 from decimal import Decimal
@@ -9,28 +9,28 @@ from math import isfinite
 
 from subluminal.errors import AmbiguousJSON
 
-# A double reaches 1.8e308; integers beyond are written with an exponent, so 1E999999 stays small.
+# A double reaches 1.8e308. Larger integers are written with an exponent, so 1E999999 stays short.
 _DOUBLE_POINT = 309
-# decimal.Decimal reads 18. Three are left over for the digits before the point, so that every
-# number that was read can be written.
+# decimal.Decimal reads exponents of 18 digits. The margin of three covers the digits before the
+# point, so that every number that was read can be written.
 _MAX_EXPONENT_DIGITS = 15
 # ECMAScript writes integers below this without an exponent.
 _PLAIN_INTEGER = 10**21
 
 
 def read_fraction(literal: str) -> float | Decimal:
-    """Reads a literal with a fraction or exponent: a float where that loses nothing."""
+    """Reads a literal with a fraction or exponent: a float if that is exact, else a Decimal."""
     number = float(literal)
     if repr(number) == literal:
         return number
     if len(literal.lower().partition("e")[2].lstrip("+-")) > _MAX_EXPONENT_DIGITS:
-        raise AmbiguousJSON("a number has an exponent longer than we read")
+        raise AmbiguousJSON(f"a number has an exponent of more than {_MAX_EXPONENT_DIGITS} digits")
     _, digits, point = _split(literal)
     return number if _is_shortest(number, digits, point) else Decimal(literal)
 
 
 def write_int(value: int, *, exact: bool) -> str:
-    """Writes an integer; `exact` keeps what a double cannot hold, else it is refused."""
+    """Writes an integer. One that a double cannot hold is kept if `exact`, else refused."""
     if -_PLAIN_INTEGER < value < _PLAIN_INTEGER:
         if not exact and not -(2**53) < value < 2**53:
             _require_double(str(value))
@@ -39,8 +39,8 @@ def write_int(value: int, *, exact: bool) -> str:
 
 
 def write_fraction(value: float | Decimal, *, exact: bool) -> str:
-    """Writes a float or Decimal in its minimal form."""
-    # math.isfinite would call a Decimal beyond the range of a double infinite.
+    """Writes a float or Decimal in its shortest form."""
+    # math.isfinite would take a Decimal beyond the range of a double for infinite.
     finite = isfinite(value) if isinstance(value, float) else value.is_finite()
     if not finite:
         raise AmbiguousJSON("NaN and Infinity are not JSON")
@@ -58,7 +58,7 @@ def _write_double(number: float) -> str:
     text = repr(number)
     if "e" in text:
         return _layout(*_split(text))
-    # Without an exponent, Python and ECMAScript differ in these two only.
+    # Without an exponent, Python and ECMAScript differ only in `1.0` and `-0`.
     text = text.removesuffix(".0")
     return "0" if text == "-0" else text
 
@@ -88,7 +88,7 @@ def _fits_double(literal: str, digits: str, point: int) -> bool:
 
 
 def _is_shortest(number: float, digits: str, point: int) -> bool:
-    """Whether the double's shortest form has just these digits."""
+    """Whether the shortest form of a double has exactly these digits."""
     return isfinite(number) and _split(repr(number))[1:] == (digits, point)
 
 
@@ -96,7 +96,7 @@ def _digits_of(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        raise AmbiguousJSON("an integer has more digits than we read") from None
+        raise AmbiguousJSON("an integer has too many digits") from None
 
 
 def _split(literal: str) -> tuple[str, str, int]:
@@ -110,7 +110,7 @@ def _split(literal: str) -> tuple[str, str, int]:
 
 
 def _layout(sign: str, digits: str, point: int) -> str:
-    """Number::toString of ECMAScript, which RFC 8785 adopts."""
+    """Lays out digits as ECMAScript's Number::toString does, which RFC 8785 adopts."""
     count = len(digits)
     if not digits:
         return "0"

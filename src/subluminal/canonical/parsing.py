@@ -1,8 +1,11 @@
-"""Strict JSON text to a value. What two parsers may read differently is refused (canonical-profiles, byte-transparent).
+"""Reads JSON text strictly, and refuses text that two parsers may read differently.
 
-The fast path is msgspec and a proof: without fractions, re-encoding can only shrink the text, and
-it shrinks if a key was dropped. So equal length means that no duplicate key was silently lost.
-Everything else goes to the exact path, which looks at every pair.
+Subluminal judges what it parsed, but the server acts on what it parsed: the two must agree
+(canonical-profiles, byte-transparent).
+
+The fast path is msgspec and a proof. If the text has no fractions, writing the value again can
+only give a shorter text, and gives one if msgspec dropped a duplicate key. So equal lengths prove
+that no key was lost. All other text goes to the exact path, which looks at every pair.
 """
 
 import re
@@ -15,28 +18,28 @@ from subluminal.canonical.numbers import read_fraction
 from subluminal.errors import AmbiguousJSON
 
 MAX_DEPTH = 512
-"""Containers inside containers; deeper text is refused before it can exhaust a parser."""
+"""Nesting of containers. Deeper text is refused before it can exhaust a parser."""
 
 _LONG_INTEGER = b"0" * 22
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else 0 for byte in range(256))
-"""Every digit to a 0: a search for 22 of them is then a search for text, seven times as fast."""
+"""Maps every digit to 0. A search for 22 digits is then a search for text, seven times as fast."""
 _CONTAINERS = (dict, list)
 _encode = msgspec.json.Encoder().encode
 
 
 class Document(NamedTuple):
-    """A parsed value. `plain`: no fraction, and no integer that needs care when written."""
+    """A parsed value. `plain` means: no fraction, and no integer of more than 21 digits."""
 
     value: Any
     plain: bool
 
 
 class _HasFraction(Exception):
-    """Raised inside the fast path's decoder, to leave it."""
+    """Leaves the fast path's decoder."""
 
 
 NOT_PLAIN = (_HasFraction, msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-"""What a plain decoder raises where the exact path has to look: it says what is wrong, if it is."""
+"""What a plain decoder raises. The text may still be valid: the exact path has to look at it."""
 
 
 def _leave_fast_path(_literal: str) -> Any:
@@ -44,9 +47,9 @@ def _leave_fast_path(_literal: str) -> Any:
 
 
 def plain_decoder(shape: Any) -> Callable[[bytes], Any]:
-    """A decoder of the fast path, for text that `may_be_plain`. Raises one of NOT_PLAIN.
+    """Returns a decoder of the fast path, for text that `may_be_plain`. It raises one of NOT_PLAIN.
 
-    What it gives is proven only when everything in it, written again, is as long as the text.
+    A decoded value is proven only if, written again, it is as long as the text.
     """
     return msgspec.json.Decoder(shape, float_hook=_leave_fast_path).decode
 
@@ -55,7 +58,7 @@ _decode_plain = plain_decoder(Any)
 
 
 def may_be_plain(text: bytes) -> bool:
-    """Whether the fast path may read a text: certainly not too deep, and no integer needs care."""
+    """Whether the fast path may read a text: not too deep, and no integer of 22 digits or more."""
     return _is_flat(text) and _LONG_INTEGER not in text.translate(_DIGITS)
 
 
@@ -73,13 +76,13 @@ def parse(text: bytes) -> Document:
 
 
 def _is_flat(text: bytes) -> bool:
-    """Whether its brackets alone show that a text is not too deep."""
-    # Each level takes two bytes, so a short text need not be counted.
+    """Whether counting brackets is enough to know that a text is not too deep."""
+    # Each level takes two bytes, so a short text cannot be too deep.
     return len(text) <= 2 * MAX_DEPTH or text.count(b"{") + text.count(b"[") <= MAX_DEPTH
 
 
 def _is_shallow(value: Any) -> bool:
-    """Whether a value that has many containers has not too many inside of each other."""
+    """Whether a value with many containers is still nested at most MAX_DEPTH deep."""
     level = [value] if type(value) in _CONTAINERS else []
     for _ in range(MAX_DEPTH):
         if not level:
@@ -94,7 +97,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def _parse_exactly(text: bytes) -> Any:
-    import json  # costs 13 ms to load, and most shims never need it
+    import json  # takes 13 ms to load, and most shims never need it
 
     try:
         characters = text.decode("utf-8")
@@ -116,8 +119,8 @@ def _parse_exactly(text: bytes) -> Any:
             f" at line {error.lineno} column {error.colno}"
         ) from None
     except ValueError:
-        # CPython bounds the digits of an integer; no other ValueError comes out of json.loads.
-        raise AmbiguousJSON("an integer has more digits than we read") from None
+        # CPython bounds the digits of an integer. json.loads raises no other ValueError.
+        raise AmbiguousJSON("an integer has too many digits") from None
     _check_surrogates(characters, value)
     return value
 
@@ -135,9 +138,9 @@ def _refuse_constant(name: str) -> Any:
     raise AmbiguousJSON(f"{name} is not JSON")
 
 
-# The closing quote is optional: a string that never ends is one match to the end of the text, not
-# a failed search from each quote inside it, which would take quadratic time (linear-patterns).
-# Not compiled here: few texts come this far, and every shim would wait for it at its start.
+# The closing quote is optional. So an unclosed string is one match up to the end of the text, not a
+# failed search from each quote inside it, which would take quadratic time (linear-patterns).
+# Not compiled at import: few texts come this far, and every shim would start later.
 _BRACKETS = r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]'
 
 
@@ -156,7 +159,7 @@ def _check_depth(characters: str) -> None:
 
 
 def _check_surrogates(characters: str, value: Any) -> None:
-    # Only an escape can smuggle a lone surrogate into valid UTF-8.
+    # In valid UTF-8, only an escape can contain a lone surrogate.
     if "\\u" not in characters:
         return
     try:

@@ -1,8 +1,8 @@
 """The Interface Pack as types: A events, B policy bundle, C decisions. No behaviour, no I/O.
 
-Fields marked *additive* are our MINOR extensions (Pack 0.1); everything else is the Pack's own.
-Import the module you need; this package re-exports nothing, so that the shim loads little.
+Fields marked *additive* are Subluminal's MINOR extensions (Pack 0.1). All others are the Pack's.
+Import the module that you need: this package re-exports nothing, so that the shim loads little.
 """
 
 PACK_VERSION = "0.1.0"
-"""Stamped on every event and error as `v`."""
+"""The value of `v` in every event and every error."""

@@ -1,4 +1,4 @@
-"""Secret bindings: which variable of an upstream server is filled from where (Pack 4.1)."""
+"""Secret bindings: which environment variable of a server gets which secret (Pack 4.1)."""
 
 from msgspec import Struct
 
@@ -6,18 +6,22 @@ from subluminal.contracts.vocabulary import SecretSource
 
 
 class SecretBinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One secret, injected when the upstream server is started. Never holds the value."""
+    """One secret that is injected when the server is started. Never contains the secret itself."""
 
     inject_as: str
-    """variable that the upstream server gets"""
+    """name of the environment variable that the server gets"""
     secret_ref: str
-    """name in the source"""
+    """name of the secret in its source"""
     source: SecretSource
+    """where the secret is read from"""
     redact: bool = True
+    """whether the secret is masked in everything that is recorded"""
 
 
 class ServerBindings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All bindings of one server."""
+    """All secret bindings of one server."""
 
     server_name: str
+    """exact name of the server in the client's configuration"""
     secret_bindings: list[SecretBinding]
+    """the server's secrets"""

@@ -1,7 +1,7 @@
-"""Contract B: the policy bundle as its author writes it (Pack section 2).
+"""Contract B: a policy bundle as its author writes it (Pack section 2).
 
-Read strictly: an unknown field or kind is an error, never a rule that silently does not match.
-Defaults of optional fields are the ones written here.
+Bundles are read strictly: an unknown field or kind is an error, never a rule that silently does
+not match. The defaults of optional fields are the ones written here.
 """
 
 from typing import Any, Literal
@@ -19,186 +19,247 @@ from subluminal.contracts.vocabulary import (
     Severity,
 )
 
-# Literals are the subset of Action that a field admits; they compare equal to its members.
+# A Literal lists the actions that a field accepts. Its words compare equal to members of Action.
 Refusal = Literal["BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN"]
 
 
 class _Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Shared configuration of everything a person writes."""
+    """Shared configuration of everything that an author writes."""
 
 
 class NameMatch(_Strict, frozen=True, kw_only=True):
-    """Matches a server's or tool's name if any of its patterns does."""
+    """Patterns for the name of a server or tool. The name matches if any pattern does."""
 
     glob: list[str] = field(default_factory=list)
-    """anchored, case-sensitive: `*` any run of characters, `?` one, `[a-c]` and `[!a-c]` a set"""
+    """globs over the whole name, case-sensitive: `*` is any text, `?` one character, `[a-c]` and
+    `[!a-c]` a set of characters"""
     regex: list[str] = field(default_factory=list)
-    """RE2 syntax, found anywhere in the name"""
+    """regular expressions in RE2 syntax, found anywhere in the name"""
 
 
 class NumericRange(_Strict, frozen=True, kw_only=True):
-    """Inclusive bounds; at least one is needed."""
+    """Inclusive bounds of a number. At least one is required."""
 
     min: int | float | None = None
+    """smallest number that matches"""
     max: int | float | None = None
+    """largest number that matches"""
 
 
 class ArgsMatch(_Strict, frozen=True, kw_only=True):
-    """Predicates over the top-level keys of the arguments; all must hold."""
+    """Predicates about the top-level keys of a call's arguments. All must hold."""
 
     has_keys: list[str] = field(default_factory=list)
-    """every one is present; null counts as present"""
+    """keys that must all be present, with any value, even null"""
     key_equals: dict[str, str | int | float | bool] = field(default_factory=dict)
-    """1 equals 1.0; true never equals 1, "1" never equals 1"""
+    """key to the value that it must have; 1 equals 1.0, but neither true nor "1" equals 1"""
     key_in: dict[str, list[Any]] = field(default_factory=dict)
+    """key to the values of which it must have one"""
     numeric_range: dict[str, NumericRange] = field(default_factory=dict)
-    """the value must be a number"""
+    """key to the bounds of its value, which must be a number"""
 
 
 class TimeMatch(_Strict, frozen=True, kw_only=True):
-    """Additive: when the rule applies, by the wall clock in UTC."""
+    """Additive: the times at which a rule applies, in UTC."""
 
     utc_hours: list[list[int]] = field(default_factory=list)
-    """half-open pairs [from, to); `[22, 6]` runs over midnight"""
+    """pairs of hours [from, to): `[9, 17]` is 09:00 to 16:59, `[22, 6]` runs over midnight"""
     weekdays: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] = field(
         default_factory=list
     )
+    """days of the week"""
 
 
 class Match(_Strict, frozen=True, kw_only=True):
-    """Which calls a rule is about. Fields are ANDed; a missing field matches all (Pack 2.4)."""
+    """The calls that a rule is about. All given fields must match; a missing field matches every
+    call (Pack 2.4)."""
 
     server_name: NameMatch | None = None
+    """patterns for the name of the server"""
     tool_name: NameMatch | None = None
+    """patterns for the name of the tool"""
     risk_class: list[str] = field(default_factory=list)
-    """any of these, as `tag` rules above have added them"""
+    """risk classes of which the call must have one; `tag` rules above this rule add them"""
     args: ArgsMatch | None = None
+    """predicates about the arguments"""
     time: TimeMatch | None = None
-    """additive"""
+    """additive: times of day and days of the week"""
 
 
 class Suggestion(_Strict, frozen=True, kw_only=True):
-    """Additive: how to mend one argument. Exactly one of set, remove, clamp_*, one_of."""
+    """Additive: how to correct one argument. Give exactly one of `set`, `remove`, `one_of`, or the
+    clamps."""
 
     set: Any = UNSET
+    """value that replaces the argument"""
     remove: bool = False
+    """whether the argument is removed"""
     clamp_min: int | float | None = None
+    """smallest number; a smaller argument is raised to it"""
     clamp_max: int | float | None = None
+    """largest number; a larger argument is lowered to it"""
     one_of: list[Any] = field(default_factory=list)
+    """accepted values; the first replaces any other value"""
 
 
 class AccessEffect(_Strict, frozen=True, kw_only=True):
-    """What an `allow` or `deny` rule does (Pack 2.5)."""
+    """The effect of an `allow` or `deny` rule (Pack 2.5)."""
 
     action: Literal["ALLOW", "BLOCK", "REJECT_WITH_HINT"]
-    """ALLOW for allow; BLOCK for deny (REJECT_WITH_HINT is additive)"""
+    """ALLOW in an allow rule; BLOCK or, additive, REJECT_WITH_HINT in a deny rule"""
     reason_code: str
+    """code of the reason, which the author chooses"""
     message: str
+    """the reason in one sentence"""
     hint_text: str | None = None
-    """additive: what the agent is told where a hint is given; the message, if missing"""
+    """additive: advice for the agent; by default the message"""
     suggest: dict[str, Suggestion] = field(default_factory=dict)
-    """additive: becomes `hint.suggested_args`"""
+    """additive: argument to its correction; the agent gets the result as `hint.suggested_args`"""
     require: Requirement | None = None
-    """additive: the call needs a person's grant first (no-call-waits)"""
+    """additive: what a person must do before the call passes"""
     approver_role: str | None = None
-    """additive"""
+    """additive: role of the person who should decide"""
     expires_ms: int | None = None
-    """additive: how long a grant lasts"""
+    """additive: longest duration of a person's grant, in milliseconds"""
 
 
 class Budget(_Strict, frozen=True, kw_only=True):
-    """A cap on calls or on cost; at least one of the two limits is needed."""
+    """A cap on calls or on cost. At least one of the two limits is required."""
 
     scope: Scope
+    """calls that share the budget"""
     limit_calls: int | None = None
-    """0 is valid: nothing passes"""
+    """number of calls that pass; 0 refuses every call"""
     limit_cost_units: int | None = None
+    """cost units that the calls may use together"""
     cost_units_per_call: int = 1
+    """cost units that one call uses"""
     on_exceed: Refusal
+    """action when the budget is spent"""
     hint_text: str | None = None
+    """advice for the agent; by default a summary of the refusal"""
     count: Literal["attempts", "executed"] = "attempts"
-    """additive"""
+    """additive: whether refused calls count too (`attempts`) or only forwarded ones (`executed`)"""
 
 
 class RateLimit(_Strict, frozen=True, kw_only=True):
-    """A token bucket: starts full, refills continuously."""
+    """A token bucket, which starts full and refills continuously."""
 
     scope: Scope
+    """calls that share the bucket"""
     capacity: int
+    """tokens that a full bucket holds"""
     refill_tokens: int
+    """tokens that are added in every `refill_period_ms`"""
     refill_period_ms: int
+    """time in which `refill_tokens` are added, in milliseconds"""
     cost_tokens_per_call: int = 1
+    """tokens that one call takes"""
     on_limit: Literal["THROTTLE", "BLOCK", "REJECT_WITH_HINT"]
+    """action when the bucket has too few tokens"""
     backoff_ms: int | None = None
-    """required if on_limit is THROTTLE"""
+    """wait that the agent is told, in milliseconds; required if `on_limit` is THROTTLE"""
     hint_text: str | None = None
+    """advice for the agent; by default a summary of the refusal"""
 
 
 class Breaker(_Strict, frozen=True, kw_only=True):
-    """Stops what goes wrong again and again. One of the three pairs is needed, any may be given."""
+    """Refuses calls after repeated errors, repeats or slow calls. At least one of the three
+    conditions is required: errors, repeats, latency."""
 
     scope: Scope
+    """calls that share the breaker"""
     error_threshold: int | None = None
+    """number of errors in `window_ms` after which calls are refused"""
     window_ms: int | None = None
-    """window of errors and of slow calls"""
+    """window in which errors and slow calls count, in milliseconds"""
     repeat_threshold: int | None = None
+    """number of identical calls in `repeat_window_ms` of which the last is refused"""
     repeat_window_ms: int | None = None
+    """window in which identical calls count, in milliseconds"""
     latency_threshold_ms: int | None = None
-    """additive: a call slower than this is slow"""
+    """additive: latency in milliseconds above which a call is slow"""
     latency_count: int | None = None
-    """additive: that many slow calls in window_ms trip"""
+    """additive: number of slow calls in `window_ms` after which calls are refused"""
     on_trip: Refusal
+    """action when the breaker trips"""
     terminate_code: str | None = None
+    """`terminate_code` of the run if `on_trip` is TERMINATE_RUN; by default BREAKER_TRIPPED"""
     hint_text: str | None = None
+    """advice for the agent; by default a summary of the refusal"""
 
 
 class Dedupe(_Strict, frozen=True, kw_only=True):
-    """Refuses the same call twice inside a window."""
+    """Refuses a call that was forwarded with the same arguments a short time ago."""
 
     scope: Scope
+    """calls that are compared with each other"""
     window_ms: int
+    """time for which a forwarded call is remembered, in milliseconds"""
     key: Literal["args_hash", "custom"] = "args_hash"
-    """v0.1 supports args_hash only"""
+    """what makes two calls equal; this version supports `args_hash` only"""
     on_duplicate: Literal["BLOCK", "REJECT_WITH_HINT", "REPLAY"]
-    """REPLAY is additive"""
+    """action on a duplicate; REPLAY is additive and not supported yet"""
     hint_text: str | None = None
+    """advice for the agent; by default a summary of the refusal"""
 
 
 class Tag(_Strict, frozen=True, kw_only=True):
-    """Adds risk classes that rules below may match."""
+    """Adds risk classes to a call, which the rules below can match."""
 
     add_risk_class: list[str]
+    """risk classes to add"""
 
 
 class Pin(_Strict, frozen=True, kw_only=True):
-    """Additive: watches tool definitions."""
+    """Additive: watches tool definitions. Not supported yet."""
 
     on_change: Action
+    """action when a tool's definition has changed"""
     on_new: Action
+    """action when a tool is new"""
 
 
 class BudgetEffect(_Strict, frozen=True, kw_only=True):
+    """The effect of a `budget` rule."""
+
     budget: Budget
+    """the budget"""
 
 
 class RateLimitEffect(_Strict, frozen=True, kw_only=True):
+    """The effect of a `rate_limit` rule."""
+
     rate_limit: RateLimit
+    """the token bucket"""
 
 
 class BreakerEffect(_Strict, frozen=True, kw_only=True):
+    """The effect of a `breaker` rule."""
+
     breaker: Breaker
+    """the breaker"""
 
 
 class DedupeEffect(_Strict, frozen=True, kw_only=True):
+    """The effect of a `dedupe` rule."""
+
     dedupe: Dedupe
+    """the window of the rule, and its action"""
 
 
 class TagEffect(_Strict, frozen=True, kw_only=True):
+    """The effect of a `tag` rule."""
+
     tag: Tag
+    """the risk classes"""
 
 
 class PinEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `pin` rule. Not supported yet."""
+
     pin: Pin
+    """the actions"""
 
 
 class Rule(
@@ -209,48 +270,74 @@ class Rule(
     omit_defaults=True,
     tag_field="kind",
 ):
-    """What every rule has (Pack 2.3)."""
+    """The fields of every rule (Pack 2.3)."""
 
     rule_id: str
-    """unique within the policy"""
+    """name of the rule, unique within the policy"""
     enabled: bool
+    """whether the rule is in force"""
     match: Match
+    """calls that the rule is about"""
     severity: Severity
+    """severity of the rule's decisions"""
     description: str | None = None
+    """note for people; changes no decision"""
 
 
 class AllowRule(Rule, frozen=True, kw_only=True, tag=RuleKind.ALLOW.value):
+    """Lets calls pass. The first allow or deny rule that matches settles access."""
+
     effect: AccessEffect
+    """what the rule does"""
 
 
 class DenyRule(Rule, frozen=True, kw_only=True, tag=RuleKind.DENY.value):
+    """Refuses calls. The first allow or deny rule that matches settles access."""
+
     effect: AccessEffect
+    """what the rule does"""
 
 
 class BudgetRule(Rule, frozen=True, kw_only=True, tag=RuleKind.BUDGET.value):
+    """Caps the calls or the cost of a run."""
+
     effect: BudgetEffect
+    """what the rule does"""
 
 
 class RateLimitRule(Rule, frozen=True, kw_only=True, tag=RuleKind.RATE_LIMIT.value):
+    """Limits calls per time."""
+
     effect: RateLimitEffect
+    """what the rule does"""
 
 
 class BreakerRule(Rule, frozen=True, kw_only=True, tag=RuleKind.BREAKER.value):
+    """Refuses calls after repeated errors, repeats or slow calls."""
+
     effect: BreakerEffect
+    """what the rule does"""
 
 
 class DedupeRule(Rule, frozen=True, kw_only=True, tag=RuleKind.DEDUPE.value):
+    """Refuses the same call twice in a window."""
+
     effect: DedupeEffect
+    """what the rule does"""
 
 
 class TagRule(Rule, frozen=True, kw_only=True, tag=RuleKind.TAG.value):
+    """Adds risk classes to calls. Never decides."""
+
     effect: TagEffect
+    """what the rule does"""
 
 
 class PinRule(Rule, frozen=True, kw_only=True, tag=RuleKind.PIN.value):
-    """Additive."""
+    """Additive: watches tool definitions. Not supported yet."""
 
     effect: PinEffect
+    """what the rule does"""
 
 
 AnyRule = (
@@ -259,42 +346,63 @@ AnyRule = (
 
 
 class WorkloadSelector(_Strict, frozen=True, kw_only=True):
-    """Matches the workload; fields are ANDed, values ORed (Pack 2.2)."""
+    """The workloads that a policy applies to. All given fields must match; a list matches if any of
+    its values does (Pack 2.2)."""
 
     namespace: list[str] = field(default_factory=list)
+    """Kubernetes namespaces"""
     service_account: list[str] = field(default_factory=list)
+    """Kubernetes service accounts"""
     labels: dict[str, str] = field(default_factory=dict)
-    """each listed key must be equal"""
+    """labels that the workload must all have, with these values"""
     repo: list[str] = field(default_factory=list)
+    """repositories"""
     branch: list[str] = field(default_factory=list)
+    """branches"""
 
 
 class Selectors(_Strict, frozen=True, kw_only=True):
-    """Whom a policy is about. A missing field matches all (Pack 2.2)."""
+    """The runs that a policy applies to. All given fields must match; a missing or empty field
+    matches every run (Pack 2.2)."""
 
     env: list[Env] = field(default_factory=list)
+    """environments"""
     agent_id: list[str] = field(default_factory=list)
+    """names of agents"""
     client: list[Client] = field(default_factory=list)
+    """agent clients"""
     workload: WorkloadSelector | None = None
+    """workloads"""
 
 
 class Defaults(_Strict, frozen=True, kw_only=True):
-    """What happens when a decision cannot be made."""
+    """What happens to a call that cannot be evaluated or recorded."""
 
     decision_on_error: Literal["ALLOW", "BLOCK"]
+    """action for such a call"""
     fail_open_read_tools: bool = False
-    """calls tagged read_like pass even where decision_on_error is BLOCK"""
+    """whether such a call passes if it has the risk class `read_like`, whatever
+    `decision_on_error` says"""
 
 
 class Bundle(_Strict, frozen=True, kw_only=True):
-    """A policy as written (Pack 2.1)."""
+    """A policy as its author writes it (Pack 2.1)."""
 
     policy_id: str
+    """name of the policy; its counters belong to this name"""
     version: str
+    """version of the policy, which the author chooses"""
     mode: Mode
+    """whether the policy only observes, or enforces"""
     defaults: Defaults
+    """what happens to a call that cannot be evaluated or recorded"""
     selectors: Selectors
+    """runs that the policy applies to; `{}` is every run"""
     rules: list[AnyRule]
+    """rules in the order in which they are visited"""
     description: str | None = None
+    """note for people; changes no decision"""
     owner: str | None = None
+    """person or team that maintains the policy"""
     created_at: str | None = None
+    """time at which the policy was written"""

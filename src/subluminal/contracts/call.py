@@ -1,4 +1,4 @@
-"""The boundary between adapters and the core: what a door hands in (Pack 7.1)."""
+"""A tool call as an adapter hands it to the core, in no protocol's terms (Pack 7.1)."""
 
 from typing import Any
 
@@ -8,17 +8,19 @@ from subluminal.contracts.vocabulary import Transport
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """One intended action, in no protocol's words."""
+    """One tool call of an agent."""
 
     server_name: str
-    """exact configured server name"""
+    """exact name of the server in the client's configuration"""
     tool_name: str
-    """exact upstream tool name"""
+    """exact name of the tool, as its server gives it"""
     args: dict[str, Any] | None
-    """None where they were too large to inspect (Pack 1.10)"""
+    """the arguments; None if they were too large to inspect (Pack 1.10)"""
     args_hash: str
+    """SHA-256 of the canonical arguments, in hex"""
     bytes_in: int
-    """size of the message that carried the call"""
+    """size in bytes of the message that carried the call"""
     transport: Transport
+    """protocol through which the call came"""
     context: dict[str, str] = {}
-    """call_context: what the adapter wants recorded beside the call"""
+    """the Pack's call_context: what the adapter wants recorded with the call"""

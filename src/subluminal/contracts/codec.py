@@ -1,26 +1,24 @@
-"""Bytes to contracts and back: events tolerantly, bundles strictly (Pack 0.2)."""
+"""Reads events from JSON. Unknown fields and unknown types are tolerated (Pack 0.2)."""
 
 from typing import Any
 
 import msgspec
 
-from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.events import EVENTS, AnyEvent, Event
-
-encode_event = msgspec.json.Encoder().encode
 
 _decode_known = msgspec.json.Decoder(AnyEvent).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 NO_EVENT = (ValueError, RecursionError, OverflowError)
-"""What reading a line may raise: msgspec raises ValueErrors, but not for too deep a nesting."""
+"""What `decode_event` may raise. Most of msgspec's errors are ValueErrors; too deep a nesting is a
+RecursionError."""
 
 _KNOWN_TYPES = frozenset(str(event.__struct_config__.tag) for event in EVENTS)
 
 
 def decode_event(line: bytes) -> Event | None:
-    """Reads one event; None for a type from the future.
+    """Reads one event; None if a newer version made its type.
 
-    Raises one of NO_EVENT on a line that is not an event at all.
+    Raises one of NO_EVENT if the line is not an event.
     """
     try:
         event: Event = _decode_known(line)
@@ -30,8 +28,3 @@ def decode_event(line: bytes) -> Event | None:
         if isinstance(kind, str) and kind not in _KNOWN_TYPES:
             return None
         raise
-
-
-def bundle_of(value: Any) -> Bundle:
-    """Converts plain data into a bundle. Raises msgspec.ValidationError at the first misfit."""
-    return msgspec.convert(value, Bundle)

@@ -1,6 +1,6 @@
-"""What events say of approvals, grants and the kill switch (one-decision-language, no-call-waits). All of it is additive.
+"""Bodies of the events about approvals, grants and the kill switch (no-call-waits). All additive.
 
-The bodies only: the events that carry them are in `events`, with all others.
+The events that carry these bodies are in `events`, with all other events.
 """
 
 from msgspec import UNSET, Struct, UnsetType
@@ -16,74 +16,94 @@ from subluminal.contracts.vocabulary import (
 )
 
 KILLED = "KILLED"
-"""`terminate_code` of a run that a person stopped."""
+"""The `terminate_code` of a run that a person stopped."""
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True):
-    """`approval` of an approval_requested event: what waits for a person, and why."""
+    """`approval` of an approval_requested event: a call that is waiting for approval, and why."""
 
     approval_id: str
+    """id of the pending approval, which `sub approve` takes"""
     layer: Layer
+    """layer of the policy that contains the rule"""
     rule_id: str
-    """the rule that asks; with `layer`, what a grant is bound to"""
+    """rule that requires the approval; a grant is bound to `layer` and `rule_id`"""
     requirement: Requirement
+    """what the rule asks of a person"""
     reason_code: str
+    """reason_code of the refusal"""
     severity: Severity
+    """severity of the rule"""
     message: str
+    """message of the rule"""
     requested_at: str
+    """time of the first refused call, RFC 3339"""
     expires_at: str
-    """unanswered until then, it is dropped; asking again moves it"""
+    """time at which an unanswered approval is dropped, RFC 3339; a repeated call postpones it"""
     approver_role: str | UnsetType = UNSET
-    """who should decide, in the policy's own words"""
+    """role of the person who should decide, as the policy names it"""
     grant_ms: int | UnsetType = UNSET
-    """the longest that a grant may last: the rule's `expires_ms`"""
+    """longest duration of a grant in milliseconds: `expires_ms` of the rule"""
 
 
 class ApprovalGiven(Struct, frozen=True, kw_only=True):
-    """`approval` of an approval_decided event: a person's answer, or a grant that needed none."""
+    """`approval` of an approval_decided event: a person's answer, or a grant given unasked."""
 
     answer: ApprovalAnswer
+    """the person's answer"""
     by: str
-    """the local user who answered"""
+    """local user who answered"""
     layer: Layer
+    """layer of the policy that contains the rule"""
     rule_id: str
+    """rule that required the approval"""
     server_name: str
+    """server of the call"""
     tool_name: str
+    """tool of the call"""
     args_hash: str | UnsetType = UNSET
-    """missing where the grant holds for all arguments (`sub promote --session`)"""
+    """args_hash of the call; missing if the grant covers all arguments (`sub promote --session`)"""
     approval_id: str | UnsetType = UNSET
-    """missing where nobody had asked"""
+    """id of the pending approval; missing if the grant was given unasked"""
     reason: str | UnsetType = UNSET
+    """the person's reason"""
     ticket: str | UnsetType = UNSET
+    """ticket that the person named"""
     grant_id: str | UnsetType = UNSET
-    """approved: what the decision of a call that passes by it will name"""
+    """if approved: id of the grant, which the decision of each call that uses it repeats"""
     uses: int | UnsetType = UNSET
-    """approved: how many calls it lets pass; missing where it is not counted"""
+    """if approved: number of calls that the grant lets pass; missing if unlimited"""
     expires_at: str | UnsetType = UNSET
-    """approved"""
+    """if approved: time at which the grant expires, RFC 3339"""
 
 
 class RefusedGrant(Struct, frozen=True, kw_only=True):
     """`grant` of a grant_refused event."""
 
     problem: GrantProblem
+    """why the grant was refused"""
     detail: str
+    """the same, in words"""
     grant_id: str | UnsetType = UNSET
-    """missing where the grant cannot be believed"""
+    """id of the grant; missing if its content cannot be trusted"""
     approval_id: str | UnsetType = UNSET
+    """id of the approval that the grant answers"""
 
 
 class Switch(Struct, frozen=True, kw_only=True):
     """`switch` of a kill_switch event."""
 
     switch_id: str
-    """one act may stand in the records of several runs"""
+    """id of the stop; the events of all affected runs share it"""
     state: SwitchState
+    """whether something was stopped or revived"""
     scope: StopScope
+    """what was stopped"""
     target: str | UnsetType = UNSET
     """run_id, agent_id or SERVER/TOOL; missing for `all`"""
     by: str
-    """the local user who pulled it"""
+    """local user who used the kill switch"""
     hard: bool
     """whether the servers were stopped too"""
     reason: str | UnsetType = UNSET
+    """the user's reason"""

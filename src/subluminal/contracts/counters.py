@@ -1,7 +1,8 @@
-"""What a policy remembers of a run, and the one interface to every store of it (shared-runs).
+"""The counters of a run, and the interface that every store of counters has (shared-runs).
 
-`policy` reads cells and returns updates; a store (in memory, or shared by the shims of a run)
-writes them. A cell is a short tuple of 64-bit integers; the empty tuple was never written.
+`policy` reads cells and returns updates; a store writes them. One store is in memory, another is
+shared by all shims of a run. A cell is a short tuple of 64-bit integers. An empty cell is a cell
+that was never written.
 """
 
 from collections.abc import Iterable
@@ -12,31 +13,31 @@ Cell = tuple[int, ...]
 
 PAIR_INTS = 2
 WINDOW_INTS = 128
-"""64 exact entries, or 64 buckets of (index, count)."""
+"""Room for 64 exact entries, or for 64 buckets of (index, count)."""
 
 
 class CellKind(IntEnum):
-    """Where a cell lives, which settles its size and what happens when there are too many."""
+    """The table of a cell, which fixes its size and what happens when the table is full."""
 
     PAIR = 0
-    """budgets and buckets: at most 2 integers, never evicted; key of 16 bytes"""
+    """budgets and token buckets: at most 2 integers, never evicted; key of 16 bytes"""
     WINDOW = 1
     """error and latency windows: at most 128 integers, never evicted; key of 16 bytes"""
     RECENT = 2
-    """dedupe and repeat keys: at most 128 integers, the least recently written of 4,096 goes
-    first; key of 32 bytes"""
+    """dedupe and repeat keys: at most 128 integers; the least recently written of 4,096 cells is
+    evicted first; key of 32 bytes"""
 
 
 Update = tuple[CellKind, bytes, Cell]
-"""One cell's new contents. A plain tuple: several are made for every call."""
+"""The new contents of one cell. A plain tuple, because every call makes several."""
 
 
 class CountersFull(Exception):
-    """A run has more counters than MAX_COUNTERS. Nothing was written."""
+    """The run would need more than MAX_COUNTERS counters. Nothing was written."""
 
 
 class Counters(Protocol):
-    """A store of cells. Callers hold whatever lock makes read, evaluate, write one step."""
+    """A store of cells. The caller holds the lock that makes read, evaluate and write one step."""
 
     def read(self, kind: CellKind, key: bytes) -> Cell:
         """Returns a cell; empty if it was never written or has been evicted."""

@@ -1,4 +1,4 @@
-"""Contract C: decisions, hints, and the error a refused call gets (Pack section 3)."""
+"""Contract C: decisions, hints, and the error that answers a refused call (Pack section 3)."""
 
 from typing import Any
 
@@ -8,86 +8,114 @@ from subluminal.contracts.vocabulary import Action, HintKind, Layer, Severity
 
 
 class PolicyRef(Struct, frozen=True, kw_only=True):
-    """Which policy, exactly."""
+    """One exact version of a policy."""
 
     policy_id: str
+    """`policy_id` of the bundle"""
     policy_version: str
+    """`version` of the bundle"""
     policy_hash: str
-    """SHA-256 over the canonical snapshot (Pack 2.6)"""
+    """SHA-256 of the compiled policy's canonical JSON, in hex (Pack 2.6)"""
 
 
 class LayeredPolicyRef(PolicyRef, frozen=True, kw_only=True):
-    """Additive: one of the policies that were asked (policy-layers)."""
+    """Additive: one of the policies that were evaluated (policy-layers)."""
 
     layer: Layer
+    """where the policy comes from"""
 
 
 class Hint(Struct, frozen=True, kw_only=True):
-    """How the agent can do better (Pack 3.2.4)."""
+    """What the agent can do instead of the refused call (Pack 3.2.4)."""
 
     hint_text: str
+    """advice for the agent, in words"""
     suggested_args: dict[str, Any] | None = None
+    """arguments with which the call would pass"""
     retry_advice: str | None = None
+    """whether and when to retry, in words"""
     hint_kind: HintKind = HintKind.OTHER
+    """what the hint is about"""
 
 
 class Terminate(Struct, frozen=True, kw_only=True):
-    """Why the run is over (Pack 1.6)."""
+    """Why the run was ended (Pack 1.6)."""
 
     terminate_code: str
+    """code of the reason: `terminate_code` of the rule, or a reason code"""
     terminate_message: str
+    """the reason, in words"""
 
 
 class GrantRef(Struct, frozen=True, kw_only=True):
-    """Additive: the approval that let a call pass (no-call-waits)."""
+    """Additive: the grant that let a call pass (no-call-waits)."""
 
     grant_id: str
+    """id of the grant"""
     approver: str
+    """local user who gave the grant"""
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What the data plane decided about one tool call (Pack 3.1)."""
+    """The decision about one tool call (Pack 3.1)."""
 
     action: Action
+    """what happens to the call"""
     rule_id: str | None
+    """rule that decided; null if no rule did"""
     severity: Severity
+    """severity of the rule"""
     reason_code: str
+    """code of the reason: the rule's own, or one of Subluminal's"""
     summary: str
+    """the reason in one sentence"""
     backoff_ms: int | None = None
-    """required for THROTTLE"""
+    """wait before a retry in milliseconds; required for THROTTLE"""
     hint: Hint | None = None
-    """required for REJECT_WITH_HINT"""
+    """advice for the agent; required for REJECT_WITH_HINT"""
     terminate: Terminate | None = None
-    """required for TERMINATE_RUN"""
+    """why the run ends; required for TERMINATE_RUN"""
 
 
 class SubluminalErrorData(Struct, frozen=True, kw_only=True):
     """`error.data.subluminal` of a refused call (Pack 3.2.2)."""
 
     v: str
+    """version of the Interface Pack"""
     action: Action
+    """what happened to the call"""
     rule_id: str | None
+    """rule that decided; null if no rule did"""
     reason_code: str
+    """code of the reason"""
     summary: str
+    """the reason in one sentence"""
     run_id: str
+    """id of the run"""
     call_id: str
+    """id of the call"""
     server_name: str
+    """server of the call"""
     tool_name: str
+    """tool of the call"""
     args_hash: str
+    """SHA-256 of the canonical arguments, in hex"""
     policy: PolicyRef
+    """policy that decided"""
     backoff_ms: int | UnsetType = UNSET
-    """THROTTLE"""
+    """wait before a retry in milliseconds, for THROTTLE"""
     retry_advice: str | UnsetType = UNSET
-    """THROTTLE, recommended"""
+    """whether and when to retry, recommended for THROTTLE"""
     hint: Hint | UnsetType = UNSET
-    """REJECT_WITH_HINT"""
+    """advice for the agent, for REJECT_WITH_HINT"""
     terminate: Terminate | UnsetType = UNSET
-    """additive: TERMINATE_RUN"""
+    """additive: why the run ended, for TERMINATE_RUN"""
     code: int | UnsetType = UNSET
-    """additive: the Pack's code, when the wire carries another (visible-hints)"""
+    """additive: the Pack's error code, if `error.code` is another one (setting `codes`)"""
 
 
 class ErrorData(Struct, frozen=True, kw_only=True):
     """`error.data` of a refused call."""
 
     subluminal: SubluminalErrorData
+    """the refusal"""

@@ -1,7 +1,7 @@
-"""Contract A: ten event types of the Pack, five of our own, and their envelope (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, five additive types (Pack section 1).
 
-Read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). The hot path writes the
-same bytes from `templates`, and a property test holds the two together.
+Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
+a call, `templates` writes the same bytes; a property test compares the two.
 """
 
 from typing import Any
@@ -29,344 +29,442 @@ from subluminal.contracts.vocabulary import (
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
-    """The fields that every event carries (Pack 1.3)."""
+    """The fields of every event (Pack 1.3)."""
 
     v: str
+    """version of the Interface Pack"""
     ts: str
-    """RFC 3339, UTC"""
+    """time of the event, RFC 3339 in UTC"""
     run_id: str
+    """id of the run"""
     agent_id: str
+    """name of the agent"""
     client: Client
+    """agent client that started the run"""
     env: Env
+    """environment of the run"""
     source: Source
+    """producer of the event"""
     principal: str | UnsetType = UNSET
-    """recommended: who initiated the run"""
+    """recommended: person or service on whose behalf the run acts"""
     workload: Workload | UnsetType = UNSET
-    """recommended"""
+    """recommended: where the run takes place"""
 
 
 class RunStarted(Struct, frozen=True, kw_only=True):
     """`run` of a run_start event."""
 
     started_at: str
+    """start of the run, RFC 3339"""
     mode: Mode
+    """strictest mode of the policies that apply"""
     policy: PolicyRef
+    """policy of the first layer that applies"""
     meta: dict[str, Any] | UnsetType = UNSET
-    """recommended, freeform: issue_id, repo, task_type"""
+    """recommended: any further data about the run, such as issue_id, repo, task_type"""
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
-    """A run has begun (Pack 1.4). Emitted once per run, whichever shim comes first (shared-runs)."""
+    """A run has begun (Pack 1.4). The first shim of the run emits it, once."""
 
     run: RunStarted
+    """the run"""
 
 
 class ArgsPreview(Struct, frozen=True, kw_only=True):
-    """What may be shown of a call's arguments: redacted, then cut."""
+    """The recorded text of a call's arguments: redacted first, then cut to MAX_PREVIEW_BYTES."""
 
     truncated: bool
+    """whether the text was cut"""
     redaction_flags: list[str] | UnsetType = UNSET
     """additive: names of what was masked"""
     hash: str | UnsetType = UNSET
-    """additive: SHA-256 of the preview text, so the chain holds when the text is dropped (provable-ledger)"""
+    """additive: SHA-256 of the text in hex; the chain stays verifiable if the text is dropped"""
     args_preview: str | UnsetType = UNSET
+    """the text"""
 
 
 class ResultPreview(Struct, frozen=True, kw_only=True):
-    """What may be shown of a call's result."""
+    """The recorded text of a call's result: redacted first, then cut to MAX_PREVIEW_BYTES."""
 
     truncated: bool
+    """whether the text was cut"""
     redaction_flags: list[str] | UnsetType = UNSET
-    """additive"""
+    """additive: names of what was masked"""
     hash: str | UnsetType = UNSET
-    """additive, see ArgsPreview"""
+    """additive: SHA-256 of the text in hex; the chain stays verifiable if the text is dropped"""
     result_preview: str | UnsetType = UNSET
+    """the text"""
 
 
 class CallRef(Struct, frozen=True, kw_only=True):
-    """Which call an event is about."""
+    """The call that an event is about."""
 
     call_id: str
+    """id of the call"""
     server_name: str
+    """exact name of the server in the client's configuration"""
     tool_name: str
+    """exact name of the tool, as its server gives it"""
     args_hash: str
+    """SHA-256 of the canonical arguments, in hex"""
 
 
 class CallStarted(CallRef, frozen=True, kw_only=True):
     """`call` of a tool_call_start event."""
 
     transport: Transport
+    """protocol through which the call came"""
     bytes_in: int
-    """size of the message at the shim's boundary"""
+    """size of the message in bytes, as the shim received it"""
     seq: int
-    """index of the call within the run, from 1, across all its shims"""
+    """number of the call within the run, from 1, across all shims of the run"""
     mono_ms: int | UnsetType = UNSET
-    """additive: the monotonic clock that windows and buckets were asked with, for replay"""
+    """additive: monotonic clock in milliseconds with which windows and token buckets were
+    evaluated, for replay"""
     tags: list[str] | UnsetType = UNSET
+    """risk classes of the call"""
     timeout_ms: int | UnsetType = UNSET
+    """timeout of the call in milliseconds"""
     args_stream_hash: str | UnsetType = UNSET
-    """SHA-256 of the raw argument bytes, where they were too large to inspect (Pack 1.9.2)"""
+    """SHA-256 of the raw argument bytes in hex, if they were too large to inspect (Pack 1.9.2)"""
     client_call_id: str | UnsetType = UNSET
     """additive: the client's own id of the call, for correlation with its hooks"""
     traceparent: str | UnsetType = UNSET
-    """additive: W3C trace context that the call carried"""
+    """additive: W3C trace context of the call"""
     preview: ArgsPreview
+    """recorded text of the arguments"""
 
 
 class ToolCallStart(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_START.value):
-    """A tool call has reached us. No decision has been made yet (Pack 1.5)."""
+    """A tool call has arrived. It has not been decided yet (Pack 1.5)."""
 
     call: CallStarted
+    """the call"""
 
 
 class Explain(Struct, frozen=True, kw_only=True):
-    """Why, for people and for machines."""
+    """The reason for a decision."""
 
     summary: str
+    """the reason in one sentence"""
     reason_code: str
+    """code of the reason"""
 
 
 class WouldBe(Struct, frozen=True, kw_only=True):
-    """Additive: what observe mode would have done (rule-evaluation)."""
+    """Additive: the decision that observe mode did not enforce."""
 
     action: Action
+    """what would have happened to the call"""
     rule_id: str | None
+    """rule that would have decided; null if no rule would"""
     severity: Severity
+    """severity of the rule"""
     reason_code: str
+    """code of the reason"""
 
 
 class DecisionMade(Struct, frozen=True, kw_only=True):
     """`decision` of a tool_call_decision event."""
 
     action: Action
+    """what happens to the call"""
     rule_id: str | None
+    """rule that decided; null if no rule did"""
     severity: Severity
+    """severity of the rule"""
     explain: Explain
+    """the reason"""
     policy: PolicyRef
+    """policy that decided"""
     backoff_ms: int | UnsetType = UNSET
+    """wait before a retry in milliseconds, for THROTTLE"""
     hint: Hint | UnsetType = UNSET
+    """advice for the agent, for REJECT_WITH_HINT"""
     terminate: Terminate | UnsetType = UNSET
+    """why the run ends, for TERMINATE_RUN"""
     would_be: WouldBe | UnsetType = UNSET
-    """additive"""
+    """additive: the decision that observe mode did not enforce"""
     grant: GrantRef | UnsetType = UNSET
-    """additive: the person's grant that let the call pass"""
+    """additive: grant that let the call pass"""
     grants: list[GrantRef] | UnsetType = UNSET
-    """additive: all of them, where several rules had to be passed"""
+    """additive: all grants that let the call pass, if several rules required one"""
     policies: list[LayeredPolicyRef] | UnsetType = UNSET
-    """additive: every layer that was asked (policy-layers)"""
+    """additive: policies of all layers that were evaluated"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
-    """What was decided (Pack 1.6)."""
+    """A tool call has been decided (Pack 1.6)."""
 
     call: CallRef
+    """the call"""
     decision: DecisionMade
+    """the decision"""
 
 
 class ErrorDetail(Struct, frozen=True, kw_only=True):
-    """Why a call did not end OK. Safe to show: no secrets."""
+    """Why a call did not end OK. Contains no secrets."""
 
     class_: ErrorClass = field(name="class")
+    """kind of error"""
     message: str
+    """the error in words"""
     code: str | int | UnsetType = UNSET
+    """error code of the server or of Subluminal"""
     retryable: bool | UnsetType = UNSET
+    """whether a retry may succeed"""
 
 
 class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.value):
-    """A tool call is over, forwarded or not (Pack 1.7)."""
+    """A tool call has ended, whether it was forwarded or refused (Pack 1.7)."""
 
     call: CallRef
+    """the call"""
     status: Status
+    """how the call ended"""
     latency_ms: int
+    """time from the arrival of the call to its answer, in milliseconds"""
     bytes_out: int
+    """size of the answer in bytes"""
     error: ErrorDetail | UnsetType = UNSET
+    """why the call did not end OK"""
     result_stream_hash: str | UnsetType = UNSET
-    """SHA-256 of the raw result, where it was too large to inspect (Pack 1.9.2)"""
+    """SHA-256 of the raw result in hex, if it was too large to inspect (Pack 1.9.2)"""
     after_seq: int | UnsetType = UNSET
-    """additive: the last `seq` of the run when its breakers learnt of this end, if they did"""
+    """additive: last `seq` of the run when a breaker counted this end; missing if none did"""
     mono_ms: int | UnsetType = UNSET
-    """additive: the monotonic clock then"""
+    """additive: monotonic clock at that moment, in milliseconds"""
     preview: ResultPreview
+    """recorded text of the result"""
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """Totals of a run, over all its shims (shared-runs)."""
+    """The totals of a run, across all its shims."""
 
     calls_total: int
+    """number of calls"""
     calls_allowed: int
+    """number of calls with ALLOW"""
     calls_blocked: int
-    """BLOCK, REJECT_WITH_HINT and TERMINATE_RUN"""
+    """number of calls with BLOCK, REJECT_WITH_HINT or TERMINATE_RUN"""
     calls_throttled: int
+    """number of calls with THROTTLE"""
     errors_total: int
-    """calls that did not end OK, refused ones included"""
+    """number of calls that did not end OK, including refused ones"""
     duration_ms: int
+    """duration of the run in milliseconds"""
 
 
 class RunEnded(Struct, frozen=True, kw_only=True):
     """`run` of a run_end event."""
 
     ended_at: str
+    """end of the run, RFC 3339"""
     status: RunStatus
+    """how the run ended"""
     summary: RunSummary
+    """totals of the run"""
     reason: str | UnsetType = UNSET
-    """additive: why, where the status alone does not say it"""
+    """additive: reason for the end, if the status alone does not say it"""
 
 
 class RunEnd(Event, frozen=True, kw_only=True, tag=EventType.RUN_END.value):
-    """A run is over (Pack 1.8). A later shim reopens it; then the last run_end counts (shared-runs)."""
+    """A run has ended (Pack 1.8). A later shim reopens the run; then the last run_end counts."""
 
     run: RunEnded
+    """the run"""
 
 
 class HintedCall(Struct, frozen=True, kw_only=True):
-    """`call` of a hint_issued event; the Pack requires only call_id."""
+    """`call` of a hint_issued event. The Pack requires only `call_id`."""
 
     call_id: str
+    """id of the call"""
     server_name: str | UnsetType = UNSET
+    """server of the call"""
     tool_name: str | UnsetType = UNSET
+    """tool of the call"""
 
 
 class HintIssued(Event, frozen=True, kw_only=True, tag=EventType.HINT_ISSUED.value):
-    """The agent was told how to do better (Pack 3.3)."""
+    """A refused call was answered with a hint (Pack 3.3)."""
 
     call: HintedCall
+    """the refused call"""
     hint: Hint
+    """the hint"""
     hint_id: str | UnsetType = UNSET
-    """additive: what `sub promote` takes"""
+    """additive: id of the hint, which `sub promote` takes"""
     rule_id: str | UnsetType | None = UNSET
-    """additive"""
+    """additive: rule that refused the call"""
 
 
 class PolicyLoad(Struct, frozen=True, kw_only=True):
     """`load` of a policy_loaded event. Additive: the Pack names the event, not its fields."""
 
     layer: Layer
+    """where the policy comes from"""
     ok: bool
+    """whether the policy came into force"""
     mode: Mode | UnsetType = UNSET
+    """mode of the policy"""
     file: str | UnsetType = UNSET
+    """path of the policy file"""
     problem: str | UnsetType = UNSET
-    """why it was refused; the last good one stays in force (fast-start)"""
+    """why the policy was refused; the last good one stays in force"""
 
 
 class PolicyLoaded(Event, frozen=True, kw_only=True, tag=EventType.POLICY_LOADED.value):
     """A policy came into force, or was refused."""
 
     policy: PolicyRef | UnsetType = UNSET
+    """the policy"""
     load: PolicyLoad
+    """where the policy came from, and whether it is in force"""
     snapshot: Raw | UnsetType = UNSET
-    """the compiled policy as `sub policy compile` writes it, so that what decided can be read and
-    asked again wherever the event goes; left out above MAX_POLICY_EVENT_BYTES"""
+    """compiled policy as `sub policy compile` writes it, so that every reader of the event can
+    replay its decisions; missing above MAX_POLICY_EVENT_BYTES"""
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """`injection` of a secret_injection event: metadata, never a value (Pack 4.1)."""
+    """`injection` of a secret_injection event. Never contains the secret itself (Pack 4.1)."""
 
     inject_as: str
+    """name of the environment variable that the server gets"""
     secret_ref: str
+    """name of the secret in its source"""
     source: SecretSource
+    """where the secret is read from"""
     success: bool
+    """whether the secret was found"""
     server_name: str | UnsetType = UNSET
+    """server that gets the secret"""
 
 
 class SecretInjection(Event, frozen=True, kw_only=True, tag=EventType.SECRET_INJECTION.value):
-    """A secret was, or could not be, given to an upstream server."""
+    """A secret was given to a server, or could not be."""
 
     injection: Injection
+    """the secret and the server"""
 
 
 class Health(Struct, frozen=True, kw_only=True):
     """`health` of a shim_health event. Additive: the Pack names the event, not its fields."""
 
     state: str
-    """alive, spawned, exited, killed, stopping, degraded"""
+    """`alive`, `spawned`, `exited`, `killed`, `stopping` or `degraded`"""
     server_name: str | UnsetType = UNSET
+    """server of the shim"""
     pid: int | UnsetType = UNSET
-    """of the upstream process the state is about"""
+    """process id of the server"""
     exit_code: int | UnsetType = UNSET
+    """exit code of the server's process"""
     signal: int | UnsetType = UNSET
+    """number of the signal that ended the server's process"""
     detail: str | UnsetType = UNSET
+    """the state in words"""
     calls_open: int | UnsetType = UNSET
+    """number of calls that wait for an answer"""
     events_lost: int | UnsetType = UNSET
-    """what a full disk cost (journal-first); the gap is committed to the chain"""
+    """number of events that a full disk lost; the chain records the gap"""
 
 
 class ShimHealth(Event, frozen=True, kw_only=True, tag=EventType.SHIM_HEALTH.value):
-    """A heartbeat, or a step in the life of the upstream process (no-orphans)."""
+    """A sign of life of a shim, or the start or end of its server's process."""
 
     health: Health
+    """the state"""
 
 
 class Trip(Struct, frozen=True, kw_only=True):
     """`breaker` of a breaker_trip event. Additive: the Pack names the event, not its fields."""
 
     rule_id: str
+    """the breaker's rule"""
     scope: Scope
+    """calls that share the breaker"""
     action: Action
+    """what the rule does"""
     cause: str
-    """errors, repeats or latency"""
+    """`errors`, `repeats` or `latency`"""
     count: int
+    """number of errors, repeats or slow calls in the window"""
 
 
 class BreakerTrip(Event, frozen=True, kw_only=True, tag=EventType.BREAKER_TRIP.value):
     """A breaker refused a call."""
 
     call: CallRef
+    """the call"""
     breaker: Trip
+    """the breaker"""
 
 
 class ListedTool(Struct, frozen=True, kw_only=True):
     """A tool as its server describes it."""
 
     name: str
+    """name of the tool"""
     hash: str
-    """SHA-256 of the canonical definition, as the server sent it"""
+    """SHA-256 of the canonical definition in hex, as the server sent it"""
     definition: str | UnsetType = UNSET
-    """the canonical definition, redacted; left out where the event would be too large"""
+    """canonical definition, redacted; missing if the event would be too large"""
 
 
 class ToolListing(Struct, frozen=True, kw_only=True):
     """`listing` of a tools_listed event: one page of an answer to tools/list."""
 
     server_name: str
+    """server that offers the tools"""
     tools: list[ListedTool]
+    """tools of this page"""
     truncated: bool
-    """whether tools or definitions were left out, because the answer was too large"""
+    """whether tools or definitions are missing because the answer was too large"""
 
 
 class ToolsListed(Event, frozen=True, kw_only=True, tag=EventType.TOOLS_LISTED.value):
-    """Which tools a server offers: when first told, and when that changed. Additive."""
+    """Additive: a server listed its tools for the first time, or its list has changed."""
 
     listing: ToolListing
+    """the tools"""
 
 
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag=EventType.APPROVAL_REQUESTED.value):
-    """A call was refused until a person approves it (no-call-waits). Once, however often it is repeated."""
+    """Additive: a call is waiting for a person's approval. Emitted once, however often the agent
+    repeats the call."""
 
     call: CallRef
+    """the refused call"""
     approval: ApprovalAsked
+    """what is waiting, and why"""
 
 
 class ApprovalDecided(Event, frozen=True, kw_only=True, tag=EventType.APPROVAL_DECIDED.value):
-    """A person answered, in a record of their own beside those of the run's shims."""
+    """Additive: a person has answered, or gave a grant unasked. The event has a source of its own
+    beside the shims of the run."""
 
     approval: ApprovalGiven
+    """the answer"""
 
 
 class GrantRefused(Event, frozen=True, kw_only=True, tag=EventType.GRANT_REFUSED.value):
-    """A grant lay there for a call, and was not taken."""
+    """Additive: there was a grant for a call, but it was refused."""
 
     call: CallRef
+    """the call"""
     grant: RefusedGrant
+    """the grant, and why it was refused"""
 
 
 class KillSwitch(Event, frozen=True, kw_only=True, tag=EventType.KILL_SWITCH.value):
-    """A person stopped a run, an agent, a tool or everything, or lifted that (shared-runs).
+    """Additive: a person stopped a run, an agent, a tool or everything, or lifted such a stop.
 
-    It stands in the record of every living run that it concerns; where there is none, in that of
-    the run `operator`.
+    Every live run that is affected gets the event; if there is none, the run `operator` gets it.
     """
 
     switch: Switch
+    """what was stopped or revived"""
 
 
 AnyEvent = (

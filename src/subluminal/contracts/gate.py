@@ -1,8 +1,8 @@
-"""What a gate is: something that a call passes before it is forwarded. No behaviour.
+"""Gates: the checks that a call passes before it is forwarded. No behaviour.
 
-`core` asks the gates of a run in the order of `GateName`. A gate may live in any package below
-`core` (policy, kernel, trust), so what it takes and what it returns are described here, in the words
-of no package: a call, a decision with its reasons, and the policy that made it.
+`core` asks the gates of a run in the order of `GateName`. A gate may be in any package below `core`
+(policy, kernel, trust). So this module describes what a gate takes and returns in neutral terms: a
+call, a decision with its reasons, and the policy that made it.
 """
 
 from enum import StrEnum
@@ -24,13 +24,13 @@ class GateName(StrEnum):
     POLICY = "policy"
     """every policy layer, with the run's counters"""
     GRANTS = "grants"
-    """a person's answers; asked only about a call that an access rule refuses"""
+    """a person's answers; asked only about a call that an allow or deny rule refuses"""
 
 
 class Finding(Protocol):
-    """What all gates together say of one call: the decision, its reasons, and who made it.
+    """The result of all gates for one call: the decision, its reasons, and the policy behind it.
 
-    Nothing has been written yet: whoever acts on the finding writes `updates` to the counters.
+    Nothing has been written yet: the caller writes `updates` to the counters.
     """
 
     decision: Decision
@@ -45,7 +45,7 @@ class Finding(Protocol):
 
     @property
     def updates(self) -> list[Update]:
-        """The counters as this call leaves them."""
+        """The new contents of the counters."""
 
     @property
     def trips(self) -> list[Trip]:
@@ -53,16 +53,16 @@ class Finding(Protocol):
 
     @property
     def is_watched(self) -> bool:
-        """Whether `learn` must be told the end of the call even if it ends well."""
+        """Whether `learn` must be called at the end of the call even if the call ends OK."""
 
     def learn(
         self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
     ) -> list[Update]:
-        """Returns what the end of the call changes in the counters."""
+        """Returns the counter updates of the call's end."""
 
 
 class AskedCall(Protocol):
-    """One tool call, as far as a gate may look at it."""
+    """The parts of a tool call that a gate may read."""
 
     @property
     def server_name(self) -> str:
@@ -70,11 +70,11 @@ class AskedCall(Protocol):
 
     @property
     def tool_name(self) -> str:
-        """The tool's name as the agent wrote it."""
+        """The tool's name, as the agent wrote it."""
 
     @property
     def args(self) -> dict[str, Any] | None:
-        """The arguments; None where they were too large to inspect."""
+        """The arguments; None if they were too large to inspect."""
 
     @property
     def args_hash(self) -> str:
@@ -82,16 +82,17 @@ class AskedCall(Protocol):
 
 
 class Settled(NamedTuple):
-    """A gate's answer that settles a call: what becomes of it, and by whose policy."""
+    """A gate's answer that settles a call: the decision, and the policy that made it."""
 
     decision: Decision
     policy: PolicyRef
 
 
 class Gate(Protocol):
-    """A gate that an installation adds: pure, because replay and explain ask it too.
+    """A gate that an installation adds.
 
-    It is asked under the run's lock, so it must not wait.
+    A gate must be pure, because replay and explain ask it too. It must not wait, because it is
+    asked under the lock of the run.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""Who acts, and from where (Pack 1.3 and 1.3.1)."""
+"""The identity of a run: agent, client, environment, workload, and the shim that records it
+(Pack 1.3 and 1.3.1)."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -6,43 +7,55 @@ from subluminal.contracts.vocabulary import Client, Env
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """Where the run lives. Every field is optional; consumers tolerate a missing workload."""
+    """Where the run takes place. Every field is optional, and so is the workload itself."""
 
     user: str | UnsetType = UNSET
-    """desktop: the local user"""
+    """on a desktop: local user"""
     repo_path: str | UnsetType = UNSET
-    """desktop: the working copy"""
+    """on a desktop: path of the working copy"""
     ci_provider: str | UnsetType = UNSET
+    """in CI: name of the CI system"""
     job_id: str | UnsetType = UNSET
+    """in CI: id of the job"""
     repo: str | UnsetType = UNSET
+    """name of the repository"""
     branch: str | UnsetType = UNSET
+    """name of the branch"""
     namespace: str | UnsetType = UNSET
-    """Kubernetes"""
+    """in Kubernetes: namespace of the pod"""
     service_account: str | UnsetType = UNSET
+    """in Kubernetes: service account of the pod"""
     pod: str | UnsetType = UNSET
+    """in Kubernetes: name of the pod"""
     labels: dict[str, str] | UnsetType = UNSET
+    """labels of the workload"""
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The producer of an event, and the event's place in what that producer wrote."""
+    """The producer of an event, and the event's position among the events of that producer."""
 
     host_id: str
-    """stable per machine"""
+    """id of the machine, stable"""
     proc_id: str
-    """stable per process"""
+    """id of the process, stable while it runs"""
     shim_id: str
-    """unique per shim instance"""
+    """id of the shim, unique for each start"""
     n: int | UnsetType = UNSET
-    """additive: counts this shim's events from 1; (shim_id, n) is an event's key (journal-first)"""
+    """additive: number of the event among those of its shim, from 1; (shim_id, n) is unique"""
     prev: str | UnsetType = UNSET
-    """additive: the chain hash up to the event before this one (provable-ledger)"""
+    """additive: chain hash of all earlier events of the shim, in hex"""
 
 
 class Identity(Struct, frozen=True, kw_only=True):
-    """What policy selectors look at."""
+    """The identity of a run, which a policy's selectors compare."""
 
     agent_id: str = "unknown"
+    """name of the agent"""
     client: Client = Client.UNKNOWN
+    """agent client that started the run"""
     env: Env = Env.UNKNOWN
+    """environment of the run"""
     principal: str | None = None
+    """person or service on whose behalf the run acts"""
     workload: Workload = Workload()
+    """where the run takes place"""

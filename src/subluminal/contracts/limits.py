@@ -1,40 +1,43 @@
-"""Bounds that both sides of the wire rely on, each with its reason (Pack 1.10, shared-runs-byte-transparent)."""
+"""Bounds that both sides of the wire rely on, each with its reason (Pack 1.10)."""
 
 MAX_INSPECT_BYTES = 1_048_576
-"""A message above this is forwarded whole but not inspected (Pack 1.10)."""
+"""Largest message that is inspected, in bytes. A larger one is forwarded whole, with its arguments
+unread (Pack 1.10)."""
 
 MAX_PREVIEW_BYTES = 16_384
-"""UTF-8 bytes of one preview string (Pack 1.10)."""
+"""Largest preview, in bytes of UTF-8 (Pack 1.10)."""
 
 TRUNCATED = "[TRUNCATED]"
-"""Stands for a preview that was not taken (Pack 1.10)."""
+"""Text of a preview that was not taken because the message was too large (Pack 1.10)."""
 
 REDACTED = "[REDACTED:"
-"""How the mark begins that stands for what was masked; its name and a bracket follow."""
+"""Beginning of the mark that replaces masked text; a name and `]` follow."""
 
 MAX_BUNDLE_BYTES = 4_194_304
-"""A policy file above this is refused: it would be a mistake or an attack, not a policy."""
+"""Largest policy file, in bytes. A larger one is a mistake or an attack, and is refused."""
 
 MAX_POLICY_EVENT_BYTES = 1_048_576
-"""A compiled policy above this is named in its policy_loaded event, but not in it."""
+"""Largest compiled policy that a policy_loaded event contains, in bytes. Of a larger one the event
+has only the name and hash."""
 
 MAX_BUNDLE_DEPTH = 32
-"""Nesting of a policy file. The deepest valid bundle needs 7."""
+"""Deepest nesting of a policy file, in levels. The deepest valid bundle needs 7."""
 
 MAX_RULES = 10_000
-"""Rules in one bundle."""
+"""Most rules of one bundle."""
 
 MAX_PATTERN_CHARS = 1_024
-"""Characters of one glob or regex."""
+"""Longest glob or regex, in characters."""
 
 MAX_NAME_CHARS = 1_024
-"""Server and tool names are matched up to here; a longer name is an evaluation error (linear-patterns)."""
+"""Longest server or tool name that is matched, in characters. A longer one is an evaluation
+error."""
 
 MAX_WINDOW_ENTRIES = 64
-"""Windows are exact up to this many entries and bucketed above (shared-runs)."""
+"""Entries up to which a window counts exactly. Above, it counts in buckets."""
 
 MAX_RECENT_KEYS = 4_096
-"""Dedupe and repeat keys remembered per run; the least recently used goes first (shared-runs)."""
+"""Dedupe and repeat keys that a run remembers. Beyond, the least recently used is forgotten."""
 
 MAX_COUNTERS = 8_192
-"""Budgets, buckets and windows kept per run; past it a new one is an evaluation error (shared-runs)."""
+"""Budgets, token buckets and windows of one run. Beyond, a new one is an evaluation error."""

@@ -1,8 +1,8 @@
 """The contracts as JSON Schemas, for producers and consumers in other languages.
 
-`make schema` writes them to `schema/`; a test fails when the files there are stale. What the Pack
-says in words and a Python type cannot say (a field that an action requires, the form of a hash) is
-added here. Our own readers are more tolerant than these: see `codec`.
+`make schema` writes them to `schema/`; a test fails if the files there are stale. This module adds
+what the Pack demands and a Python type cannot express: a field that an action requires, the form of
+a hash. Subluminal's own readers are more tolerant: see `codec`.
 """
 
 from typing import Any
@@ -25,14 +25,14 @@ _CONTRACTS: dict[str, tuple[Any, str]] = {
     "secret_bindings": (ServerBindings, "Pack 4.1: the secret bindings of one server"),
 }
 
-# Pack 1.6, 3.1, 3.2: what a decision must carry besides, by action.
+# Pack 1.6, 3.1, 3.2: the field that a decision must have, by action.
 _REQUIRED_BY_ACTION = {
     Action.THROTTLE: ("backoff_ms", {"type": "integer", "minimum": 0}),
     Action.REJECT_WITH_HINT: ("hint", {"type": "object"}),
     Action.TERMINATE_RUN: ("terminate", {"type": "object"}),
 }
 _DECISIONS = ("Decision", "DecisionMade")
-# 3.2 names no `terminate`: it is ours, and additive.
+# Pack 3.2 does not name `terminate`, which is additive.
 _ERRORS = ("SubluminalErrorData",)
 
 _TIME: dict[str, Any] = {"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}
@@ -54,7 +54,7 @@ _FORMS = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Returns every published schema by its file's stem."""
+    """Returns every published schema, by the name of its file without the suffix."""
     return {name: _schema(name, *contract) for name, contract in _CONTRACTS.items()}
 
 

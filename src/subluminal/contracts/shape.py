@@ -1,7 +1,7 @@
-"""Says everything that is wrong with a value's shape, where a decoder stops at the first misfit.
+"""Finds every misfit between a value and a type; a decoder would stop at the first one.
 
-Used for files that people write: bundles, cases, settings. Knows types, not files: a caller turns
-a path into a line and column. Pure.
+For files that people write: bundles, cases, settings. A misfit has a path inside the value; the
+caller turns that into a line and column. Pure.
 """
 
 import difflib
@@ -25,7 +25,7 @@ _NOUNS: dict[type, str] = {
 
 
 class Misfit(NamedTuple):
-    """One thing that does not fit. `at_key`: the key itself is wrong, not its value."""
+    """One part of a value that does not fit. If `at_key`, its key is wrong, not its value."""
 
     path: Path
     message: str
@@ -34,12 +34,12 @@ class Misfit(NamedTuple):
 
 
 def misfits(value: Any, type_: Any) -> list[Misfit]:
-    """Returns every way in which `value` is not a `type_`; empty if it fits."""
+    """Returns every misfit between `value` and `type_`; an empty list if the value fits."""
     return list(_check(value, inspect.type_info(type_), ()))
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str | None:
-    """A hint naming the closest known word, or all of them if there are few."""
+    """Returns a hint with the closest known word, or with all known words if there are few."""
     names = list(known)
     close = difflib.get_close_matches(str(word), names, n=1)
     if close:
@@ -50,7 +50,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str | None:
 
 
 def noun_of(value: Any) -> str:
-    """What a person would call the value's type."""
+    """Returns a plain English noun for the type of a value."""
     return _NOUNS.get(type(value), "something else")
 
 
@@ -141,7 +141,7 @@ def _check_union(value: Any, info: inspect.UnionType, path: Path) -> Iterator[Mi
         return
     rounds = [list(_check(value, kind, path)) for kind in info.types]
     if all(rounds):
-        # The misfit that got furthest is the one its author meant; `nothing` never is.
+        # The author meant the type whose misfit lies deepest, and never `nothing`.
         meant = [
             found
             for kind, found in zip(info.types, rounds, strict=True)
@@ -208,5 +208,5 @@ def _expecting(info: inspect.Type) -> str | None:
 
 
 def struct_of(value: Any, type_: type[Any]) -> Any:
-    """Converts a value that has no misfits."""
+    """Converts a value that has no misfits to its type."""
     return msgspec.convert(value, type_)

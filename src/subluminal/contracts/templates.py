@@ -1,8 +1,9 @@
-"""The three events of every tool call, as byte templates (performance.md 1e).
+"""Byte templates for the three events of every tool call: faster than encoding structs.
 
-They live beside the structs of `events` and must give the same JSON: same order, same escapes
-(tests/contracts/test_templates.py proves it for all values). Names that end in `_json` are already
-JSON; the rest are ASCII by contract: timestamps, hashes, members of closed vocabularies.
+INVARIANT: a template gives the same bytes as its struct in `events`, with the same order and
+escapes. A property test compares the two (tests/contracts/test_templates.py).
+Values whose name ends in `_json` are JSON already. All others are ASCII by contract: timestamps,
+hashes, members of closed vocabularies.
 """
 
 from typing import NamedTuple
@@ -14,26 +15,27 @@ from subluminal.contracts.identity import Source, Workload
 from subluminal.contracts.vocabulary import EventType
 
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
-"""Writes a string, struct or plain value as this module's templates expect it."""
+"""Writes a string, a struct or plain data as the templates expect it."""
 
 
 class ToolTemplates(NamedTuple):
-    """The events of one tool's calls: `template % values`, with nothing but what differs per call.
+    """The events of one tool's calls, as `template % values`.
 
-    All begin with ts, n, prev, call_id, args_hash. `extra_json` is empty, or members that each
-    begin with a comma. `preview_json` is `true` or `false` for `truncated`, then such members.
+    The values are what differs between calls. They begin with ts, n, prev, call_id, args_hash.
+    `extra_json` is empty, or members that each begin with a comma. `preview_json` is `true` or
+    `false`, for `truncated`, followed by such members.
     """
 
     start: bytes
-    """then bytes_in, seq, mono_ms, extra_json, preview_json"""
+    """further values: bytes_in, seq, mono_ms, extra_json, preview_json"""
     decision: bytes
-    """then the decision, an encoded DecisionMade"""
+    """further value: the encoded DecisionMade"""
     end: bytes
-    """then status, latency_ms, bytes_out, extra_json, preview_json"""
+    """further values: status, latency_ms, bytes_out, extra_json, preview_json"""
 
 
 class EventTemplates:
-    """Makes the templates of one producer."""
+    """Makes the templates for the events of one shim."""
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class EventTemplates:
         self._rest = _literal(rest)
 
     def of_tool(self, server_name: str, tool_name: str, transport: str) -> ToolTemplates:
-        """The templates of one tool's calls through one door; worth keeping."""
+        """Returns the templates for one tool's calls over one transport. Cache the result."""
         names = _literal(
             b'"server_name":%b,"tool_name":%b' % (encode_json(server_name), encode_json(tool_name))
         )
@@ -99,5 +101,5 @@ class EventTemplates:
 
 
 def _literal(text: bytes) -> bytes:
-    """Text as it stands in a template."""
+    """Escapes `%` so that text stands for itself in a template."""
     return text.replace(b"%", b"%%")

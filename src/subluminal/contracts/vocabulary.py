@@ -1,10 +1,11 @@
-"""Every closed set of words on the wire. No other module compares against a literal of these."""
+"""Every closed set of words on the wire. Other modules use these members, never the bare words."""
 
 from enum import IntEnum, StrEnum
 
 
 class EventType(StrEnum):
-    """Pack 1.2: the first five MUST be emitted, the next five MAY. The last five are additive."""
+    """The types of events (Pack 1.2). The first five are required, the next five optional; the last
+    five are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -24,57 +25,76 @@ class EventType(StrEnum):
 
 
 class Client(StrEnum):
-    """Which agent client started the run (Pack 1.3)."""
+    """The agent client that started the run (Pack 1.3)."""
 
     CLAUDE = "claude"
+    """Claude Code"""
     CODEX = "codex"
+    """Codex"""
     HEADLESS = "headless"
+    """an agent without a user interface, such as a CI job"""
     CUSTOM = "custom"
+    """an agent of your own"""
     UNKNOWN = "unknown"
+    """not recognised"""
 
 
 class Env(StrEnum):
-    """Where the run happens (Pack 1.3)."""
+    """The environment of the run (Pack 1.3)."""
 
     DEV = "dev"
+    """a developer's machine"""
     CI = "ci"
+    """a CI job"""
     PROD = "prod"
+    """production"""
     UNKNOWN = "unknown"
+    """not recognised"""
 
 
 class Mode(StrEnum):
-    """How a policy acts (Pack 2.1, spec 001 section 9.1)."""
+    """How a policy acts (Pack 2.1)."""
 
     OBSERVE = "observe"
-    """decide and record, enforce nothing"""
+    """decides and records, enforces nothing"""
     GUARDRAILS = "guardrails"
-    """enforce as written"""
+    """enforces the rules as written"""
     CONTROL = "control"
-    """enforce, and turn BLOCK into REJECT_WITH_HINT"""
+    """enforces, and turns BLOCK into REJECT_WITH_HINT"""
 
 
 class Transport(StrEnum):
-    """Which door a tool call came through (Pack 1.5, 7.3)."""
+    """The protocol through which a tool call came (Pack 1.5, 7.3)."""
 
     MCP_STDIO = "mcp_stdio"
+    """MCP over standard input and output"""
     MCP_HTTP = "mcp_http"
+    """MCP over HTTP"""
     MESSAGES_API = "messages_api"
+    """a model provider's messages API"""
     HTTP = "http"
+    """plain HTTP"""
     UNKNOWN = "unknown"
+    """not recognised"""
 
 
 class Action(StrEnum):
-    """What happens to a tool call (Pack 1.6). Ordered from mildest to strictest (policy-layers)."""
+    """What happens to a tool call (Pack 1.6), from mildest to strictest."""
 
     ALLOW = "ALLOW"
+    """forwarded to the server"""
     THROTTLE = "THROTTLE"
+    """refused for now; the agent may retry after `backoff_ms`"""
     REJECT_WITH_HINT = "REJECT_WITH_HINT"
+    """refused, and the agent is told how to do better"""
     BLOCK = "BLOCK"
+    """refused"""
     TERMINATE_RUN = "TERMINATE_RUN"
+    """refused, and so is every later call of the run"""
 
 
 class Severity(StrEnum):
-    """How much a decision or a policy change matters. Ordered."""
+    """How much a decision or a policy change matters, from least to most."""
 
     INFO = "info"
     WARN = "warn"
@@ -85,229 +105,283 @@ class Status(StrEnum):
     """How a tool call ended (Pack 1.7)."""
 
     OK = "OK"
+    """the server returned a result"""
     ERROR = "ERROR"
+    """the server returned an error, or the call was refused"""
     TIMEOUT = "TIMEOUT"
+    """no answer came in time"""
     CANCELLED = "CANCELLED"
+    """the client cancelled the call, or the run ended first"""
 
 
 class RunStatus(StrEnum):
     """How a run ended (Pack 1.8)."""
 
     SUCCEEDED = "SUCCEEDED"
+    """the agent exited with 0, or the client closed with no call in flight"""
     FAILED = "FAILED"
+    """the agent exited with another code, or a shim or server crashed"""
     TERMINATED = "TERMINATED"
+    """a rule or a person ended the run"""
     CANCELLED = "CANCELLED"
+    """the client was stopped with calls in flight"""
 
 
 class ErrorClass(StrEnum):
-    """Whose fault an end was (Pack 1.7)."""
+    """Why a call did not end OK (Pack 1.7)."""
 
     UPSTREAM_ERROR = "upstream_error"
+    """the server returned an error"""
     POLICY_BLOCK = "policy_block"
+    """the call was refused"""
     TIMEOUT = "timeout"
+    """no answer came in time"""
     TRANSPORT = "transport"
+    """the connection to the server was lost"""
     UNKNOWN = "unknown"
+    """not recognised"""
 
 
 class HintKind(StrEnum):
-    """What sort of mending a hint offers (Pack 3.2.4)."""
+    """What a hint is about (Pack 3.2.4)."""
 
     ARG_FIX = "ARG_FIX"
+    """other arguments would pass"""
     BUDGET = "BUDGET"
+    """a budget is spent"""
     RATE = "RATE"
+    """calls come too fast"""
     SAFETY = "SAFETY"
+    """a breaker, a duplicate, or an approval that is missing"""
     OTHER = "OTHER"
+    """any other refusal"""
 
 
 class RuleKind(StrEnum):
-    """Pack 2.3, and `pin` (additive)."""
+    """The kinds of rules (Pack 2.3)."""
 
     ALLOW = "allow"
+    """lets calls pass"""
     DENY = "deny"
+    """refuses calls"""
     BUDGET = "budget"
+    """caps the calls or the cost of a run"""
     RATE_LIMIT = "rate_limit"
+    """limits calls per time"""
     BREAKER = "breaker"
+    """refuses calls after repeated errors, repeats or slow calls"""
     DEDUPE = "dedupe"
+    """refuses the same call twice in a window"""
     TAG = "tag"
+    """adds risk classes"""
     PIN = "pin"
+    """additive: watches tool definitions"""
 
 
 class Scope(StrEnum):
-    """What a counter counts over (Pack 2.5). `tool` spans servers, `server_tool` does not (rule-evaluation)."""
+    """The calls that share one counter (Pack 2.5)."""
 
     RUN = "run"
+    """all calls of the run that the rule matches"""
     TOOL = "tool"
+    """the calls of tools with the same name, on any server"""
     SERVER_TOOL = "server_tool"
+    """the calls of one tool on one server"""
 
 
 class SecretSource(StrEnum):
-    """Where a secret's value is read (Pack 4.1)."""
+    """Where a secret's value is read from (Pack 4.1)."""
 
     ENV = "env"
+    """an environment variable"""
     KEYCHAIN = "keychain"
+    """the keychain of the operating system"""
     FILE = "file"
+    """the secrets store in SUB_HOME"""
 
 
 class Layer(StrEnum):
-    """Where a policy comes from (policy-layers), in order of precedence on a tie. Additive."""
+    """Additive: where a policy comes from, in order of precedence on a tie (policy-layers)."""
 
     MANAGED = "managed"
+    """the fleet's policy"""
     USER = "user"
+    """the user's own policy"""
     REPOSITORY = "repository"
+    """the policy of the repository that the agent works in"""
 
 
 class Requirement(StrEnum):
-    """What a rule may ask of a person before a call passes (one-decision-language, no-call-waits). Additive."""
+    """Additive: what a person must do before a rule lets a call pass (no-call-waits)."""
 
     APPROVAL = "approval"
+    """approve the call"""
     STEP_UP = "step_up"
+    """authenticate again, then approve the call"""
     TICKET = "ticket"
+    """approve the call with a change ticket"""
     HUMAN = "human"
+    """do the action in place of the agent, or approve the call"""
     CONFIRMATION = "confirmation"
+    """confirm exactly these arguments"""
 
 
 class ApprovalAnswer(StrEnum):
-    """What a person said to a pending approval (no-call-waits). Additive."""
+    """Additive: a person's answer to a pending approval."""
 
     APPROVED = "approved"
     DENIED = "denied"
 
 
 class GrantProblem(StrEnum):
-    """Why a grant was not taken (no-call-waits, local-is-not-trusted). Additive."""
+    """Additive: why a grant was refused (local-is-not-trusted)."""
 
     SEAL = "seal"
-    """this home did not write it as it stands: edited, or made in another home"""
+    """its seal is wrong: the grant was edited, or made under another SUB_HOME"""
     RUN = "run"
-    """made for another run"""
+    """it was made for another run"""
     STATE = "state"
-    """the run's state was removed since: what was spent cannot be told"""
+    """the run's state was removed since, so earlier uses are unknown"""
     CALL = "call"
-    """made for another call or another rule"""
+    """it was made for another call or another rule"""
     EXPIRED = "expired"
+    """it has expired"""
     SPENT = "spent"
-    """used as often as it may be"""
+    """all its uses are spent"""
     UNCOUNTED = "uncounted"
-    """its use could not be counted, so it was not used"""
+    """its use could not be counted, so the grant was not used"""
 
 
 class StopScope(StrEnum):
-    """What the kill switch stops. Additive."""
+    """Additive: what the kill switch stops."""
 
     RUN = "run"
+    """one run"""
     AGENT = "agent"
+    """all runs of one agent"""
     TOOL = "tool"
+    """one tool of one server"""
     ALL = "all"
+    """every call on this machine"""
 
 
 class SwitchState(StrEnum):
-    """Which way the kill switch was moved. Additive."""
+    """Additive: what was done with the kill switch."""
 
     KILLED = "killed"
+    """`sub kill` stopped something"""
     REVIVED = "revived"
+    """`sub revive` lifted the stop"""
 
 
 class ReasonCode(StrEnum):
-    """Reason codes of our own (rule-evaluation). A rule's effect may name others; those are the author's.
-
-    Under each stand two paragraphs: what it means, and what to do. They are its reference page.
-    """
+    """The reason codes of Subluminal itself. An `allow` or `deny` rule names its own `reason_code`,
+    which its author chooses."""
 
     DEFAULT_ALLOW = "DEFAULT_ALLOW"
-    """No rule had anything to say about this call, so it passed.
+    """No rule allowed or refused this call, so it passed.
 
-    Nothing. To refuse what no rule allows, end the policy with a `deny` rule whose `match` is
-    `{}`."""
+    Nothing needs to be done. To refuse every call that no rule allows, end the policy with a `deny`
+    rule whose `match` is `{}`."""
     POLICY_NOT_APPLICABLE = "POLICY_NOT_APPLICABLE"
-    """The policy's `selectors` do not match this run, so the policy was not asked.
+    """The policy's `selectors` do not match this run, so its rules were not evaluated and the call
+    passed.
 
-    Compare `selectors` with the `env`, `agent_id`, `client` and `workload` of the run's events.
-    An empty `selectors: {}` applies to every run."""
+    If the policy should apply, compare its `selectors` with the `env`, `agent_id`, `client` and
+    `workload` in the events of the run. An empty `selectors: {}` applies to every run."""
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
-    """A `budget` rule counted more calls, or more cost, than it allows in its scope.
+    """The budget of a `budget` rule is spent: this call exceeds its `limit_calls` or its
+    `limit_cost_units`.
 
-    The agent should finish with what it has. Raise `limit_calls` or `limit_cost_units` in the
-    rule that `rule_id` names, or start a new run."""
+    The agent should finish with what it has: a budget does not refill during a run. To let more
+    calls pass, raise the limit of the rule that `rule_id` names, or start a new run."""
     RATE_LIMITED = "RATE_LIMITED"
-    """A `rate_limit` rule's bucket has no token left for this call.
+    """Calls come faster than a `rate_limit` rule allows: its token bucket has too few tokens left.
 
-    Wait for `backoff_ms`, then try again. If the limit is too tight, raise `capacity` or the
-    refill of the rule."""
+    Wait for `backoff_ms` milliseconds, then repeat the call. If the limit is too tight, raise
+    `capacity` or `refill_tokens` of the rule that `rule_id` names."""
     BREAKER_TRIPPED = "BREAKER_TRIPPED"
-    """A `breaker` rule saw too many errors, identical calls or slow calls in its window.
+    """A `breaker` rule counted too many errors, identical calls or slow calls in its window.
 
-    Look at the calls before this one: the agent is looping, or the upstream server is failing.
-    The breaker closes by itself when its window has passed."""
+    Look at the calls before this one: probably the agent repeats itself, or the server is failing.
+    Nothing has to be reset: calls pass again when the window is over."""
     DEDUPE_DUPLICATE = "DEDUPE_DUPLICATE"
-    """A `dedupe` rule saw the same call, with the same arguments, inside its window.
+    """A call with the same arguments was forwarded less than `window_ms` ago, and a `dedupe` rule
+    refuses the repeat.
 
-    The first call was forwarded and took effect: use its result. To repeat it on purpose,
-    change the arguments or wait for `window_ms`."""
+    Use the result of the first call. To repeat the call on purpose, change its arguments or wait
+    until the window is over."""
     EVALUATION_ERROR = "EVALUATION_ERROR"
-    """The policy could not be evaluated, so its `decision_on_error` was applied.
+    """The policy could not be evaluated for this call, so its `decision_on_error` decided.
 
-    Run `sub policy lint` on the policy and read the summary of the decision: it names what went
-    wrong. Names or counters beyond the documented limits are the usual cause."""
+    Read the summary of the decision: it says what failed. The usual causes are arguments that are
+    too large to inspect, and names or counters beyond the documented limits. Then run
+    `sub policy lint` on the policy."""
     AMBIGUOUS_MESSAGE = "AMBIGUOUS_MESSAGE"
-    """The client sent a message that two JSON parsers may read differently, so that what we judge
-    need not be what the server does.
+    """The client sent a message that two JSON parsers may read differently. The server might act on
+    something else than the policy judged, so `decision_on_error` decided.
 
-    Send strict JSON: no duplicate keys, no NaN, no lone surrogates, no nesting past 512 levels.
-    `sub canonical` says what is wrong with a text."""
+    Send strict JSON: no duplicate keys, no NaN or Infinity, no lone surrogates, at most 512 levels
+    of nesting. `sub canonical` says what is wrong with a text."""
     JOURNAL_UNAVAILABLE = "JOURNAL_UNAVAILABLE"
-    """The decision could not be recorded, because the journal cannot be written.
-    `decision_on_error` was applied.
+    """The journal cannot be written, so the decision could not be recorded and `decision_on_error`
+    decided.
 
-    Free some disk space, and check that the journal folder below SUB_HOME can be written. What
-    was lost is counted in a `shim_health` event."""
+    Free some disk space, and check that the journal folder below SUB_HOME is writable. A
+    `shim_health` event counts the events that were lost."""
     RUN_TERMINATED = "RUN_TERMINATED"
-    """A rule, or a person with `sub kill`, ended this run earlier. Every later call of the run is
-    refused.
+    """This run was ended earlier, by a rule or by a person with `sub kill`. Every later call of the
+    run is refused.
 
-    The summary says who or what ended it. Start a new run; `sub revive` lifts a person's stop, not
-    a rule's."""
+    The summary says which rule or person ended the run. If it was a person, `sub revive` lets the
+    run continue. If it was a rule, start a new run."""
     KILL_SWITCH = "KILL_SWITCH"
-    """A person stopped this tool, this agent or everything with `sub kill`.
+    """A person stopped this tool, this agent or all agents with `sub kill`.
 
-    The summary says who stopped it, and why. `sub revive` lifts the stop."""
+    The summary says who did it, and why. A person can lift the stop with `sub revive`."""
     APPROVAL_GRANTED = "APPROVAL_GRANTED"
-    """A rule asks for a person, and a person's grant covers this call.
+    """A rule requires a person's approval, and a person has approved this call.
 
-    Nothing. `grant` in the decision says who approved it."""
+    Nothing needs to be done. `grant` in the decision says who approved the call."""
     APPROVAL_DENIED = "APPROVAL_DENIED"
-    """A rule asks for a person, and the person said no to this very call.
+    """A rule requires a person's approval, and a person has denied this call.
 
-    Do not repeat it: read the person's reason in the summary and find another way. The person can
-    still change their mind with `sub approve`."""
+    The agent should not repeat the call: the summary gives the person's reason. The person can
+    still approve it with `sub approve`."""
     APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
-    """A rule lets this call pass only after a person approved it. The call was refused at once,
-    and an approval is pending.
+    """A rule lets this call pass only if a person approves it. The call was refused, and is
+    waiting for approval.
 
-    A person runs `sub approvals` and `sub approve`; then the agent repeats the same call."""
+    A person lists the waiting calls with `sub approvals` and approves this one with `sub approve`.
+    Then the agent repeats the call with the same arguments."""
     STEP_UP_REQUIRED = "STEP_UP_REQUIRED"
-    """A rule asks for a stronger proof of identity before this call.
+    """A rule lets this call pass only if the person behind the run authenticates again. The call
+    was refused, and is waiting for approval.
 
-    The principal of the run authenticates again and approves the pending entry of `sub
-    approvals`; then the agent repeats the same call."""
+    That person authenticates again and approves the call: `sub approvals` lists it, `sub approve`
+    approves it. Then the agent repeats the call with the same arguments."""
     TICKET_REQUIRED = "TICKET_REQUIRED"
-    """A rule asks for a change ticket before this call.
+    """A rule lets this call pass only with a change ticket. The call was refused, and is waiting
+    for approval.
 
-    Open the ticket, approve the pending entry of `sub approvals` with it; then the agent
-    repeats the same call."""
+    Open a ticket and approve the call with it: `sub approvals` lists the call, `sub approve` with
+    `--ticket` approves it. Then the agent repeats the call with the same arguments."""
     HUMAN_REQUIRED = "HUMAN_REQUIRED"
-    """A rule leaves this action to a person altogether.
+    """A rule leaves this action to a person. The call was refused, and is waiting for approval.
 
-    A person does it, or approves the pending entry of `sub approvals` so that the agent may
-    repeat the call."""
+    A person does the action without the agent, or approves the call: `sub approvals` lists it,
+    `sub approve` approves it. After an approval the agent repeats the call with the same
+    arguments."""
     CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
-    """A rule asks that somebody confirms this very call.
+    """A rule lets this call pass only if a person confirms its arguments. The call was refused, and
+    is waiting for approval.
 
-    Read the arguments of the pending entry in `sub approvals` and approve it; then the agent
-    repeats the same call."""
+    A person reads the arguments in `sub approvals` and confirms them with `sub approve`. Then the
+    agent repeats the call with the same arguments."""
 
 
 class ErrorCode(IntEnum):
-    """JSON-RPC error codes reserved by Pack 3.2.1; they change only with a MAJOR version."""
+    """JSON-RPC error codes of refused calls (Pack 3.2.1). They change only with a MAJOR version."""
 
     POLICY_BLOCKED = -32081
     POLICY_THROTTLED = -32082
@@ -316,7 +390,7 @@ class ErrorCode(IntEnum):
 
 
 class McpErrorCode(IntEnum):
-    """The same outside the range that MCP 2026-07-28 reserves; setting `codes = "mcp"` (visible-hints)."""
+    """Error codes outside the range that MCP 2026-07-28 reserves: the setting `codes = "mcp"`."""
 
     POLICY_BLOCKED = -31081
     POLICY_THROTTLED = -31082

@@ -13,8 +13,7 @@ from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import InvalidInput, Problem, SubluminalError
-from subluminal.policy.compiling import compile_bundle
-from subluminal.policy.decompiling import bundle_of, read_snapshot
+from subluminal.policy.compiling import bundle_of, compile_bundle, read_snapshot
 from subluminal.policy.loading import LoadedBundle, parse_bundle
 from subluminal.policy.snapshot import Snapshot
 
@@ -84,7 +83,7 @@ def is_snapshot(data: bytes) -> bool:
 
 def lint_policy(data: bytes, file: str) -> list[Problem]:
     """Returns the errors in a policy's text, else what is probably a mistake."""
-    from subluminal.policy.linting import lint
+    from subluminal.policy.lint.linting import lint
 
     try:
         loaded = parse_policy(data, file).loaded
@@ -95,8 +94,8 @@ def lint_policy(data: bytes, file: str) -> list[Problem]:
 
 def compare_policies(old: Policy, new: Policy) -> "Report":
     """Returns what changed from one policy to another, with the severity of each change."""
+    from subluminal.policy.diff.diffing import diff
     from subluminal.policy.diff.report import report
-    from subluminal.policy.diffing import diff
 
     before, after = old.bundle, new.bundle
     if old.loaded is None or new.loaded is None:

@@ -1,4 +1,4 @@
-"""Runs cases in virtual time and says what came out otherwise than wanted. Pure."""
+"""Runs policy cases in virtual time, and compares each call with its `want`. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,8 +8,7 @@ from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
-from subluminal.policy.case_wants import Difference, differences
-from subluminal.policy.casefile import CaseCall, LoadedCase
+from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.snapshot import Snapshot
@@ -17,21 +16,23 @@ from subluminal.policy.snapshot import Snapshot
 Layers = Sequence[tuple[Layer, Snapshot]]
 
 _UNREAD_HASH = "0" * 64
-"""Stands for the hash of arguments that were too large to inspect."""
+"""The args_hash of arguments that are too large to inspect."""
 
 
 class Failure(NamedTuple):
-    """One call that met something else."""
+    """One call whose evaluation differs from its `want`."""
 
     call: int
-    """counted from 1, as `seq` is"""
+    """number of the call in its case, from 1"""
     differences: list[Difference]
+    """fields that differ"""
 
 
 class CaseResult(NamedTuple):
-    """What a case showed."""
+    """The result of one case."""
 
     failures: list[Failure]
+    """calls that failed"""
     matched: set[tuple[str, str]]
     """(policy_hash, rule_id) of every rule that matched a call"""
 
@@ -41,7 +42,7 @@ class CaseResult(NamedTuple):
 
 
 def run_case(loaded: LoadedCase, layers: Layers) -> CaseResult:
-    """Runs the calls of one case, in order, against fresh counters."""
+    """Runs the calls of one case in order, starting with empty counters."""
     runner = _Runner(loaded, layers)
     failures = []
     for number, call in enumerate(loaded.case.calls, start=1):
@@ -52,7 +53,7 @@ def run_case(loaded: LoadedCase, layers: Layers) -> CaseResult:
 
 
 class _Runner:
-    """One run: its engine, its counters, its clock."""
+    """The engine, counters and virtual clock of one case."""
 
     def __init__(self, loaded: LoadedCase, layers: Layers) -> None:
         self._engine = Engine(layers, loaded.identity)
@@ -65,7 +66,7 @@ class _Runner:
         self.matched: set[tuple[str, str]] = set()
 
     def make(self, call: CaseCall) -> Evaluation:
-        """Makes one call, and lets it end, before the next."""
+        """Evaluates one call and its end."""
         if call.at_ms is not None:
             self._now_ms = call.at_ms
         steps: list[Step] = []
@@ -98,7 +99,7 @@ class _Runner:
         except CountersFull:
             raise SubluminalError(
                 f"{self._title} needs more than {MAX_COUNTERS} counters",
-                hint="use fewer tools in one case, or the scope `run`",
+                hint="use fewer tools in the case, or the scope `run`",
             ) from None
 
     def _call_of(self, call: CaseCall) -> Call:

@@ -1,36 +1,39 @@
-"""Policy cases as people write them: a bundle, calls in virtual time, and what each should meet.
+"""Policy cases as people write them: a bundle, calls in virtual time, and the wanted decisions.
 
-One YAML document a case (cli.md, "Policy cases"). Reads and checks; `case_running` runs. Pure: a
-bundle that is named by its path is read by the caller.
+Each YAML document of a file is one case. This module reads and checks cases, and compares a `want`
+with an evaluation; `case_running` runs the calls. Pure: if a case names its bundle by a path, the
+caller reads that file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct, field
 
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.shape import Misfit, Path, did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, Layer, Severity, Status
 from subluminal.errors import InvalidInput, Problem
-from subluminal.policy.case_wants import WANTS
+from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
+from subluminal.policy.predicates import same_value
+from subluminal.policy.text.places import problem_of
 from subluminal.policy.text.reading import read_documents
-from subluminal.policy.text.telling import problem_of
 from subluminal.policy.text.yaml_nodes import Document
 from subluminal.timestamps import parse_rfc3339
 
 
 class _Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A misspelt field must not make a case that tests nothing."""
+    """Refuses unknown fields: a case with a misspelt field might test nothing."""
 
 
 class CaseWorkload(Workload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The workload, without tolerance."""
+    """A workload that refuses unknown fields."""
 
 
 class CaseIdentity(_Strict, frozen=True, kw_only=True):
-    """Who acts, for the selectors."""
+    """The identity of the run, which selectors compare."""
 
     env: Env = Env.DEV
     agent_id: str = "test"
@@ -39,57 +42,68 @@ class CaseIdentity(_Strict, frozen=True, kw_only=True):
     workload: CaseWorkload = CaseWorkload()
 
 
-class Outcome(_Strict, frozen=True, kw_only=True):
-    """How a forwarded call ended."""
+class CaseOutcome(_Strict, frozen=True, kw_only=True):
+    """How the server answers a forwarded call."""
 
     status: Status = Status.OK
+    """how the call ends"""
     latency_ms: int = 0
+    """latency in milliseconds"""
 
 
 class CaseCall(_Strict, frozen=True, kw_only=True):
-    """One call, and what it should meet."""
+    """One call, and the decision that is wanted for it."""
 
     server: str
+    """name of the server"""
     tool: str
+    """name of the tool"""
     args: dict[str, Any] | None = field(default_factory=dict)
-    """null stands for arguments too large to inspect"""
+    """arguments; null stands for arguments that are too large to inspect"""
     at_ms: int | None = None
-    """since the start; the time of the call before, if missing"""
-    outcome: Outcome = Outcome()
+    """milliseconds since the start; by default the time of the call before"""
+    outcome: CaseOutcome = CaseOutcome()
+    """how the server answers, if the call is forwarded"""
     granted: list[str] = field(default_factory=list)
-    """rules that a person has let this call pass"""
+    """rule_ids of the rules for which a person has approved this call"""
     want: dict[str, Any] = field(default_factory=dict)
-    """only the fields it names are compared"""
+    """fields of the decision, with their wanted values; other fields are not compared"""
 
 
 class Case(_Strict, frozen=True, kw_only=True):
     """One document of a case file."""
 
     note: str = ""
+    """what the case shows"""
     bundle: Any = None
-    """a bundle, or the path of one"""
+    """a bundle, or the path of its file"""
     layers: dict[str, Any] = field(default_factory=dict)
-    """instead of `bundle`: layer to bundle or path"""
+    """instead of `bundle`: layer to a bundle or the path of its file"""
     identity: CaseIdentity = CaseIdentity()
+    """identity of the run"""
     start: str = "1970-01-01T00:00:00Z"
-    """wall clock of time zero"""
+    """wall clock at `at_ms: 0`, RFC 3339"""
     calls: list[CaseCall]
+    """calls of the run, in order"""
 
 
 class LoadedCase(NamedTuple):
-    """A case in which nothing is wrong."""
+    """A valid case."""
 
     case: Case
+    """the case as written"""
     title: str
     """`case `note``, or `case 2`"""
     policies: list[tuple[Layer, LoadedBundle | str]]
-    """bundles that stand in the case, and paths of those that do not"""
+    """policies by layer: a bundle, or the path of its file"""
     start_ms: int
+    """wall clock at `at_ms: 0`, in milliseconds"""
     line: int
+    """line of the file on which the case begins"""
 
     @property
     def identity(self) -> Identity:
-        """The identity as an engine takes it."""
+        """The identity of the run, as an Engine takes it."""
         given = self.case.identity
         return Identity(
             agent_id=given.agent_id,
@@ -100,11 +114,73 @@ class LoadedCase(NamedTuple):
         )
 
 
+Reader = Callable[[Evaluation], Any]
+
+
+def _decision(name: str) -> Reader:
+    return lambda evaluation: getattr(evaluation.decision, name)
+
+
+def _hint(name: str) -> Reader:
+    return lambda evaluation: getattr(evaluation.decision.hint, name, None)
+
+
+def _terminate(name: str) -> Reader:
+    return lambda evaluation: getattr(evaluation.decision.terminate, name, None)
+
+
+WANTS: dict[str, Reader] = {
+    **{
+        name: _decision(name)
+        for name in ("action", "rule_id", "reason_code", "severity", "summary", "backoff_ms")
+    },
+    **{name: _hint(name) for name in ("hint_text", "suggested_args", "retry_advice", "hint_kind")},
+    **{name: _terminate(name) for name in ("terminate_code", "terminate_message")},
+    "would_be": lambda evaluation: evaluation.would_be,
+    "forwarded": lambda evaluation: evaluation.forwarded,
+    "risk_classes": lambda evaluation: sorted(evaluation.risk_classes),
+    "policy_id": lambda evaluation: evaluation.policy.policy_id,
+    "policy_version": lambda evaluation: evaluation.policy.policy_version,
+}
+
+
+class Difference(NamedTuple):
+    """One field of an evaluation that differs from its `want`."""
+
+    field: str
+    """name of the field"""
+    wanted: Any
+    """value in the case"""
+    got: Any
+    """value in the evaluation"""
+
+
+def differences(want: dict[str, Any], evaluation: Evaluation) -> list[Difference]:
+    """Returns the fields of a `want` that differ from the evaluation."""
+    found = []
+    for name, wanted in want.items():
+        got = msgspec.to_builtins(WANTS[name](evaluation))
+        if name == "would_be":
+            got = _asked(wanted, got)
+        if name == "risk_classes" and isinstance(wanted, list):
+            wanted = sorted(wanted, key=str)
+        if not same_value(wanted, got):
+            found.append(Difference(name, wanted, got))
+    return found
+
+
+def _asked(wanted: Any, got: Any) -> Any:
+    """Reduces `would_be` to what the case compares: its action, or the named fields."""
+    if got is None or not isinstance(wanted, str | dict):
+        return got
+    return got["action"] if isinstance(wanted, str) else {name: got.get(name) for name in wanted}
+
+
 def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
-    """Loads every case of a file, or raises InvalidInput with every problem."""
+    """Loads every case of a file. Raises InvalidInput with every problem."""
     documents, problems = read_documents(data, file)
     if not documents and not problems:
-        problems = [Problem("the file has no case", file)]
+        problems = [Problem("the file contains no case", file)]
     cases: list[LoadedCase] = []
     for number, document in enumerate(documents, start=1):
         try:
@@ -162,14 +238,14 @@ def _policies(
 
 def _case_misfits(case: Case) -> Iterator[Misfit]:
     if (case.bundle is None) == (not case.layers):
-        yield Misfit((), "needs `bundle` or `layers`, and not both")
+        yield Misfit((), "needs either `bundle` or `layers`")
     for name in case.layers:
         if name not in list(Layer):
             hint = did_you_mean(name, list(Layer))
             yield Misfit(("layers", name), f"unknown layer `{name[:40]}`", hint, at_key=True)
     if wall_ms_of(case.start) is None:
-        hint = "write it as `2026-01-31T09:00:00Z`"
-        yield Misfit(("start",), f"`{case.start[:40]}` is not a time with a zone", hint)
+        hint = "write a time such as `2026-01-31T09:00:00Z`"
+        yield Misfit(("start",), f"`{case.start[:40]}` is not a time with a time zone", hint)
     now_ms = 0
     for index, call in enumerate(case.calls):
         yield from _call_misfits(call, ("calls", index), now_ms)
@@ -193,7 +269,7 @@ def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
 
 
 def wall_ms_of(text: str) -> int | None:
-    """Reads an RFC 3339 time; None if the text is not a time with a zone."""
+    """Returns the milliseconds of an RFC 3339 time; None if the text is not one."""
     try:
         return parse_rfc3339(text)
     except ValueError:

@@ -1,7 +1,12 @@
-"""Bundle to snapshot: defaults expanded, patterns compiled, disabled rules left out (Pack 2.6).
+"""Compiles a bundle to a snapshot (Pack 2.6), and reads a snapshot back to a bundle.
 
-What does not change a decision is not in the snapshot and so not in `policy_hash`: descriptions,
-the owner, comments, the order of keys.
+Compiling expands defaults, compiles patterns and leaves disabled rules out. What changes no
+decision is not in the snapshot, and so not in `policy_hash`: descriptions, the owner, comments, the
+order of keys.
+
+A snapshot that comes from outside is read back to a bundle, which is compiled again. If the bytes
+are the same, the snapshot is one of ours. A hash alone proves only that nobody changed the snapshot
+by accident.
 """
 
 from typing import Any
@@ -10,14 +15,18 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from subluminal.contracts.bundle import Bundle, Match, Rule, Suggestion
+from subluminal.contracts.shape import misfits, struct_of
+from subluminal.errors import SubluminalError
+from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.patterns import NamePatterns, compile_names
 from subluminal.policy.snapshot import SNAPSHOT_FORMAT, Snapshot
+from subluminal.policy.text.places import path_text
 
 _LEFT_OUT = frozenset({"description", "owner", "created_at", "enabled", "match"})
 
 
 def compile_bundle(bundle: Bundle) -> Snapshot:
-    """Compiles a bundle in which `checking` has found nothing wrong."""
+    """Compiles a bundle in which `checking` found nothing wrong."""
     return Snapshot(
         {
             "format": SNAPSHOT_FORMAT,
@@ -57,9 +66,9 @@ def _names(patterns: NamePatterns) -> dict[str, Any]:
 
 
 def _expand(value: Any) -> Any:
-    """Plain data of a struct with every default written out."""
+    """Returns a struct as plain data, with every default written out."""
     if isinstance(value, Suggestion):
-        # Absent and null differ here: `set: null` sets null.
+        # A missing `set` differs from `set: null`, which sets the argument to null.
         return {k: v for k, v in _fields(value) if not (k == "set" and value.set is UNSET)}
     if isinstance(value, Struct):
         return dict(_fields(value))
@@ -76,3 +85,71 @@ def _fields(value: Struct) -> list[tuple[str, Any]]:
         for field in msgspec.structs.fields(value)
         if field.encode_name not in _LEFT_OUT and getattr(value, field.name) is not UNSET
     ]
+
+
+_HEAD = ("policy_id", "version", "mode", "defaults", "selectors")
+
+
+def read_snapshot(text: bytes) -> tuple[Snapshot, Bundle]:
+    """Reads a compiled policy, and a bundle that compiles to it. Raises SubluminalError."""
+    try:
+        snapshot = Snapshot.from_json(text)
+    except (KeyError, ValueError, TypeError):
+        raise _damaged("a field is missing or has the wrong type") from None
+    return snapshot, bundle_of(snapshot)
+
+
+def bundle_of(snapshot: Snapshot) -> Bundle:
+    """Returns a bundle that compiles to this snapshot. Some globs come back as regexes."""
+    plain = _plain_bundle(snapshot.data)
+    for found in misfits(plain, Bundle):
+        raise _damaged(f"`{path_text(found.path)}`: {found.message}")
+    bundle: Bundle = struct_of(plain, Bundle)
+    for found in semantic_misfits(bundle):
+        raise _damaged(f"`{path_text(found.path)}`: {found.message}")
+    if compile_bundle(bundle).policy_hash != snapshot.policy_hash:
+        raise _damaged("its bundle compiles to another snapshot")
+    return bundle
+
+
+def _damaged(why: str) -> SubluminalError:
+    return SubluminalError(
+        f"the snapshot was not made by `sub policy compile`: {why}",
+        hint="compile the bundle again with `sub policy compile`",
+    )
+
+
+def _plain_bundle(data: dict[str, Any]) -> dict[str, Any]:
+    rules = data.get("rules")
+    return {
+        **{name: data.get(name) for name in _HEAD},
+        "rules": [_plain_rule(rule) for rule in rules] if isinstance(rules, list) else rules,
+    }
+
+
+def _plain_rule(rule: Any) -> Any:
+    if not isinstance(rule, dict) or not isinstance(rule.get("match"), dict):
+        return rule
+    match = {
+        name: _plain_names(value) if name in ("server_name", "tool_name") else value
+        for name, value in rule["match"].items()
+    }
+    return {**rule, "enabled": True, "match": match}
+
+
+def _plain_names(names: Any) -> Any:
+    if not isinstance(names, dict) or names.get("any") is True:
+        return None
+    return {
+        "glob": [
+            *_words(names, "exact"),
+            *(f"{word}*" for word in _words(names, "prefix")),
+            *(f"*{word}" for word in _words(names, "suffix")),
+        ],
+        "regex": _words(names, "re2"),
+    }
+
+
+def _words(names: dict[str, Any], part: str) -> list[Any]:
+    words = names.get(part)
+    return words if isinstance(words, list) else []

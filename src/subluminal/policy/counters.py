@@ -1,4 +1,4 @@
-"""Counters in memory: for tests, `sub policy test`, replay, and runs that nobody shares."""
+"""Counters in memory, for replay, `sub policy test` and `sub policy explain`."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ _PAIR, _WINDOW, _RECENT = CellKind.PAIR, CellKind.WINDOW, CellKind.RECENT
 
 
 class MemoryCounters:
-    """One process' counters, with the bounds of the shared store (contracts.counters)."""
+    """A store of counters with the same bounds as the one that the shims of a run share."""
 
     def __init__(self) -> None:
         self._cells: tuple[dict[bytes, Cell], ...] = ({}, {}, {})
@@ -25,7 +25,7 @@ class MemoryCounters:
         for kind, key, cell in batch:
             cells = self._cells[kind]
             if kind is _RECENT:
-                cells.pop(key, None)  # a written key becomes the youngest
+                cells.pop(key, None)  # a key that is written becomes the most recent
                 if len(cells) >= MAX_RECENT_KEYS:
                     del cells[next(iter(cells))]
             cells[key] = cell

@@ -1,6 +1,6 @@
-"""Whether one match covers another, or cannot meet it: what lint and diff know about rules.
+"""Compares two matches: does one cover the other, can one call meet both? For lint and diff.
 
-Conservative: True is a proof, False means only that none was found. Pure.
+Conservative: True is proven, False means only that no proof was found. Pure.
 """
 
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def covers(wide: Match, narrow: Match) -> bool:
-    """Whether every call that `narrow` matches is surely matched by `wide`, given equal tags."""
+    """Whether `wide` matches every call that `narrow` matches. Assumes equal tags."""
     return (
         covers_names(wide.server_name, narrow.server_name)
         and covers_names(wide.tool_name, narrow.tool_name)
@@ -26,7 +26,7 @@ def covers(wide: Match, narrow: Match) -> bool:
 
 
 def matches_every_name(names: NameMatch | None) -> bool:
-    """Whether a name match lets every name through."""
+    """Whether a name match matches every name."""
     if names is None or not (names.glob or names.regex):
         return True
     return any(not glob.strip("*") for glob in names.glob) or any(
@@ -35,7 +35,7 @@ def matches_every_name(names: NameMatch | None) -> bool:
 
 
 def covers_names(wide: NameMatch | None, narrow: NameMatch | None) -> bool:
-    """Whether each pattern of `narrow` lies inside one of `wide`."""
+    """Whether `wide` matches every name that `narrow` matches."""
     if wide is None or matches_every_name(wide):
         return True
     if narrow is None or matches_every_name(narrow):
@@ -46,7 +46,7 @@ def covers_names(wide: NameMatch | None, narrow: NameMatch | None) -> bool:
 
 
 def covers_glob(outer: str, inner: str) -> bool:
-    """Whether every name that `inner` matches is matched by `outer`."""
+    """Whether `outer` matches every name that `inner` matches."""
     if outer == inner:
         return True
     if is_literal(inner):
@@ -62,7 +62,7 @@ def covers_glob(outer: str, inner: str) -> bool:
 
 
 def is_literal(glob: str) -> bool:
-    """Whether a glob is just a name."""
+    """Whether a glob matches one name only."""
     return not _SPECIAL.intersection(glob)
 
 
@@ -72,7 +72,7 @@ def glob_matches(glob: str, name: str) -> bool:
 
 
 def head_of(glob: str) -> str:
-    """What every match of a glob begins with; a name is its own head."""
+    """Returns the text with which every match of a glob begins."""
     for position, char in enumerate(glob):
         if char in _SPECIAL:
             return glob[:position]
@@ -80,21 +80,21 @@ def head_of(glob: str) -> str:
 
 
 def _tail(glob: str) -> str:
-    """What every match of a glob ends with; a set's members are not looked into."""
+    """Returns the text with which every match of a glob ends; empty if the glob has a set."""
     if "[" in glob:
         return ""
     return glob[max(glob.rfind(mark) for mark in "*?") + 1 :]
 
 
 def disjoint(left: Match, right: Match) -> bool:
-    """Whether no call can be matched by both, as far as names tell."""
+    """Whether no call can match both, judged by names alone."""
     return disjoint_names(left.server_name, right.server_name) or disjoint_names(
         left.tool_name, right.tool_name
     )
 
 
 def disjoint_names(left: NameMatch | None, right: NameMatch | None) -> bool:
-    """Whether no name can be matched by both. Regexes are not looked into."""
+    """Whether no name can match both. Regexes are not examined."""
     if left is None or right is None or left.regex or right.regex:
         return False
     if not left.glob or not right.glob:
@@ -114,7 +114,7 @@ def _disjoint_globs(one: str, other: str) -> bool:
 
 
 def covers_classes(wide: list[str], narrow: list[str]) -> bool:
-    """Whether having one of `narrow` means having one of `wide`. An empty list asks nothing."""
+    """Whether a call with a class of `narrow` has one of `wide`. An empty list demands no class."""
     return not wide or (bool(narrow) and set(narrow) <= set(wide))
 
 
@@ -133,7 +133,7 @@ def covers_args(wide: ArgsMatch | None, narrow: ArgsMatch | None) -> bool:
 
 
 def possible_values(args: ArgsMatch, key: str) -> list[Any] | None:
-    """The values that a key may have; None if they are not listed."""
+    """Returns the values that a key may have; None if the predicates list none."""
     if key in args.key_equals:
         return [args.key_equals[key]]
     return args.key_in.get(key)
@@ -145,7 +145,7 @@ def _implies_in(args: ArgsMatch, key: str, values: list[Any]) -> bool:
 
 
 def among(value: Any, values: list[Any]) -> bool:
-    """Whether a value is one of several, as predicates compare."""
+    """Whether a value equals one of several, as predicates compare."""
     return any(same_value(value, each) for each in values)
 
 
@@ -171,7 +171,7 @@ def in_range(value: Any, bounds: NumericRange) -> bool:
 
 
 def covers_time(wide: TimeMatch | None, narrow: TimeMatch | None) -> bool:
-    """Whether every hour of the week of `narrow` is one of `wide`."""
+    """Whether `wide` includes every hour of the week that `narrow` includes."""
     return _hours(wide) >= _hours(narrow)
 
 

@@ -1,4 +1,9 @@
-"""The decision about one call: every layer asked, the strictest answer taken (rule-evaluation, policy-layers). Pure."""
+"""Decides one call: every layer is evaluated and the strictest decision wins (policy-layers).
+
+An Engine holds one Program for each layer of a run. `evaluate` returns an Evaluation: the decision,
+and the counter updates that follow from it. Nothing is written here: the caller writes `updates`,
+and when the call has ended, the result of `learn`. Pure.
+"""
 
 from collections.abc import Sequence
 
@@ -30,24 +35,30 @@ _ALLOW = Action.ALLOW
 _GRANTED = ReasonCode.APPROVAL_GRANTED
 
 NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
-"""With no layer at all everything is observed and allowed (policy-layers)."""
+"""Stands for the policy of a run that has none: every call passes and is recorded."""
 
 
 class Evaluation(Struct, gc=False):
-    """A decision, why, and what the counters become. Nothing has been written yet."""
+    """A decision with its reasons, and the counter updates that follow from it."""
 
     decision: Decision
+    """the decision, as the mode of its policy enforces it"""
     policy: PolicyRef
+    """policy that decided"""
     forwarded: bool
+    """whether the call goes to the server"""
     visits: tuple[Visit, ...]
+    """what the rules of each layer left behind"""
     would_be: WouldBe | None = None
+    """the strictest decision that observe mode did not enforce"""
     risk_classes: frozenset[str] = frozenset()
+    """risk classes of the call"""
     grants: tuple[GrantRef, ...] = ()
-    """the grants that let it pass; whoever looked them up says so"""
+    """grants that let the call pass; the caller that looked them up sets them"""
 
     @property
     def updates(self) -> list[Update]:
-        """What the counters become. Some rules count only calls that are forwarded (rule-evaluation)."""
+        """The new contents of the counters. Some rules count only calls that are forwarded."""
         updates: list[Update] = []
         for visit in self.visits:
             updates = updates + visit.updates if updates else visit.updates
@@ -57,23 +68,23 @@ class Evaluation(Struct, gc=False):
 
     @property
     def trips(self) -> list[Trip]:
-        """Breakers that refused this call."""
+        """The breakers that refused this call."""
         return [trip for visit in self.visits for trip in visit.trips]
 
     @property
     def grants_used(self) -> list[tuple[str, str]]:
-        """(layer, rule_id) of the grants that let this call pass."""
+        """(layer, rule_id) of the rules that a grant let this call pass."""
         return [key for visit in self.visits for key in visit.grants_used]
 
     @property
     def refused_by(self) -> list[AccessEntry]:
-        """The access rules that refuse this call: what a grant would have to be for."""
+        """The allow and deny rules that refuse this call; a grant must cover each of them."""
         return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
 
     @property
     def is_watched(self) -> bool:
-        """Whether a breaker wants to know how the call ends, even if it ends well."""
-        for visit in self.visits:  # asked of every call: no generator
+        """Whether a breaker counts the end of the call even if the call ends OK."""
+        for visit in self.visits:  # no generator: every call comes here
             for breaker in visit.watches:
                 if breaker.watches_latency:
                     return True
@@ -82,7 +93,7 @@ class Evaluation(Struct, gc=False):
     def learn(
         self, status: Status, latency_ms: int, counters: Counters, mono_ms: int
     ) -> list[Update]:
-        """What the end of the call changes; refused calls teach nothing (rule-evaluation)."""
+        """Returns the counter updates of the call's end. Breakers count forwarded calls only."""
         if not self.forwarded:
             return []
         return [
@@ -94,7 +105,7 @@ class Evaluation(Struct, gc=False):
 
 
 class Engine:
-    """All layers that a run is under, ready to decide. Same inputs, same decision."""
+    """All policy layers of a run. The same inputs always give the same decision."""
 
     def __init__(
         self,
@@ -106,7 +117,7 @@ class Engine:
         self._gates = tuple(gates)
         self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
         self._programs = [program for program in self._all if program.applies]
-        # A single layer and no gate, as nearly everybody has, is asked without a loop.
+        # The usual case, one layer and no gates, needs no loop.
         self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
         self.policies = [
             LayeredPolicyRef(
@@ -127,7 +138,7 @@ class Engine:
         mono_ms: int,
         steps: list[Step] | None = None,
     ) -> Evaluation:
-        """Decides one call. The caller writes `updates` before anyone else reads the counters."""
+        """Decides one call. The caller must write `updates` before the counters are read again."""
         if self._only is not None:
             return _run(self._only, call, counters, wall_ms, mono_ms, steps)
         if self._gates:
@@ -139,7 +150,7 @@ class Engine:
             return self._without_policy()
         answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
         if (call.granted or call.lifted) and all(answer.forwarded for answer in answers):
-            # All let it pass: then the layer that a grant satisfied says why.
+            # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
         return _combine(answers)
 
@@ -175,13 +186,13 @@ class Engine:
         *,
         mono_ms: int,
     ) -> list[Update]:
-        """Returns what the end of a forwarded call changes; refused calls teach nothing (rule-evaluation)."""
+        """Returns the counter updates of a call's end, as `Evaluation.learn` does."""
         return evaluation.learn(status, latency_ms, counters, mono_ms)
 
     def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Evaluation:
-        """What happens to a call that could not be decided or recorded: decision_on_error.
+        """Decides a call that could not be evaluated or recorded, by `decision_on_error`.
 
-        The strictest enforcing layer has its way; with none, the call passes.
+        The strictest layer that enforces decides. If no layer enforces, the call passes.
         """
         answers = [
             Evaluation(program.enforced(written)[0], program.ref, written.action is _ALLOW, ())
@@ -196,13 +207,13 @@ class Engine:
         return Evaluation(passed, policy, True, ())
 
     def refusal(self, decision: Decision) -> Evaluation:
-        """A refusal that no rule made: the run is over, or someone pulled the kill switch."""
+        """Wraps a refusal that no rule made: an ended run, or the kill switch."""
         policy = self._all[0].ref if self._all else NO_POLICY
         return Evaluation(decision, policy, False, ())
 
     @property
     def mode(self) -> Mode:
-        """The strictest mode of the layers that apply; observe if there is none (policy-layers)."""
+        """The strictest mode of the layers that apply; observe if no layer applies."""
         modes = [program.mode for program in self._programs]
         return max(modes, key=list(Mode).index, default=Mode.OBSERVE)
 
@@ -213,7 +224,7 @@ class Engine:
 
     @property
     def policy(self) -> PolicyRef:
-        """The first layer that applies, else the first one, else none."""
+        """The policy of the first layer that applies, else of the first layer, else NO_POLICY."""
         programs = self._programs or self._all
         return programs[0].ref if programs else NO_POLICY
 
@@ -231,30 +242,32 @@ def _run(
     mono_ms: int,
     steps: list[Step] | None,
 ) -> Evaluation:
-    """What one layer says, as if it were alone."""
+    """Evaluates one layer as if it were the only one."""
     visit = Visit(call, call.args, counters.read, wall_ms, mono_ms)
     server_name, tool_name = call.server_name, call.tool_name
-    plan = program.plans.get((server_name, tool_name)) or program.plan(server_name, tool_name)
-    if plan is None:
+    rules = program.tool_rules.get((server_name, tool_name)) or program.rules_for(
+        server_name, tool_name
+    )
+    if rules is None:
         classes: frozenset[str] = frozenset()
-        written = program.on_error(classes, None, "a name is too long or no text")
+        written = program.on_error(classes, None, "a name is too long, or is not valid Unicode")
     else:
         if steps is None:
-            written = program.decide(plan, visit)
+            written = program.decide(rules, visit)
         else:
-            written = trace(program, plan, visit, call, steps)
-        classes = plan.classes | visit.classes if visit.classes else plan.classes
+            written = trace(program, rules, visit, call, steps)
+        classes = rules.classes | visit.classes if visit.classes else rules.classes
     if written.action is _ALLOW:
         return Evaluation(written, program.ref, True, (visit,), None, classes)
     decision, would_be = program.enforced(written)
     forwarded = decision.action is _ALLOW
     if would_be is not None:
-        visit.refused_by = None  # who only observes asks nobody
+        visit.refused_by = None  # observe mode never asks for approval
     return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
 
 
 def _combine(answers: list[Evaluation]) -> Evaluation:
-    """The strictest layer decides, the earlier one on a tie; what all of them counted counts."""
+    """Takes the strictest decision, the earlier layer's on a tie, and the updates of all layers."""
     best = max(answers, key=lambda answer: ACTION_STRICTNESS[answer.decision.action])
     observed = [answer.would_be for answer in answers if answer.would_be is not None]
     if observed:

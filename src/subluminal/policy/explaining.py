@@ -1,4 +1,4 @@
-"""One decision with its steps, for `sub policy explain`. Pure data to data, and to lines."""
+"""Explains one decision step by step, for `sub policy explain`. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,13 +19,15 @@ _DISABLED = "disabled"
 
 
 class Explanation(NamedTuple):
-    """A decision, and every rule on the way to it."""
+    """A decision, and what every rule contributed to it."""
 
     evaluation: Evaluation
+    """the decision"""
     steps: list[Step]
+    """one step for each rule, in rule order"""
 
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Returns what `--json` prints."""
         return {
             "decision": msgspec.to_builtins(self.evaluation.decision),
             "steps": [step._asdict() for step in self.steps],
@@ -44,9 +46,9 @@ def explain(
     repeat: int = 1,
     gates: Sequence[Gate] = (),
 ) -> Explanation:
-    """Decides a call as the first of a run, or as the last of `repeat` equal ones.
+    """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
-    `gates` are those that a run of this installation has before its policy layers.
+    `gates` are those that a run of this installation passes before its policy layers.
     """
     server, tool, args = call
     engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
@@ -61,7 +63,7 @@ def explain(
 
 
 def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
-    """Puts disabled rules, which a snapshot leaves out, back in their places."""
+    """Adds steps for disabled rules, which a snapshot leaves out, in rule order."""
     if not steps:
         return steps
     rest = iter(steps)
@@ -74,14 +76,14 @@ def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
 
 
 def as_text(explanation: Explanation) -> list[str]:
-    """Lines for a terminal: the decision, then each rule in order."""
+    """Returns lines for a terminal: the decision, then each rule in order."""
     evaluation, steps = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
     lines.append(f"  {decision.summary}")
     if evaluation.would_be is not None:
-        lines.append(f"  would be {evaluation.would_be.action}: the policy only observes")
+        lines.append(f"  would be {evaluation.would_be.action}: the policy is in observe mode")
     if decision.backoff_ms is not None:
         lines.append(f"  retry after {decision.backoff_ms} ms")
     if decision.hint is not None:
@@ -96,7 +98,7 @@ def as_text(explanation: Explanation) -> list[str]:
 
 
 def _step_line(number: int, step: Step) -> str:
-    why = f": `{step.clause}` does not hold" if step.clause else ""
+    why = f": `{step.clause}` does not match" if step.clause else ""
     action = f", {step.action}" if step.action else ""
     note = f" ({step.note})" if step.note else ""
     line = f"  {number:>3}. {step.rule_id} ({step.kind}): {step.result}{why}{action}{note}"

@@ -1,6 +1,6 @@
-"""Text to bundle (Pack 2.1): all that is wrong with it at once, each with its line and column.
+"""Loads a bundle from text (Pack 2.1), or reports every problem with its line and column.
 
-A bundle is loaded whole or not at all. Pure: callers read the file.
+A bundle is loaded whole or not at all. Pure: the caller reads the file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,33 +12,38 @@ from subluminal.contracts.bundle import AnyRule, Bundle
 from subluminal.contracts.shape import Misfit, Path, misfits
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
-from subluminal.policy.text.places import Node
+from subluminal.policy.text.places import Node, Title, problem_of
 from subluminal.policy.text.reading import read_document
-from subluminal.policy.text.telling import Title, problem_of
 from subluminal.policy.text.yaml_nodes import MAX_PROBLEMS
 
 MAX_FIELDS = 2_000
-"""Fields of one mapping in a file that is no bundle. No mapping of ours has twenty."""
+"""Most fields of one mapping. No mapping of a bundle has twenty."""
 
 
 class LoadedBundle(NamedTuple):
-    """A bundle in which nothing is wrong, and where its parts stand."""
+    """A valid bundle, and the places of its parts in the file."""
 
     bundle: Bundle
+    """the bundle"""
     value: Any
-    """as written, defaults not filled in"""
+    """the bundle as plain data, without defaults"""
     node: Node
+    """places of the values"""
     file: str
+    """name of the file"""
 
 
 def parse_bundle(data: bytes, file: str) -> LoadedBundle:
-    """Loads a bundle from YAML or JSON text, or raises InvalidInput with every problem."""
+    """Loads a bundle from YAML or JSON text. Raises InvalidInput with every problem."""
     document, problems = read_document(data, file)
     return bundle_in(document.value, document.node, file, problems)
 
 
 def bundle_in(value: Any, node: Node, file: str, problems: Sequence[Problem] = ()) -> LoadedBundle:
-    """Loads a bundle that is already plain data, such as the one inside a case."""
+    """Loads a bundle from plain data, such as the bundle inside a case.
+
+    `problems` are those of the text. Raises InvalidInput with every problem.
+    """
     try:
         bundle = msgspec.convert(value, Bundle)
     except msgspec.ValidationError:
@@ -49,14 +54,14 @@ def bundle_in(value: Any, node: Node, file: str, problems: Sequence[Problem] = (
             return LoadedBundle(bundle, value, node, file)
     title = rule_title(value)
     told = [problem_of(misfit, node, file, title) for misfit in found[:MAX_PROBLEMS]]
-    # What could not be read as text is told once, not again as a value of the wrong type.
+    # A place with a problem in its text is not reported again as a value of the wrong type.
     places = {(problem.line, problem.column) for problem in problems}
     told = [*problems, *(each for each in told if (each.line, each.column) not in places)]
     raise InvalidInput(sorted(told, key=lambda each: (each.line, each.column)))
 
 
 def _shape_misfits(value: Any) -> list[Misfit]:
-    """Says all that is wrong with a value that is no bundle: its head, then rule by rule."""
+    """Finds the misfits of a value that is not a bundle: first the head, then rule by rule."""
     wide = next(_too_wide(value, ()), None)
     if wide is not None:
         return [wide]
@@ -65,7 +70,7 @@ def _shape_misfits(value: Any) -> list[Misfit]:
         return misfits(value, Bundle)
     found = misfits({**value, "rules": []}, Bundle)
     for index, rule in enumerate(rules):
-        # A file of nothing but mistakes is given up early.
+        # Stop early: a file with this many problems is probably not a policy at all.
         if len(found) >= MAX_PROBLEMS:
             break
         found += _rule_misfits(rule, index)
@@ -81,9 +86,9 @@ def _rule_misfits(rule: Any, index: int) -> list[Misfit]:
 
 
 def _too_wide(value: Any, path: Path) -> Iterator[Misfit]:
-    """Each unknown field costs a search for the name that was meant; so their number is bounded."""
+    """Finds mappings with too many fields. Each unknown field costs a search for a similar name."""
     if isinstance(value, dict) and len(value) > MAX_FIELDS:
-        yield Misfit(path, f"{len(value)} fields; at most {MAX_FIELDS} are read")
+        yield Misfit(path, f"has {len(value)} fields; the most is {MAX_FIELDS}")
     elif isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
@@ -91,7 +96,7 @@ def _too_wide(value: Any, path: Path) -> Iterator[Misfit]:
 
 
 def rule_title(value: Any) -> Title:
-    """Names rules by their id where they have one, else by their number."""
+    """Returns a function that names a rule in a path: by its id, else by its number."""
 
     def title(path: Path) -> tuple[str, Path]:
         if len(path) < 2 or path[0] != "rules":

@@ -1,7 +1,7 @@
-"""Globs and regexes over names, on linear-time matching only (linear-patterns).
+"""Globs and regexes for names. All are matched in linear time (linear-patterns).
 
-A glob becomes the simplest of: exact, prefix*, *suffix, or an anchored RE2 pattern. RE2 itself is
-loaded only where a policy needs it.
+A glob becomes the simplest of: an exact name, prefix*, *suffix, an anchored RE2 pattern. RE2 is
+loaded only if a policy needs it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.contracts.limits import MAX_PATTERN_CHARS
 
-if TYPE_CHECKING:  # a shim matches snapshots and never needs the bundle's structs
+if TYPE_CHECKING:  # a shim matches snapshots, and never loads the structs of bundles
     from subluminal.contracts.bundle import NameMatch
 
 _SPECIAL = frozenset("*?[")
 _RE2_META = frozenset("\\.+*?()|[]{}^$")
-# One set of patterns may use this much memory before RE2 gives up; 10,000 plain patterns fit.
+# Memory in bytes that one set of patterns may use before RE2 gives up; 10,000 plain ones fit.
 _RE2_MAX_MEM = 256 << 20
 
 Finder = Callable[[str], Sequence[int] | None]
-"""Returns which of some patterns match a name."""
+"""Returns the numbers of the patterns in a set that match a name."""
 
 
 class NamePatterns(NamedTuple):
-    """A compiled NameMatch, as it stands in a snapshot."""
+    """A compiled NameMatch, as a snapshot contains it."""
 
     any: bool
     exact: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class NamePatterns(NamedTuple):
 
 
 def compile_names(match: "NameMatch | None") -> NamePatterns:
-    """Sorts patterns by how they are matched. No pattern at all matches every name."""
+    """Sorts patterns by how they are matched. Without any pattern, every name matches."""
     if match is None or not (match.glob or match.regex):
         return NamePatterns(any=True)
     exact: set[str] = set()
@@ -88,17 +88,17 @@ def _class(body: str) -> str:
 
 
 def _class_end(pattern: str, start: int) -> int:
-    """Index of the `]` that closes the set opened at `start`; -1 if none does."""
+    """Returns the index of the `]` that closes the set opened at `start`; -1 if there is none."""
     first = start + 2 if pattern[start + 1 : start + 2] == "!" else start + 1
-    return pattern.find("]", first + 1)  # a `]` in first place is a member
+    return pattern.find("]", first + 1)  # a `]` right after the `[` is a member
 
 
 def glob_problem(pattern: str) -> str | None:
-    """Says why a glob is refused; None if it is fine."""
+    """Returns why a glob is refused; None if it is valid."""
     if not pattern:
-        return "an empty glob matches nothing"
+        return "an empty glob matches no name"
     if len(pattern) > MAX_PATTERN_CHARS:
-        return f"a glob is longer than {MAX_PATTERN_CHARS} characters"
+        return f"longer than {MAX_PATTERN_CHARS} characters"
     position = pattern.find("[")
     while position >= 0:
         end = _class_end(pattern, position)
@@ -120,14 +120,14 @@ _NOT_LINEAR = (
 
 
 def regex_problem(pattern: str) -> str | None:
-    """Says why a regex is refused; None if it is fine."""
+    """Returns why a regex is refused; None if it is valid."""
     if len(pattern) > MAX_PATTERN_CHARS:
-        return f"a regex is longer than {MAX_PATTERN_CHARS} characters"
+        return f"longer than {MAX_PATTERN_CHARS} characters"
     return _re2_problem(pattern)
 
 
 def _re2_problem(pattern: str) -> str | None:
-    import re2  # the C++ engine: only where a pattern has to be checked or matched
+    import re2  # the C++ engine, loaded only if a pattern has to be checked or matched
 
     try:
         re2.compile(pattern, _options(re2))
@@ -149,7 +149,7 @@ def _options(re2: Any) -> Any:
 
 
 class NameIndex:
-    """Which of many rules match a name, at a cost that does not grow with those that do not."""
+    """Finds the rules that match a name. Rules that do not match cost nothing."""
 
     def __init__(self, patterns: Sequence[NamePatterns]) -> None:
         self._any = frozenset(i for i, each in enumerate(patterns) if each.any)
@@ -161,7 +161,7 @@ class NameIndex:
         self._finders = _finders([word for word, _ in owners]) if owners else []
 
     def match(self, name: str) -> frozenset[int] | set[int]:
-        """Returns the indexes of the rules whose patterns match."""
+        """Returns the indexes of the rules whose patterns match the name."""
         found: list[int] = list(self._exact.get(name, ()))
         for length, table in self._prefixes:
             found += table.get(name[:length], ())
@@ -190,7 +190,7 @@ def _by_length(
 
 
 def _finders(patterns: list[str], offset: int = 0) -> list[tuple[int, Finder]]:
-    """All patterns in one set; where that is too large for RE2, its halves, down to one pattern."""
+    """Compiles all patterns to one set. A set too large for RE2 is halved, down to one pattern."""
     import re2
 
     if len(patterns) == 1:

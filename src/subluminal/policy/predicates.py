@@ -1,11 +1,16 @@
-"""What a rule's match asks of a call beyond its names: arguments, time, risk class (Pack 2.4).
+"""Tests of a call beyond its names, and of a run: arguments, time, selectors (Pack 2.2 and 2.4).
 
-Each builder returns a function, or None where nothing is asked. Predicates look at top-level keys.
+Each builder returns a function, or None if there is nothing to test. Predicates about arguments
+look at top-level keys only.
 """
 
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+
+from msgspec import UNSET
+
+from subluminal.contracts.identity import Identity
 
 ArgsPredicate = Callable[[dict[str, Any]], bool]
 TimePredicate = Callable[[int], bool]
@@ -17,7 +22,7 @@ _MISSING = object()
 
 
 def args_predicate(spec: dict[str, Any] | None) -> ArgsPredicate | None:
-    """Builds the test of a call's arguments from a snapshot's `match.args`."""
+    """Builds the test of a call's arguments from `match.args` of a snapshot."""
     if spec is None:
         return None
     tests: list[ArgsPredicate] = []
@@ -29,14 +34,14 @@ def args_predicate(spec: dict[str, Any] | None) -> ArgsPredicate | None:
         return None
     if len(tests) == 1:
         return tests[0]
-    if len(tests) == 2:  # as most are; a generator costs more than both tests
+    if len(tests) == 2:  # the usual number; a generator would cost more than both tests
         first, second = tests
         return lambda args: first(args) and second(args)
     return lambda args: all(test(args) for test in tests)
 
 
 def time_predicate(spec: dict[str, Any] | None) -> TimePredicate | None:
-    """Builds the test of the wall clock from a snapshot's `match.time`."""
+    """Builds the test of the wall clock from `match.time` of a snapshot."""
     if spec is None or not (spec["utc_hours"] or spec["weekdays"]):
         return None
     hours = [(start, end) for start, end in spec["utc_hours"]]
@@ -59,20 +64,20 @@ def _hour_in(hour: int, start: int, end: int) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number; true and false are not."""
+    """Whether a JSON value is a number. True and false are not."""
     return type(value) in _NUMBERS
 
 
 def _as_read(number: Any) -> Any:
-    """A literal that a double cannot hold, as the upstream will read it.
+    """Returns a number as the server will read it: as a double.
 
-    0.1000000000000000000001 is 0.1 to nearly every tool, so it must be 0.1 to a rule about 0.1.
+    To nearly every tool 0.1000000000000000000001 is 0.1, so it must be 0.1 to a rule about 0.1.
     """
     return float(number) if type(number) is Decimal else number
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """JSON equality: 1 is 1.0, never true; "1" is never 1 (rule-evaluation)."""
+    """Whether two JSON values are equal: 1 equals 1.0, but neither true nor "1" equals 1."""
     if type(left) in _NUMBERS:
         return type(right) in _NUMBERS and _as_read(left) == _as_read(right)
     if type(left) is not type(right):
@@ -89,13 +94,13 @@ def _has_key(key: str) -> ArgsPredicate:
 
 
 def _equals(key: str, value: Any) -> ArgsPredicate:
-    if isinstance(value, str):  # the common case, and no other type equals a string
+    if isinstance(value, str):  # the usual case; no other type equals a string
         return lambda args: args.get(key) == value
     return lambda args: same_value(args.get(key, _MISSING), value)
 
 
 def _is_in(key: str, values: list[Any]) -> ArgsPredicate:
-    """A list may be long (every repository of a company): words and numbers are looked up."""
+    """Looks strings and numbers up in sets: a list may name every repository of a company."""
     words = frozenset(value for value in values if type(value) is str)
     numbers = frozenset(value for value in values if is_number(value))
     others = [value for value in values if type(value) is not str and not is_number(value)]
@@ -122,3 +127,34 @@ def _in_range(key: str, bounds: dict[str, Any]) -> ArgsPredicate:
         return (low is None or found >= low) and (high is None or found <= high)
 
     return holds
+
+
+def applies(selectors: dict[str, Any], identity: Identity) -> bool:
+    """Whether a policy's selectors match the identity of a run (Pack 2.2).
+
+    All fields must match; one of the values of a field is enough; an empty field matches all.
+    """
+    return (
+        _among(selectors["env"], identity.env.value)
+        and _among(selectors["agent_id"], identity.agent_id)
+        and _among(selectors["client"], identity.client.value)
+        and _workload_fits(selectors["workload"], identity)
+    )
+
+
+def _among(wanted: list[str], actual: object) -> bool:
+    return not wanted or actual in wanted
+
+
+def _workload_fits(wanted: dict[str, Any] | None, identity: Identity) -> bool:
+    if wanted is None:
+        return True
+    workload = identity.workload
+    labels = {} if workload.labels is UNSET else workload.labels
+    return (
+        _among(wanted["namespace"], workload.namespace)
+        and _among(wanted["service_account"], workload.service_account)
+        and _among(wanted["repo"], workload.repo)
+        and _among(wanted["branch"], workload.branch)
+        and all(labels.get(key) == value for key, value in wanted["labels"].items())
+    )

@@ -1,4 +1,9 @@
-"""One layer's policy, ready to run: selectors settled, names indexed, plans cached (rule-evaluation, policy-layers)."""
+"""The compiled policy of one layer, ready to decide the calls of one run (rule-evaluation).
+
+When a Program is made, selectors are compared and names are indexed. The rules for a tool are
+collected at its first call and cached. `decide` is the loop that every call passes; `tracing`
+repeats it with an explanation.
+"""
 
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -18,14 +23,14 @@ from subluminal.contracts.vocabulary import (
     Severity,
 )
 from subluminal.policy.patterns import NameIndex, NamePatterns
-from subluminal.policy.plan import Plan, PreparedRule
+from subluminal.policy.predicates import applies
 from subluminal.policy.rules.entry import Entry, Subject
-from subluminal.policy.selecting import applies
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotInspected, Visit
 
-_MAX_PLANS = 1_024
-"""Tool names come from outside: past this many the cache starts anew."""
+_MAX_TOOLS = 1_024
+"""Tools whose rules are cached. Names come from outside, so a full cache is emptied."""
 
 _READ_LIKE = "read_like"
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
@@ -49,7 +54,7 @@ NOT_APPLICABLE = Decision(
 
 
 class Program:
-    """A snapshot in one layer, for one identity."""
+    """A snapshot in one layer, for the identity of one run."""
 
     def __init__(self, layer: Layer, snapshot: Snapshot, identity: Identity) -> None:
         self.layer = layer
@@ -63,39 +68,42 @@ class Program:
         defaults = snapshot.data["defaults"]
         self._on_error = Action(defaults["decision_on_error"])
         self._fail_open_reads: bool = defaults["fail_open_read_tools"]
-        self.plans: dict[tuple[str, str], Plan] = {}
-        """those that `plan` has made"""
+        self.tool_rules: dict[tuple[str, str], ToolRules] = {}
+        """cache of `rules_for`, by server and tool"""
 
-    def plan(self, server_name: str, tool_name: str) -> Plan | None:
-        """Returns the rules that can matter for this tool; None if a name has no match (linear-patterns)."""
+    def rules_for(self, server_name: str, tool_name: str) -> ToolRules | None:
+        """Returns the rules that can matter for this tool; None if a name cannot be matched."""
         key = (server_name, tool_name)
-        plan = self.plans.get(key)
-        if plan is None:
+        found = self.tool_rules.get(key)
+        if found is None:
             if not (_is_name(server_name) and _is_name(tool_name)):
                 return None
-            plan = self._make_plan(server_name, tool_name)
-            if len(self.plans) >= _MAX_PLANS:
-                self.plans.clear()
-            self.plans[key] = plan
-        return plan
+            found = self._collect(server_name, tool_name)
+            if len(self.tool_rules) >= _MAX_TOOLS:
+                self.tool_rules.clear()
+            self.tool_rules[key] = found
+        return found
 
-    def _make_plan(self, server_name: str, tool_name: str) -> Plan:
+    def _collect(self, server_name: str, tool_name: str) -> ToolRules:
         hits = sorted(self.servers.match(server_name) & self.tools.match(tool_name))
         subject = Subject(self.layer.value, self.snapshot.policy_id, server_name, tool_name)
-        return Plan([(index, self.rules[index]) for index in hits], subject)
+        return ToolRules([(index, self.rules[index]) for index in hits], subject)
 
-    def decide(self, plan: Plan, visit: Visit) -> Decision:
-        """Visits every rule of the plan and returns the decision as written (rule-evaluation)."""
+    def decide(self, rules: ToolRules, visit: Visit) -> Decision:
+        """Visits every rule of a tool and returns the decision that the rules make.
+
+        `enforced` turns that into what the policy's mode does.
+        """
         allowed = first = terminate = None
         args = visit.args
-        for is_access, args_test, visit_rule, entry in plan.steps:
+        for is_access, args_test, visit_rule, entry in rules.unpacked:
             if is_access and visit.access_settled:
                 continue
             try:
                 if args_test is not None and args is not None:
                     if not args_test(args):
                         continue
-                elif entry.guard is not None and not entry.guard(visit):
+                elif entry.condition is not None and not entry.condition(visit):
                     continue
                 found = visit_rule(visit)
             except NotInspected:
@@ -112,22 +120,22 @@ class Program:
         return terminate or first or allowed or DEFAULT_ALLOW
 
     def not_inspected(self, entry: Entry, visit: Visit) -> Decision:
-        """What happens where a rule needs arguments that were too large to read (byte-transparent)."""
-        # Tags act on the rules below them, here too.
+        """Decides for a rule whose arguments were too large to inspect (byte-transparent)."""
+        # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
         return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
-        """What happens where a rule could not be evaluated (Pack 2.1)."""
+        """Decides for a rule that could not be evaluated (Pack 2.1)."""
         summary = f"the policy could not be evaluated: {why}"
         return self._fallback(classes, rule_id, ReasonCode.EVALUATION_ERROR, summary)
 
     def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Decision:
-        """What happens where something other than the policy failed. Names alone give classes."""
-        plan = self.plan(call.server_name, call.tool_name)
-        classes = plan.classes if plan else frozenset[str]()
+        """Decides a call that failed for another reason than the policy, without its rules."""
+        rules = self.rules_for(call.server_name, call.tool_name)
+        classes = rules.classes if rules else frozenset[str]()
         if reason_code is ReasonCode.AMBIGUOUS_MESSAGE:
-            classes = frozenset()  # what tool it names is just what nobody knows
+            classes = frozenset()  # nobody can be sure which tool an ambiguous message names
         return self._fallback(classes, None, reason_code, summary)
 
     def _fallback(
@@ -143,7 +151,7 @@ class Program:
         )
 
     def enforced(self, written: Decision) -> tuple[Decision, WouldBe | None]:
-        """Turns a decision as written into what this policy's mode does."""
+        """Turns the decision of the rules into what this policy's mode does."""
         if written.action is _ALLOW:
             return written, None
         if self.mode is Mode.OBSERVE:
@@ -157,10 +165,10 @@ class Program:
             rejected = msgspec.structs.replace(written, action=Action.REJECT_WITH_HINT, hint=given)
             return rejected, None
         hint = written.hint
-        offers = hint is not None and hint.suggested_args is not None  # {} is an offer too
+        offers = hint is not None and hint.suggested_args is not None  # {} is a suggestion too
         if hint is None or offers or written.action is Action.REJECT_WITH_HINT:
             return written, None
-        # Other refusals carry a hint only where it says how to mend the arguments.
+        # A BLOCK or THROTTLE has a hint only if the hint suggests other arguments.
         return msgspec.structs.replace(written, hint=None), None
 
 
@@ -182,7 +190,7 @@ def _observed(written: Decision) -> tuple[Decision, WouldBe]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether patterns can be asked about it: bounded, and text that has a UTF-8 form."""
+    """Whether a name can be matched: not too long, and without lone surrogates."""
     if len(text) > MAX_NAME_CHARS:
         return False
     return text.isascii() or not _SURROGATES.intersection(text)

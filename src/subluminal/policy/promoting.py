@@ -1,7 +1,7 @@
-"""From a refused call to the narrowest rule that lets it pass (spec 001, section 10). Pure.
+"""Turns a refused call into the narrowest rule that lets the call pass (spec 001, section 10).
 
-A hint is promoted into an `allow` in front of the rule that refused. It names one server and one
-tool, and as many of the arguments as a person wishes. Everything else stays refused.
+The rule is an `allow` in front of the rule that refused. It names one server, one tool, and those
+arguments that a person chooses. All other calls stay refused. Pure.
 """
 
 from decimal import Decimal
@@ -22,10 +22,10 @@ REASON_CODE = "PROMOTED"
 _INSTEAD = {
     RuleKind.BUDGET: "raise `limit_calls` or `limit_cost_units` of the rule, or start a new run",
     RuleKind.RATE_LIMIT: "raise `capacity` or the refill of the rule, or let the agent wait",
-    RuleKind.BREAKER: "raise the thresholds of the rule, or mend what the agent repeats",
+    RuleKind.BREAKER: "raise the thresholds of the rule, or fix what the agent repeats",
     RuleKind.DEDUPE: "shorten `window_ms` of the rule, or let the agent use the first result",
-    RuleKind.TAG: "a tag refuses nothing",
-    RuleKind.PIN: "review the tool's new definition, and pin that",
+    RuleKind.TAG: "name a rule that refuses calls: a tag never does",
+    RuleKind.PIN: "review the new definition of the tool, and pin it",
 }
 _KINDS = {
     ReasonCode.BUDGET_EXCEEDED: RuleKind.BUDGET,
@@ -33,12 +33,12 @@ _KINDS = {
     ReasonCode.BREAKER_TRIPPED: RuleKind.BREAKER,
     ReasonCode.DEDUPE_DUPLICATE: RuleKind.DEDUPE,
 }
-"""What kind of rule a reason speaks of; all others are an allow's or a deny's."""
+"""The kind of the rule that gives a reason. All other reasons are those of allow and deny rules."""
 _WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
 
 
 class RefusedCall(NamedTuple):
-    """The call that a hint is about. `args` is None where they are not on record as they were."""
+    """The call that a hint is about. `args` is None if the record does not have them unchanged."""
 
     server_name: str
     tool_name: str
@@ -48,23 +48,29 @@ class RefusedCall(NamedTuple):
 
 
 def refusing_rule(bundle: Bundle, rule_id: str | None) -> tuple[int, AllowRule | DenyRule]:
-    """The rule that an exception is to stand before, and its place. Raises SubluminalError."""
+    """Returns the rule that an exception has to precede, and its index. Raises SubluminalError."""
     found = [pair for pair in enumerate(bundle.rules) if pair[1].rule_id == rule_id]
     if not found:
-        known = "no rule made this hint" if rule_id is None else f"there is no rule `{rule_id}`"
+        where = f"policy `{bundle.policy_id}`"
         raise SubluminalError(
-            f"{known} in policy `{bundle.policy_id}`", hint="name the file of the policy that did"
+            f"the hint does not come from a rule of {where}"
+            if rule_id is None
+            else f"{where} has no rule `{rule_id}`",
+            hint="name the file of the policy that refused the call",
         )
     index, rule = found[0]
     if not rule.enabled:
-        raise SubluminalError(f"rule `{rule_id}` is disabled: it refuses nothing any more")
+        raise SubluminalError(
+            f"rule `{rule_id}` is disabled: it no longer refuses calls",
+            hint="let the agent repeat the call",
+        )
     if not isinstance(rule, AllowRule | DenyRule):
         raise _not_passed(rule.rule_id, RuleKind(str(rule.__struct_config__.tag)))
     return index, rule
 
 
 def refuse_limits(rule_id: str, reason_code: str | None) -> None:
-    """Raises if a hint came from a rule that counts: neither allow nor grant lets one pass."""
+    """Raises SubluminalError if a limit refused the call: no allow and no grant passes a limit."""
     kind = next((kind for reason, kind in _KINDS.items() if reason == reason_code), None)
     if kind is not None:
         raise _not_passed(rule_id, kind)
@@ -72,13 +78,13 @@ def refuse_limits(rule_id: str, reason_code: str | None) -> None:
 
 def _not_passed(rule_id: str, kind: RuleKind) -> SubluminalError:
     return SubluminalError(
-        f"rule `{rule_id}` is a {kind.value}: neither an allow nor a grant passes one",
+        f"rule `{rule_id}` is of kind `{kind.value}`: no exception lets a call pass it",
         hint=_INSTEAD[kind],
     )
 
 
 def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
-    """The arguments that a rule looks at, or wants changed: what told this call from others."""
+    """Returns the arguments that a rule tests or wants changed, which set this call apart."""
     args = rule.match.args
     named = [] if args is None else [*args.has_keys, *args.key_equals, *args.key_in]
     named += [] if args is None else args.numeric_range
@@ -88,7 +94,7 @@ def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
 def exception_rule(
     call: RefusedCall, keys: list[str], *, rule_id: str, description: str, message: str
 ) -> dict[str, Any]:
-    """An `allow` for this tool where the named arguments are what they were."""
+    """Returns an `allow` rule for this tool with the same values of the named arguments."""
     match: dict[str, Any] = {
         "server_name": {"glob": [call.server_name.translate(_WILD)]},
         "tool_name": {"glob": [call.tool_name.translate(_WILD)]},
@@ -118,7 +124,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _as_read(value: Any) -> Any:
-    """A value as rules compare it: a number with more digits than a double holds is that double."""
+    """Returns a value as rules compare it: with numbers that a double can hold."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, dict):
@@ -127,7 +133,7 @@ def _as_read(value: Any) -> Any:
 
 
 def free_rule_id(bundle: Bundle, rule_id: str) -> str:
-    """A name for the exception to a rule that no other rule has."""
+    """Returns an unused rule_id for the exception to a rule."""
     taken = {rule.rule_id for rule in bundle.rules}
     name, number = f"{rule_id}-exception", 1
     while name in taken:
@@ -137,7 +143,7 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
 
 
 def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
-    """What a policy alone says of the call, as the first of its run."""
+    """Decides the call by one policy alone, as the first call of a run."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
     asked = Call(call.server_name, call.tool_name, args, args_hash(args))
@@ -146,9 +152,9 @@ def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
 
 
 def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
-    """Later rules that no longer see what an allow before rule `index` lets pass (rule-evaluation).
+    """Returns the later rules that calls may also pass because of an allow before rule `index`.
 
-    All that may be among them: True is no proof that there is such a call.
+    The list may be too long: a rule in it need not refuse any such call.
     """
     return [
         rule.rule_id
@@ -162,7 +168,7 @@ def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
 
 
 def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:
-    """Whether no arguments that `given` fixes are what `asked` wants of them."""
+    """Whether the values that `given` fixes can never match `asked`."""
     for key in [*given.key_equals, *given.key_in]:
         (value,) = possible_values(given, key) or [None]
         listed = possible_values(asked, key)

@@ -1,6 +1,7 @@
-"""A compiled policy (Pack 2.6): what shims load, decide by, and name in every event.
+"""A compiled policy, which shims load and decide by (Pack 2.6).
 
-Plain data with a hash over its canonical bytes, so it travels as JSON and loads without YAML.
+A snapshot is plain data with a hash of its canonical bytes. It travels as JSON and loads without a
+YAML parser.
 """
 
 from typing import Any
@@ -11,11 +12,11 @@ from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import SubluminalError
 
 SNAPSHOT_FORMAT = 1
-"""Raised when the layout of a snapshot changes, so that a cached one is never misread."""
+"""Increased whenever the layout of a snapshot changes, so that a cached one is never misread."""
 
 
 class Snapshot:
-    """One compiled policy. Treat `data` as frozen: `policy_hash` covers it."""
+    """One compiled policy. Never change `data`: `policy_hash` covers it."""
 
     __slots__ = ("data", "mode", "policy_hash", "policy_id", "ref", "version")
 
@@ -30,24 +31,27 @@ class Snapshot:
         )
 
     def to_json(self) -> bytes:
-        """Writes the snapshot canonically, with its hash."""
+        """Writes the snapshot as canonical JSON, with its hash."""
         return encode({**self.data, "policy_hash": self.policy_hash})
 
     @classmethod
     def from_json(cls, text: bytes) -> "Snapshot":
-        """Reads a snapshot, and refuses one that is not what its hash says."""
+        """Reads a snapshot. Raises SubluminalError if its hash does not match its contents."""
         data = parse(text).value
         if not isinstance(data, dict) or "policy_hash" not in data:
-            raise SubluminalError("this is not a compiled policy: it has no `policy_hash`")
+            raise SubluminalError(
+                "not a compiled policy: `policy_hash` is missing",
+                hint="compile a bundle with `sub policy compile`",
+            )
         claimed = data.pop("policy_hash")
         if data.get("format") != SNAPSHOT_FORMAT:
             raise SubluminalError(
-                "this snapshot was compiled by another version of sub",
-                hint="compile it again with `sub policy compile`",
+                "the snapshot was compiled by another version of `sub`",
+                hint="compile the bundle again with `sub policy compile`",
             )
         if digest(data) != claimed:
             raise SubluminalError(
                 "the snapshot's policy_hash does not match its contents",
-                hint="it was edited after it was compiled; compile the bundle again",
+                hint="the snapshot was edited; compile the bundle again with `sub policy compile`",
             )
         return cls(data)

@@ -1,6 +1,6 @@
-"""Why a decision came out as it did: every rule, which clause failed, counters before and after.
+"""Explains a decision: every rule, the clause that did not match, the counter before and after.
 
-Takes the same plan and the same entries as the fast path, so it cannot explain another decision.
+`trace` uses the same entries as `Program.decide`, so it cannot explain another decision.
 """
 
 from typing import NamedTuple
@@ -9,33 +9,37 @@ from subluminal.contracts.counters import Cell, CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.gate import Gate, GateName, Settled
 from subluminal.contracts.vocabulary import Action
-from subluminal.policy.plan import Plan
 from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
+from subluminal.policy.tool_rules import ToolRules
 from subluminal.policy.visit import Call, NotInspected, Visit
 
 
 class Step(NamedTuple):
-    """One rule on the way to a decision."""
+    """One rule, and what it contributed to a decision."""
 
     layer: str
+    """layer of the rule's policy"""
     rule_id: str
+    """the rule"""
     kind: str
+    """kind of the rule"""
     result: str
-    """matched, no match, passed over (access was settled above), error"""
+    """`matched`, `no match`, `passed over` (a rule above settled access), `error`"""
     clause: str = ""
-    """the first clause of `match` that did not hold"""
+    """first clause of `match` that did not hold"""
     action: str | None = None
-    """what the rule decided, if it did"""
+    """action that the rule decided, if it decided"""
     note: str = ""
+    """the reason in words"""
     before: Cell = ()
-    """the counter as the call found it"""
+    """counter of the rule before the call"""
     after: Cell = ()
-    """and as it leaves it, if the call is forwarded"""
+    """counter of the rule after the call, if the call is forwarded"""
 
 
 def gate_step(gate: Gate, settled: Settled | None) -> Step:
-    """The step of a gate that was asked before the layers."""
+    """Returns the step of a gate that was asked before the layers."""
     step = Step(GateName.PLUGINS.value, gate.name, "gate", "no match")
     if settled is None:
         return step
@@ -43,16 +47,18 @@ def gate_step(gate: Gate, settled: Settled | None) -> Step:
     return step._replace(result="matched", action=decision.action.value, note=decision.summary)
 
 
-def trace(program: Program, plan: Plan, visit: Visit, call: Call, steps: list[Step]) -> Decision:
-    """Decides as Program.decide does, and appends a step for every rule."""
-    entries = {entry.index: entry for entry in plan.entries}
+def trace(
+    program: Program, rules: ToolRules, visit: Visit, call: Call, steps: list[Step]
+) -> Decision:
+    """Decides as `Program.decide` does, and appends a step for every rule."""
+    entries = {entry.index: entry for entry in rules.entries}
     order: list[Decision] = []
     for index, rule in enumerate(program.rules):
         entry = entries.get(index)
         if entry is not None:
             steps.append(_visit(program, entry, visit, order))
             continue
-        settled = index in plan.tagged
+        settled = index in rules.tagged
         clause = "" if settled else _failed_clause(program, index, call)
         steps.append(
             Step(
@@ -77,13 +83,13 @@ def _failed_clause(program: Program, index: int, call: Call) -> str:
         return "server_name"
     if index not in program.tools.match(call.tool_name):
         return "tool_name"
-    return "risk_class"  # no tag above can add one that it asks for
+    return "risk_class"  # no tag rule above can add a class that this rule wants
 
 
 def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) -> Step:
     step = Step(program.layer.value, entry.rule_id, entry.kind, "matched")
     if entry.is_access and visit.access_settled:
-        return step._replace(result="passed over", note="access was settled by a rule above")
+        return step._replace(result="passed over", note="a rule above settled access")
     reads: list[Cell] = []
     read = visit.read
 
@@ -95,8 +101,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
     visit.read = noted
     written = len(visit.updates), len(visit.if_forwarded)
     try:
-        if entry.guard is not None and not entry.guard(visit):
-            return step._replace(result="no match", clause=_guard_clause(program, entry, visit))
+        if entry.condition is not None and not entry.condition(visit):
+            return step._replace(result="no match", clause=_condition_clause(program, entry, visit))
         found = entry.visit(visit)
     except NotInspected:
         found = program.not_inspected(entry, visit)
@@ -110,7 +116,7 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
     return step._replace(before=reads[-1] if reads else (), after=new[-1][2] if new else ())
 
 
-def _guard_clause(program: Program, entry: Entry, visit: Visit) -> str:
+def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
     rule = program.rules[entry.index]
     if rule.time_test is not None and not rule.time_test(visit.wall_ms):
         return "time"

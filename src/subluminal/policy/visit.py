@@ -1,4 +1,4 @@
-"""What the rules of one layer share while one call passes them, and what they leave behind."""
+"""One call on its way through the rules of one layer: what the rules share and leave behind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,24 +10,24 @@ from subluminal.contracts.events import Trip
 
 
 class Call(Struct, frozen=True, gc=False):
-    """One tool call as a policy sees it. `args` is None where they were too large to inspect."""
+    """One tool call as a policy sees it. `args` is None if they were too large to inspect."""
 
     server_name: str
     tool_name: str
     args: dict[str, Any] | None
     args_hash: str
     granted: frozenset[tuple[str, str]] = frozenset()
-    """(layer, rule_id) of the asking rules that a person has let this very call pass (no-call-waits)"""
+    """(layer, rule_id) of the rules with `require` for which a person approved this very call"""
     lifted: frozenset[tuple[str, str]] = frozenset()
-    """(layer, rule_id) of access rules, asking or not, that a person has lifted for the run"""
+    """(layer, rule_id) of the allow and deny rules that a person has lifted for the whole run"""
 
 
 class NotInspected(Exception):
-    """A rule needs arguments that were too large to read (byte-transparent)."""
+    """A rule needs arguments that were too large to inspect (byte-transparent)."""
 
 
 class Visit(Struct, gc=False):
-    """One call on its way through one layer. `read` sees the counters as they were before it."""
+    """One call on its way through one layer. `read` gives counters as they were before the call."""
 
     call: Call
     args: dict[str, Any] | None
@@ -35,23 +35,29 @@ class Visit(Struct, gc=False):
     wall_ms: int
     mono_ms: int
     access_settled: bool = False
+    """whether an allow or deny rule has matched; later ones are passed over"""
     args_key: bytes = b""
-    """half of args_hash, once a rule has asked for it (`name_args`)"""
+    """first half of counter keys for exactly these arguments; empty until `name_args` runs"""
     classes: frozenset[str] = frozenset()
-    """risk classes beyond those that names alone give"""
+    """risk classes of the call beyond those that names alone give"""
     updates: list[Update] = []
+    """counter updates, whatever the decision"""
     if_forwarded: list[Update] = []
+    """counter updates if the call is forwarded"""
     watches: tuple[Any, ...] = ()
-    """breaker entries that want to know how the call ends"""
+    """entries of breakers that count how the call ends"""
     trips: tuple[Trip, ...] = ()
+    """breakers that refused the call"""
     grants_used: tuple[tuple[str, str], ...] = ()
+    """(layer, rule_id) of the rules that a grant let the call pass"""
     refused_by: Any = None
-    """the access entry that refuses the call, where that is enforced: a grant may help"""
+    """entry of the allow or deny rule that refuses the call; None in observe mode"""
 
     def name_args(self) -> bytes:
-        """The first half of the key of what a rule remembers about exactly these arguments.
+        """Returns the first half of a counter's key for exactly these arguments.
 
-        It comes first because stores spread keys by their first bytes; the rule's half follows.
+        The second half names the rule. The arguments come first because stores distribute keys
+        by their first bytes.
         """
         if self.args is None:
             raise NotInspected

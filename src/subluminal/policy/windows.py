@@ -1,12 +1,12 @@
-"""Sliding windows in a cell of integers: exact up to 64 entries, bucketed above (shared-runs).
+"""Sliding windows in a cell of integers: exact up to 64 entries, in buckets above (shared-runs).
 
-To know whether N things happened in a window, the times of the last N are enough. Above 64 the
-window is cut into buckets of (index, count), 64 of them kept; an entry counts until its whole
-bucket has left the window, so up to one bucket too long and never too short.
+To know whether N entries are in a window, the times of the last N are enough. With a threshold
+above 64, the window is divided into buckets of (index, count), of which 64 are kept. An entry
+counts until its whole bucket has left the window: up to one bucket too long, never too short.
 
-Windows are half-open: what happened at `t` counts while now is in [t, t + window). A call's end is
-learnt by the clock of when it came, before the lock, so `t` may be a moment ahead: that counts too.
-What is a whole window ahead was seen before the machine restarted, and does not.
+Windows are half-open: an entry at `t` counts while now is in [t, t + window). The end of a call is
+timed before the lock is taken, so `t` may be slightly in the future: such an entry counts. An entry
+a whole window in the future dates from before a restart of the machine: it does not count.
 """
 
 from subluminal.contracts.counters import Cell
@@ -14,7 +14,7 @@ from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
 
 
 def record(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> Cell:
-    """Returns the cell with one more entry, at `now_ms`."""
+    """Returns the cell with one more entry at `now_ms`."""
     if threshold > MAX_WINDOW_ENTRIES:
         return _record_bucket(cell, window_ms, now_ms)
     if not cell or now_ms - cell[-1] >= window_ms:
@@ -26,7 +26,7 @@ def record(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> Cell:
 
 
 def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
-    """Returns how many entries are in the window; a count past `threshold` may stop there."""
+    """Returns the number of entries in the window. Beyond `threshold` the number may be too low."""
     if threshold > MAX_WINDOW_ENTRIES:
         pairs = _live_buckets(cell, window_ms, now_ms)
         return sum(number for _, number in pairs)
@@ -52,6 +52,6 @@ def _live_buckets(cell: Cell, window_ms: int, now_ms: int) -> list[tuple[int, in
 
 
 def width(window_ms: int) -> int:
-    """How long one bucket of a window is. Buckets of another width cannot be read as these."""
-    # 64 buckets cover a window that starts anywhere in the first only if 63 are as long as it.
+    """Returns the width of a bucket in milliseconds. A cell has a meaning for one width only."""
+    # The window may start anywhere in the first of 64 buckets, so 63 of them must cover it.
     return -(-window_ms // (MAX_WINDOW_ENTRIES - 1))

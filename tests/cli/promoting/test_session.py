@@ -85,7 +85,7 @@ def test_a_grant_for_a_rule_that_asks_lasts_no_longer_than_the_rule_says(sub, ho
 def test_a_limit_is_not_passed_by_a_grant(sub, house):
     ran = sub("promote", house.refused("write_file", path="a"), "--session")
     assert ran.code == 2
-    assert "rule `few-writes` is a budget: neither an allow nor a grant passes one" in ran.err
+    assert "rule `few-writes` is of kind `budget`: no exception lets a call pass it" in ran.err
     assert "start a new run" in ran.err
 
 

@@ -161,7 +161,7 @@ def test_a_policy_in_json(sub, house, tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (("rule_id: short\n", "rule_id: brief\n"), [], "there is no rule `short` in policy `house`"),
+        (("rule_id: short\n", "rule_id: brief\n"), [], "policy `house` has no rule `short`"),
         (("kind: deny\n    enabled: true", "kind: deny\n    enabled: false"), [], "rule `short` is disabled"),
         (("min: 11", "min: 900"), [], "policy `house` already allows this call"),
         (("mode: guardrails", "mode: observe"), [], "policy `house` is in observe mode"),
@@ -192,7 +192,7 @@ def test_a_limit_is_not_passed_by_an_allow(sub, house):
     assert ran == (
         2,
         "",
-        "error: rule `few-writes` is a budget: neither an allow nor a grant passes one\n"
+        "error: rule `few-writes` is of kind `budget`: no exception lets a call pass it\n"
         "hint: raise `limit_calls` or `limit_cost_units` of the rule, or start a new run\n",
     )
 

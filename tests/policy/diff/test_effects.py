@@ -22,8 +22,8 @@ def told(kind: str, old: dict, new: dict) -> list[tuple[str, str]]:
         ("budget", {}, {"count": "executed"}, "count changed from `attempts` to `executed`"),
         ("budget", {"on_exceed": "TERMINATE_RUN"}, {}, "on_exceed changed from `TERMINATE_RUN` to `BLOCK`"),
         ("rate_limit", {}, {"capacity": 11}, "capacity raised from `10` to `11`"),
-        ("rate_limit", {}, {"refill_tokens": 20}, "refill_rate raised from `10` tokens a second to `20` tokens a second"),
-        ("rate_limit", {}, {"refill_period_ms": 500}, "refill_rate raised from `10` tokens a second to `20` tokens a second"),
+        ("rate_limit", {}, {"refill_tokens": 20}, "refill_rate raised from `10` tokens per second to `20` tokens per second"),
+        ("rate_limit", {}, {"refill_period_ms": 500}, "refill_rate raised from `10` tokens per second to `20` tokens per second"),
         ("rate_limit", {"cost_tokens_per_call": 2}, {}, "cost_tokens_per_call lowered from `2` to `1`"),
         ("rate_limit", {"on_limit": "BLOCK"}, {}, "on_limit changed from `BLOCK` to `THROTTLE`"),
         ("breaker", {}, {"repeat_threshold": 6}, "repeat_threshold raised from `5` to `6`"),
@@ -66,7 +66,7 @@ def test_another_requirement_is_for_information():
     ]
 
 
-def test_the_same_rate_in_other_words_is_no_change():
+def test_the_same_rate_written_differently_is_not_a_change():
     assert told("rate_limit", {}, {"refill_tokens": 1, "refill_period_ms": 100}) == []
 
 

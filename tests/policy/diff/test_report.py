@@ -3,8 +3,8 @@
 import msgspec
 from tests.policy.bundles import bundle, rule
 
+from subluminal.policy.diff.diffing import diff
 from subluminal.policy.diff.report import as_markdown, as_text, report
-from subluminal.policy.diffing import diff
 
 
 def of(old, new):
@@ -44,7 +44,7 @@ def test_markdown_is_a_table_that_values_cannot_break():
         "",
         "</details>",
         "",
-        f"critical loosens, warn tightens. policy_hash `{found.old.policy_hash}` to "
+        f"`critical` means looser, `warn` means stricter. policy_hash `{found.old.policy_hash}` to "
         f"`{found.new.policy_hash}`",
     ]
 
@@ -69,7 +69,7 @@ def test_a_comment_has_a_limit():
     assert any("more: `sub policy diff` shows all." in line for line in lines)
 
 
-def test_no_change_is_said_as_such():
+def test_a_report_without_changes_says_so():
     same = of(OLD, OLD)
     assert same.severity is None
     assert as_text(same) == ["`p` `1`: no changes"]

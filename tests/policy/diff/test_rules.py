@@ -1,4 +1,4 @@
-"""Rules that came, went or changed."""
+"""Rules that were added, removed or changed."""
 
 import pytest
 from tests.policy.bundles import ACCUMULATORS, bundle, rule, tools
@@ -15,7 +15,7 @@ def told(old, new) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("kind", ["deny", *ACCUMULATORS])
-def test_a_rule_that_refuses_is_missed_when_it_goes(kind):
+def test_removing_a_rule_that_refuses_loosens(kind):
     each = rule(kind)
     assert told([each], []) == [("rule_removed", "critical", f"removed ({kind})")]
     assert told([], [each]) == [("rule_added", "warn", f"added ({kind})")]
@@ -48,16 +48,18 @@ def test_disabled_rules_come_and_go_for_information():
     assert told([], [off]) == [("rule_added", "info", "added (deny), disabled")]
     assert told([off], []) == [("rule_removed", "info", "removed (deny), disabled")]
     changed = rule("deny", enabled=False, message="other")
-    assert told([off], [changed]) == [("rule_modified", "info", "changed while it is disabled")]
+    assert told([off], [changed]) == [
+        ("rule_modified", "info", "changed, but the rule is disabled")
+    ]
     assert told([off], [off]) == []
 
 
-def test_a_rename_is_no_removal():
+def test_a_rename_is_not_a_removal():
     assert told([rule("deny", "a")], [rule("deny", "b")]) == [
         ("rule_renamed", "info", "renamed from `a`")
     ]
     assert told([rule("budget", "a")], [rule("budget", "b")]) == [
-        ("rule_renamed", "warn", "renamed from `a`; its counters start anew")
+        ("rule_renamed", "warn", "renamed from `a`; its counters start from zero")
     ]
     two = [rule("deny", "a"), rule("deny", "b")]
     assert [each[0] for each in told(two, [rule("deny", "c")])] == ["rule_removed", "rule_renamed"]

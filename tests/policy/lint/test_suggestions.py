@@ -10,7 +10,7 @@ from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
 from subluminal.policy.lint.suggestions import vain_suggestions
 
-AGAIN = "cannot help: the suggested arguments would match this rule again"
+AGAIN = "cannot help: the corrected arguments would match this rule again"
 
 
 def told(*rules) -> list[str]:
@@ -72,9 +72,9 @@ FIXABLE = rule(
 )  # fmt: skip
 
 
-def test_a_deny_that_takes_the_mended_call_too_is_named():
+def test_a_deny_that_refuses_the_corrected_call_too_is_named():
     assert told(FIXABLE, rule("deny", "all")) == [
-        "cannot help: rule `all` would deny the mended call"
+        "cannot help: rule `all` would deny the corrected call"
     ]
     assert told(FIXABLE, rule("allow"), rule("deny", "all")) == []
     assert told(FIXABLE, rule("budget"), rule("deny", "all", enabled=False)) == []

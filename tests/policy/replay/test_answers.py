@@ -1,4 +1,4 @@
-"""Approvals in replay: grants are used again, a no stands, and both only where a rule asks (no-call-waits)."""
+"""Approvals in replay: grants and denials count again, but only if a rule asks (no-call-waits)."""
 
 import msgspec
 import pytest
@@ -39,14 +39,14 @@ def test_a_grant_that_was_used_is_used_again():
     assert changes(record.replay(renamed)[0]) == ["changed", "newly_blocked"]
 
 
-def test_a_candidate_of_another_layer_is_meant_by_its_rules_ids():
+def test_a_candidate_that_replaces_a_layer_uses_its_answers_by_rule_id():
     assert changes(asked_and_granted(uses=1).replay(policy(ASK, policy_id="new"))[0]) == [
         "same",
         "same",
     ]
 
 
-def test_another_layers_rule_of_the_same_id_is_not_meant():
+def test_an_answer_for_another_layer_with_the_same_rule_id_is_ignored():
     record = Record((USER, ASKS), (REPOSITORY, policy(ASK, policy_id="repo")))
     record.answer("approved", "ask", grant_id="g", layer=USER)
     record.granted = ""
@@ -56,7 +56,7 @@ def test_another_layers_rule_of_the_same_id_is_not_meant():
 
 
 def test_a_grant_is_spent_and_expires():
-    """By the replay's own count: a call that the candidate refuses for good uses nothing up."""
+    """By the replay's own count: a call that the candidate refuses uses no grant."""
     record = asked_and_granted(uses=1)
     record.granted = ""
     record.call()
@@ -78,7 +78,7 @@ def test_a_grant_is_spent_and_expires():
 
 
 def test_a_grant_passes_its_rule_and_no_other():
-    """It lay there, and a budget refused: the agent was told of the budget."""
+    """There was a grant, but a budget refused: the agent was told of the budget."""
     own = policy(ASK, rule("budget", limit_calls=1), rule("breaker", repeat_threshold=2))
     record = Record((USER, own))
     record.answer("approved", "ask", grant_id="g", uses=5)
@@ -91,7 +91,7 @@ def test_a_grant_passes_its_rule_and_no_other():
     assert changes(record.replay(own)[0]) == ["same"] * 3
 
 
-def test_a_rule_that_is_lifted_for_the_run_needs_not_ask():
+def test_a_rule_that_is_lifted_for_the_run_does_not_ask():
     own = policy(rule("deny", "no-push", match=tools("push")), rule("dedupe"))
     record = Record((USER, own))
     record.call()
@@ -113,8 +113,8 @@ def test_a_grant_for_one_call_does_not_pass_a_rule_that_never_asks():
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_persons_no_stands_while_the_rule_asks(answers):
-    """Also where only the call itself tells of it."""
+def test_a_denial_holds_while_the_rule_asks(answers):
+    """Also if only the call itself records the denial."""
     record = Record((USER, ASKS))
     record.answer("denied", "ask")
     record.granted = ""
@@ -125,7 +125,7 @@ def test_a_persons_no_stands_while_the_rule_asks(answers):
     assert changes(record.replay(EMPTY, answers=answers)[0]) == ["newly_allowed"]
 
 
-def test_a_no_counts_where_the_record_does_not_tell():
+def test_a_denial_counts_if_the_record_of_the_call_has_none():
     record = Record((USER, EMPTY))
     record.answer("denied", "ask")
     record.granted = ""
@@ -137,7 +137,7 @@ def test_a_no_counts_where_the_record_does_not_tell():
     assert rows[0].now.reason_code == ReasonCode.BUDGET_EXCEEDED
 
 
-def test_a_grant_that_only_the_call_tells_of_is_believed():
+def test_a_grant_that_only_the_call_records_is_used():
     assert changes(asked_and_granted(uses=1).replay(ASKS, answers=False)[0]) == ["same", "same"]
 
 

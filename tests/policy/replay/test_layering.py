@@ -28,13 +28,13 @@ def three() -> Record:
     return record
 
 
-def test_that_of_the_same_policy_id():
+def test_the_layer_with_the_same_policy_id():
     rows, run, _ = three().replay(denying("x", "user"))
     assert changes(rows) == ["same", "newly_allowed", "same", "newly_blocked"]
     assert not run.layering.stands_for_others
 
 
-def test_that_which_it_is_told():
+def test_the_layer_that_the_caller_names():
     rows, run, _ = three().replay(denying("x", "user"), MANAGED)
     assert changes(rows) == ["newly_allowed", "same", "same", "newly_blocked"]
     assert not run.layering.stands_for_others
@@ -47,13 +47,13 @@ def test_a_layer_that_the_run_did_not_have_is_added_in_its_place():
     assert row.change == "same"  # the managed layer still comes first
 
 
-def test_all_of_them_where_none_has_its_policy_id():
+def test_all_layers_if_none_has_the_same_policy_id():
     rows, run, _ = three().replay(denying("x", "other"))
     assert changes(rows) == ["newly_allowed"] * 3 + ["newly_blocked"]
     assert run.layering.stands_for_others
 
 
-def test_a_run_without_policies_is_asked_as_if_it_had_one():
+def test_a_run_without_policies_is_replayed_with_the_candidate():
     record = Record()
     record.call("x")
     rows, run, layering = record.replay(denying("x", "new"))

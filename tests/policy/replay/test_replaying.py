@@ -10,7 +10,7 @@ from subluminal.contracts.decision import Terminate
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Doubt
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.snapshot import Snapshot
 
 USER, REPOSITORY = Layer.USER, Layer.REPOSITORY
@@ -114,7 +114,7 @@ def test_observed_runs_show_what_would_be_refused():
     }
 
 
-def test_throttling_tells_how_long():
+def test_a_changed_backoff_is_a_change():
     limited = policy(rule("rate_limit", capacity=1, refill_period_ms=60_000))
     record = Record((REPOSITORY, EMPTY))
     record.call()
@@ -124,7 +124,7 @@ def test_throttling_tells_how_long():
     assert rows[1].now.plain()["backoff_ms"] == 100
 
 
-def test_ends_teach_the_breakers_of_the_candidate():
+def test_breakers_of_the_candidate_count_recorded_ends():
     breaker = rule(
         "breaker", repeat_threshold=..., repeat_window_ms=..., error_threshold=2, window_ms=1000
     )
@@ -153,7 +153,7 @@ def test_an_end_that_nobody_counted_is_placed_by_its_latency():
     assert changes(record.replay(policy(slow))[0]) == ["same", "newly_blocked"]
 
 
-def test_what_the_candidate_refuses_teaches_it_nothing():
+def test_breakers_do_not_count_ends_of_calls_that_the_candidate_refuses():
     record = Record((REPOSITORY, EMPTY))
     record.call("push", status="ERROR")
     record.call("pull")
@@ -267,7 +267,7 @@ class TestWhatNoRuleDecided:
 class TestArgumentsThatAreNotOnRecord:
     PROD = policy(rule("deny", "prod", match={"args": {"key_equals": {"env": "prod"}}}))
 
-    def test_are_said_where_a_rule_looks(self):
+    def test_make_a_call_undetermined_if_a_rule_tests_them(self):
         record = Record((REPOSITORY, EMPTY))
         record.call(args={"env": "prod"}, on_record=hidden("env"))
         rows, _, _ = record.replay(self.PROD)
@@ -276,12 +276,12 @@ class TestArgumentsThatAreNotOnRecord:
         assert rows[0].plain()["doubt"] == Doubt.ARGUMENTS
         assert rows[0].plain()["now"] is None
 
-    def test_do_not_matter_where_no_rule_looks(self):
+    def test_do_not_matter_if_no_rule_tests_them(self):
         record = Record((REPOSITORY, EMPTY))
         record.call(args={"env": "prod", "x": 1}, on_record=hidden("x", env="prod"))
         assert changes(record.replay(self.PROD)[0]) == ["newly_blocked"]
 
-    def test_do_not_matter_where_every_possibility_ends_alike(self):
+    def test_do_not_matter_if_all_possibilities_agree(self):
         record = Record((REPOSITORY, EMPTY))
         record.call(args={"env": "prod"}, on_record=hidden("env"))
         shielded = policy(
@@ -291,7 +291,7 @@ class TestArgumentsThatAreNotOnRecord:
         refused = policy(NO_PUSH, rule("budget", "b", match={"args": {"has_keys": ["env"]}}))
         assert changes(record.replay(refused)[0]) == ["newly_blocked"]
 
-    def test_make_the_counters_doubtful_that_they_may_have_moved(self):
+    def test_make_the_counters_doubtful_that_they_may_have_changed(self):
         counting = policy(
             rule("budget", "b", limit_calls=5, match={"args": {"key_equals": {"env": "prod"}}}),
             rule("dedupe", match=tools("pull")),
@@ -305,7 +305,7 @@ class TestArgumentsThatAreNotOnRecord:
         assert changes(rows) == ["same", "same", "undetermined", "undetermined"]
         assert rows[2].doubt is Doubt.COUNTERS
 
-    def test_are_no_riddle_to_the_policy_that_decided_then(self):
+    def test_do_not_matter_to_the_policies_of_the_record(self):
         own = policy(
             rule("deny", "prod", match={"args": {"key_equals": {"env": "prod"}}}),
             rule("budget", "b", limit_calls=1, match={"args": {"has_keys": ["x"]}}),
@@ -414,17 +414,17 @@ class TestMissingLayers:
             record.call(tool)
         return record
 
-    def test_what_passed_them_passes_them(self):
+    def test_a_recorded_pass_passes_the_missing_layer(self):
         rows, _, layering = self.record().replay(self.OWN, known=False)
         assert changes(rows) == ["same", "same", "same"]
         assert layering.missing == {self.OTHER.policy_hash}
 
-    def test_what_they_might_have_refused_is_undetermined(self):
+    def test_a_call_that_the_missing_layer_might_refuse_is_undetermined(self):
         rows, _, _ = self.record().replay(EMPTY, known=False)
         assert changes(rows) == ["same", "same", "undetermined"]
         assert rows[2].doubt is Doubt.POLICY
 
-    def test_what_is_stricter_still_shows(self):
+    def test_a_stricter_decision_of_the_candidate_shows(self):
         ends = policy(rule("budget", limit_calls=0, on_exceed="TERMINATE_RUN"))
         rows, _, _ = self.record().replay(ends, known=False)
         assert changes(rows) == ["newly_blocked", "changed", "changed"]

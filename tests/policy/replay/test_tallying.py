@@ -1,4 +1,4 @@
-"""Sums over replayed calls, and the sentence of a backtest."""
+"""Totals of replayed calls, and the sentence of a backtest."""
 
 import msgspec
 from tests.policy.bundles import bundle, rule, tools
@@ -8,7 +8,7 @@ from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Change
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.replay.tallying import Backtest, Tally
 
 NO_PUSH = rule("deny", "no-push", match=tools("push"))
@@ -90,12 +90,10 @@ def test_a_backtest_of_nothing_says_so():
     )
 
 
-def test_a_backtest_tells_what_nobody_can_tell():
+def test_a_backtest_counts_undetermined_calls():
     record = Record()
     record.call("x", on_record=PartialArgs({}, lambda _key: True))
     asking = compile_bundle(bundle(rule("deny", match={"args": {"has_keys": ["a"]}})))
     for pair in ((BEFORE, asking), (asking, BEFORE)):
         found = backtest_of(record, *pair)
-        assert found.sentence().endswith(
-            "; of 1 nobody can tell: their arguments are not on record"
-        )
+        assert found.sentence().endswith("; 1 call cannot be determined: the record is incomplete")

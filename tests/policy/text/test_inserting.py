@@ -11,9 +11,8 @@ from tests.policy.text.odd_texts import json_texts, yaml_texts
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.errors import SubluminalError
 from subluminal.policy.loading import parse_bundle
-from subluminal.policy.text.inserting import insert_rule
+from subluminal.policy.text.inserting import as_flow, as_json, insert_rule
 from subluminal.policy.text.reading import read_document
-from subluminal.policy.text.writing import as_flow, as_json
 
 NEW = {
     "rule_id": "new",
@@ -101,7 +100,7 @@ def test_a_block_gets_a_block(index, before, after):
     assert checked(block(*before).encode(), index) == block(*after)
 
 
-def test_a_number_sign_inside_a_string_is_no_comment():
+def test_a_number_sign_inside_a_string_is_not_a_comment():
     """Only reading the new text again tells."""
     one = f'- {{rule_id: one, {DENY}, description: "x\n# y"}}\n'
     two = f"- {{rule_id: two, {DENY}}}\n"
@@ -151,7 +150,7 @@ def test_json_gets_json():
     assert f"\n    {new},\n    {{\n" in checked(odd.encode(), 1)
 
 
-def test_json_may_have_escapes_and_characters_that_yaml_has_not():
+def test_json_may_have_escapes_and_characters_that_yaml_does_not_allow():
     data = json.dumps(plain(*RULES, description='😀 \\ " \x7f'))
     assert "\\ud83d" in data
     checked(data.encode(), 1)
@@ -178,7 +177,7 @@ def test_what_cannot_be_edited_safely_is_refused_and_the_rule_is_told(text):
     with pytest.raises(SubluminalError) as refused:
         insert_rule(text.encode(), 0, NEW)
     assert "cannot be edited safely" in str(refused.value)
-    assert refused.value.hint == f"put this rule in by hand: {FLOW}"
+    assert refused.value.hint == f"add this rule by hand: {FLOW}"
 
 
 @given(st.data(), st.integers(0, 3))

@@ -1,4 +1,4 @@
-"""Bytes to documents: encodings, JSON, and what is no text at all."""
+"""Bytes to documents: encodings, JSON, and bytes that are not text."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_duplicate_keys_in_json_are_told_with_their_place():
 def test_a_json_number_that_would_change_is_refused():
     problem = first_problem(b'{"a": [1.0000000000000000001]}')
     assert problem.place == "f:1:8"
-    assert "more digits" in problem.message
+    assert "too many digits" in problem.message
 
 
 def test_json_depth_is_bounded():
@@ -82,11 +82,11 @@ def test_json_depth_is_bounded():
         (b"x" * (MAX_BUNDLE_BYTES + 1), "f: larger than 4194304 bytes"),
     ],
 )
-def test_what_is_no_text_of_ours_is_refused(data, told):
+def test_text_that_cannot_be_read_is_refused(data, told):
     assert str(first_problem(data)) == told
 
 
-def test_several_documents_are_for_those_who_ask():
+def test_several_documents_are_read_by_read_documents_only():
     documents, problems = read_documents(b"a: 1\n---\nb: 1\n", "f")
     assert [document.value for document in documents] == [{"a": 1}, {"b": 1}]
     assert problems == []

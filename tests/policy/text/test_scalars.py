@@ -64,8 +64,8 @@ def test_a_plain_scalar_is_read_as_the_core_schema_says(text, value):
 
 
 @pytest.mark.parametrize("text", [".inf", "-.INF", "+.Inf", ".nan", ".NaN"])
-def test_numbers_that_json_has_not_are_refused(text):
-    with pytest.raises(SubluminalError, match="is not a number in JSON"):
+def test_numbers_that_json_does_not_have_are_refused(text):
+    with pytest.raises(SubluminalError, match="JSON has no number"):
         resolve(text)
 
 

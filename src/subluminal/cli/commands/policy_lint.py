@@ -5,7 +5,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode, Problem
 from subluminal.operator.policies import lint_policy
-from subluminal.policy.linting import WARNING
+from subluminal.policy.lint.linting import WARNING
 
 EXAMPLE = """sub policy lint policy.yaml
 sub policy lint --strict policies/*.yaml"""

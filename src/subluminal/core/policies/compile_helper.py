@@ -97,8 +97,7 @@ def _file_of(data: bytes) -> int:
 def main() -> int:
     """The helper's own side."""
     from subluminal.errors import InvalidInput, SubluminalError
-    from subluminal.policy.compiling import compile_bundle
-    from subluminal.policy.decompiling import read_snapshot
+    from subluminal.policy.compiling import compile_bundle, read_snapshot
     from subluminal.policy.loading import parse_bundle
 
     name = sys.argv[1]

@@ -25,7 +25,7 @@ from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env, EventType, Layer, Status
 from subluminal.ledger.store.segments import StoredSegment, of_shim
-from subluminal.policy.replay.known_args import known_args
+from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
     RecordedCall,

@@ -13,8 +13,8 @@ from subluminal.ledger.query.replaying import backtest, snapshots_of
 from subluminal.operator.promoting.editing import PolicyEdit, Wish, edit_policy
 from subluminal.operator.promoting.hinted import Hinted
 from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.diff.diffing import diff
 from subluminal.policy.diff.report import Report, report
-from subluminal.policy.diffing import diff
 from subluminal.policy.promoting import decide
 from subluminal.policy.replay.tallying import Backtest
 from subluminal.trust.identity.users import local_user

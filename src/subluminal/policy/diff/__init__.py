@@ -1,1 +1,1 @@
-"""What changed between two policies, part by part, and the reports of it."""
+"""Compares two policies, for `sub policy diff`: what changed, and whether the change loosens."""

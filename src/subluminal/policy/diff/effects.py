@@ -1,4 +1,4 @@
-"""Which changes of a rule's effect loosen it: one rank for each field, the higher the stricter."""
+"""Finds the changes of a rule's effect, and which of them loosen. Each field has a Rank."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -23,12 +23,12 @@ _SCOPES = {Scope.SERVER_TOOL: 0, Scope.TOOL: 1, Scope.RUN: 2}
 
 
 def _limit(value: Any) -> float:
-    """The higher, the looser; without one, loosest."""
+    """Ranks a limit: a higher one is looser, and a missing one is loosest."""
     return _NONE if value is None else -value
 
 
 def _amount(value: Any) -> float:
-    """The lower, the looser; without one, loosest."""
+    """Ranks an amount: a lower one is looser, and a missing one is loosest."""
     return _NONE if value is None else value
 
 
@@ -37,7 +37,7 @@ def _action(value: Any) -> float:
 
 
 def _scope(value: Any) -> float:
-    """Counting over less lets more pass."""
+    """Ranks a scope: a counter for fewer calls lets more calls pass."""
     return _SCOPES[value]
 
 
@@ -53,7 +53,7 @@ def _not_given(value: Any) -> float:
     return float(value is None)
 
 
-# A field that is in no table changes what people read, not what passes.
+# A field that is not in a table changes what people read, not which calls pass.
 _BUDGET: dict[str, Rank] = {
     "scope": _scope,
     "limit_calls": _limit,
@@ -80,14 +80,14 @@ _BREAKER: dict[str, Rank] = {
     "on_trip": _action,
 }
 _DEDUPE: dict[str, Rank] = {"scope": _scope, "window_ms": _amount, "on_duplicate": _action}
-# Anyone may approve, or for longer: looser. A deny that a person can lift is looser than one that
-# nobody can; an allow that needs a person is stricter than one that does not.
+# Without `approver_role` anyone may approve: looser. A longer grant is looser. A deny that a person
+# can lift is looser than other denies. An allow that needs a person is stricter than other allows.
 _ALLOW: dict[str, Rank] = {"require": _given, "approver_role": _given, "expires_ms": _limit}
 _DENY: dict[str, Rank] = {**_ALLOW, "action": _action, "require": _not_given}
 
 
 def effect_changes(old: AnyRule, new: AnyRule) -> Iterator[Change]:
-    """Compares two effects of one kind. Tags are compared where their use is known."""
+    """Compares two effects of the same kind, except tags, which `rules` compares."""
     prefix, ranks = _table(new)
     before, after = _fields(old), _fields(new)
     for name in before:
@@ -124,7 +124,7 @@ def _fields(rule: AnyRule) -> dict[str, Any]:
         effect = next(iter(msgspec.structs.astuple(effect)))
     fields: dict[str, Any] = msgspec.structs.asdict(effect)
     if isinstance(rule, RateLimitRule):
-        # 10 tokens in 1,000 ms refill as 1 in 100 do.
+        # 10 tokens in 1,000 ms are the same as 1 token in 100 ms.
         rate = Fraction(fields.pop("refill_tokens"), fields.pop("refill_period_ms"))
         fields["refill_rate"] = rate
     return fields
@@ -143,7 +143,7 @@ def _verb(was: Any, now: Any) -> str:
 
 def _told(value: Any) -> str:
     if isinstance(value, Fraction):
-        return f"`{float(value * 1000):g}` tokens a second"
+        return f"`{float(value * 1000):g}` tokens per second"
     return quoted(_plain(value))
 
 

@@ -1,4 +1,4 @@
-"""A diff as text, as Markdown ready to post, and as plain data for JSON."""
+"""Writes a diff as text, as Markdown for a comment, and as data for JSON."""
 
 import msgspec
 
@@ -9,22 +9,26 @@ from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.diff.changes import Change, quoted, worst
 
 MAX_ROWS = 80
-"""Of each table in a comment."""
+"""Most rows of each table in a comment."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A diff with the two policies that it compares. Encodes to what `--json` prints."""
+    """A diff and the two policies that it compares. Encodes to what `--json` prints."""
 
     severity: Severity | None
-    """the worst of all changes; null without one"""
+    """highest severity of all changes; null if there are none"""
     old: PolicyRef
+    """the policy before"""
     new: PolicyRef
+    """the policy after"""
     counts: dict[str, int]
+    """severity to the number of changes"""
     changes: list[Change]
+    """all changes, the most severe first"""
 
 
 def report(old: Bundle, new: Bundle, changes: list[Change]) -> Report:
-    """Puts a diff and its summary together."""
+    """Builds the report of a diff."""
     severities = [change.severity for change in changes]
     return Report(
         severity=worst(severities),
@@ -36,7 +40,7 @@ def report(old: Bundle, new: Bundle, changes: list[Change]) -> Report:
 
 
 def as_text(found: Report) -> list[str]:
-    """Lines for a terminal."""
+    """Returns lines for a terminal."""
     if not found.changes:
         return [f"{_title(found)}: no changes"]
     lines = [f"{_title(found)}: {_counts(found)}"]
@@ -46,14 +50,14 @@ def as_text(found: Report) -> list[str]:
 
 
 def as_markdown(found: Report) -> list[str]:
-    """Lines of a comment. Values are in code spans, so that they cannot become markup."""
+    """Returns the lines of a comment. Values are in code spans, so they cannot become markup."""
     if not found.changes:
         return [f"### Policy {_title(found)}", "", "No changes."]
     serious = [change for change in found.changes if change.severity is not Severity.INFO]
     others = [change for change in found.changes if change.severity is Severity.INFO]
     loosens = found.severity is Severity.CRITICAL
-    verdict = "**This loosens the policy.**" if loosens else "Nothing is loosened."
-    lines = [f"### Policy {_title(found)}", "", f"{verdict} {_counts(found)}.", ""]
+    headline = "**This loosens the policy.**" if loosens else "Nothing is loosened."
+    lines = [f"### Policy {_title(found)}", "", f"{headline} {_counts(found)}.", ""]
     if serious:
         lines += [*_table(serious), ""]
     if others:
@@ -66,11 +70,14 @@ def as_markdown(found: Report) -> list[str]:
             "",
         ]
     old, new = quoted(found.old.policy_hash), quoted(found.new.policy_hash)
-    return [*lines, f"critical loosens, warn tightens. policy_hash {old} to {new}"]
+    return [
+        *lines,
+        f"`critical` means looser, `warn` means stricter. policy_hash {old} to {new}",
+    ]
 
 
 def _table(changes: list[Change]) -> list[str]:
-    """Comments have a limit: 65,536 characters where most are posted."""
+    """Returns a table of bounded length: GitHub's comments end at 65,536 characters."""
     rows = [
         f"| {_emphasis(change.severity)} | {_cell(change.rule_id)} | {_escaped(change.summary)} |"
         for change in changes[:MAX_ROWS]
@@ -104,7 +111,7 @@ def _cell(rule_id: str | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A `|` ends a table's cell even inside a code span."""
+    """Escapes `|`, which would end a cell even inside a code span."""
     return text.replace("|", "\\|")
 
 

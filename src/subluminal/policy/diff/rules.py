@@ -1,4 +1,4 @@
-"""Rules that came, went, moved or changed between two bundles. They are paired by rule_id."""
+"""Finds rules that were added, removed, renamed, moved or changed. They are paired by rule_id."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +10,7 @@ from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import covers
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted, worst
 from subluminal.policy.diff.effects import effect_changes
-from subluminal.policy.diff.order import order_changes
-from subluminal.policy.diff.uses import asks, class_effect, kind_of, shields
+from subluminal.policy.diff.order import asks, class_effect, kind_of, order_changes, shields
 
 
 def rule_changes(old: Bundle, new: Bundle) -> Iterator[Change]:
@@ -33,7 +32,7 @@ def rule_changes(old: Bundle, new: Bundle) -> Iterator[Change]:
 
 
 def _renamed(before: dict[str, AnyRule], after: dict[str, AnyRule]) -> dict[str, str]:
-    """New id to old id, where all but the name is equal."""
+    """Maps a new rule_id to the old one, if nothing but the name differs."""
     gone = [rule for rule_id, rule in before.items() if rule_id not in after]
     by_content: dict[bytes, str] = {}
     for rule in gone:
@@ -51,7 +50,7 @@ def _content(rule: AnyRule) -> bytes:
 
 def _renaming(rule: AnyRule, old_id: str) -> Change:
     counts = not isinstance(rule, AllowRule | DenyRule | TagRule)
-    told = "; its counters start anew" if counts else ""
+    told = "; its counters start from zero" if counts else ""
     return Change(
         kind="rule_renamed",
         rule_id=rule.rule_id,
@@ -87,7 +86,7 @@ def _presence(kind: str, verb: str, rule: AnyRule, severity: Severity, why: str)
 
 
 def _effect_of(rule: AnyRule, bundle: Bundle, *, adding: bool) -> tuple[Severity, str]:
-    """What it means that a rule comes into, or leaves, these rules."""
+    """Returns the severity of adding a rule to these rules, or of removing it, and why."""
     if not rule.enabled:
         return NEUTRAL, ", disabled"
     if isinstance(rule, TagRule):
@@ -99,7 +98,7 @@ def _effect_of(rule: AnyRule, bundle: Bundle, *, adding: bool) -> tuple[Severity
         return LOOSENS, why
     if refuses:
         return (TIGHTENS if adding else LOOSENS), ""
-    # Without a deny below, an allow changes nothing.
+    # An allow with no deny below it changes nothing.
     return (NEUTRAL if shielded is None else TIGHTENS), why
 
 
@@ -108,7 +107,7 @@ def _modified(
 ) -> Iterator[Change]:
     if not old.enabled and not new.enabled:
         if msgspec.json.encode(old) != msgspec.json.encode(new):
-            yield _field(new, "rule", NEUTRAL, "changed while it is disabled", None, None)
+            yield _field(new, "rule", NEUTRAL, "changed, but the rule is disabled", None, None)
         return
     if old.enabled != new.enabled:
         if new.enabled:
@@ -161,9 +160,9 @@ def _match_change(
 
 
 def _match_effect(rule: AnyRule, bundle: Bundle, *, adding: bool) -> Severity:
-    """What it means that a rule matches more calls, or fewer."""
+    """Returns the severity of a rule matching more calls, or fewer."""
     if isinstance(rule, AllowRule) and not asks(rule):
-        # An allow is written to let pass: one that lets more pass loosens, deny below or not.
+        # An allow is meant to let calls pass. Matching more loosens, even without a deny below.
         return LOOSENS if adding else TIGHTENS
     return _effect_of(rule, bundle, adding=adding)[0]
 

@@ -1,1 +1,1 @@
-"""One file a family of warnings. Each function yields misfits for a list of rules."""
+"""Warnings about a valid bundle, for `sub policy lint`: what its author probably did not mean."""

@@ -1,21 +1,74 @@
-"""Rules that can never act: nothing can match them, or a rule above settles all they match."""
+"""Finds rules that can never act, and write tools that no rule limits.
+
+A rule never acts if no call can match it, or if a rule above settles every call that it matches.
+A bundle may have ten thousand rules, so both searches compare only pairs that a CoverIndex brings
+together.
+"""
 
 from collections.abc import Iterator
+
+import msgspec
 
 from subluminal.contracts.bundle import (
     AllowRule,
     AnyRule,
     ArgsMatch,
     DenyRule,
+    Match,
+    NameMatch,
     TagRule,
 )
 from subluminal.contracts.shape import Misfit, did_you_mean
-from subluminal.policy.covering import among, covers, disjoint, in_range
-from subluminal.policy.lint.index import MAX_PAIRS, CoverIndex
+from subluminal.policy.covering import (
+    among,
+    covers,
+    disjoint,
+    head_of,
+    in_range,
+    is_literal,
+    matches_every_name,
+)
+
+MAX_PAIRS = 500_000
+"""Most pairs of rules that one check compares. Lint does not report on the remaining ones."""
+
+
+class CoverIndex:
+    """Matches by the shape of their tool patterns, to find those that may cover another."""
+
+    def __init__(self) -> None:
+        self._anywhere: list[int] = []
+        self._exact: dict[str, list[int]] = {}
+        self._prefix: dict[str, list[int]] = {}
+
+    def add(self, number: int, match: Match) -> None:
+        """Adds a match under a number."""
+        names = match.tool_name
+        if names is None or matches_every_name(names) or names.regex:
+            self._anywhere.append(number)
+            return
+        for glob in names.glob:
+            if is_literal(glob):
+                self._exact.setdefault(glob, []).append(number)
+            else:
+                self._prefix.setdefault(head_of(glob), []).append(number)
+
+    def candidates(self, match: Match) -> list[int]:
+        """Returns the numbers of all matches that may cover this one, in order. No other does."""
+        names = match.tool_name
+        found = set(self._anywhere)
+        if names is not None and names.glob:
+            # All patterns have to be covered, so the candidates for the first one are enough.
+            glob = names.glob[0]
+            found.update(self._exact.get(glob, ()))
+            head = head_of(glob)
+            for length in range(len(head) + 1):
+                found.update(self._prefix.get(head[:length], ()))
+        return sorted(found)
 
 
 def unreachable_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
-    """Finds rules whose match cannot hold for any call."""
+    """Finds rules that no call can match."""
     tags: list[TagRule] = []
     pairs = 0
     for index, rule in enumerate(rules):
@@ -44,7 +97,7 @@ def _missing_classes(rule: AnyRule, index: int, tags: list[TagRule]) -> Iterator
         yield Misfit(
             ("rules", index, "match", "risk_class"),
             f"can never match: no enabled tag rule above adds {wanted} to these tools",
-            hint or "put a tag rule above this one",
+            hint or "put a tag rule that adds the class above this rule",
         )
 
 
@@ -53,7 +106,8 @@ def _contradictions(args: ArgsMatch, index: int) -> Iterator[Misfit]:
         if _contradicts(args, key):
             yield Misfit(
                 ("rules", index, "match", "args"),
-                f"can never match: the predicates on `{key[:60]}` exclude each other",
+                f"can never match: the predicates about `{key[:60]}` contradict each other",
+                "remove one of them",
             )
 
 
@@ -70,7 +124,7 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
 
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
-    """Finds allow and deny rules below one that already settles everything they match (rule-evaluation)."""
+    """Finds allow and deny rules that a rule above always precedes (rule-evaluation)."""
     above = CoverIndex()
     pairs = 0
     for index, rule in enumerate(rules):
@@ -90,15 +144,15 @@ def _shadowed(shadow: AnyRule, index: int) -> Misfit:
     verb = "allows" if isinstance(shadow, AllowRule) else "denies"
     return Misfit(
         ("rules", index),
-        f"can never act: rule `{shadow.rule_id[:60]}` above {verb} all that it matches",
-        "move it above that rule, or remove it",
+        f"has no effect: rule `{shadow.rule_id[:60]}` above {verb} every call that it matches",
+        "move this rule above that rule, or remove it",
     )
 
 
 def _shadows(rules: list[AnyRule], above: int, below: int) -> bool:
     match, other = rules[above].match, rules[below].match
     if match.risk_class and _adds_class(rules[above:below], other.risk_class):
-        # A tag between them may give the lower rule calls that the upper one does not see.
+        # A tag between the two may give the lower rule calls that the upper one does not match.
         return False
     return covers(match, other)
 
@@ -110,3 +164,55 @@ def _adds_class(between: list[AnyRule], classes: list[str]) -> bool:
         and not set(classes).isdisjoint(rule.effect.tag.add_risk_class)
         for rule in between
     )
+
+
+_WRITE_LIKE = "write_like"
+
+
+def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
+    """Finds `write_like` tools that no budget, rate limit, breaker, dedupe or deny covers."""
+    limits = CoverIndex()
+    for index, rule in enumerate(rules):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule):
+            limits.add(index, rule.match)
+    pairs = 0
+    for index, rule in enumerate(rules):
+        if not (isinstance(rule, TagRule) and rule.enabled):
+            continue
+        if _WRITE_LIKE not in rule.effect.tag.add_risk_class:
+            continue
+        free = []
+        for name, match in _parts(rule.match):
+            candidates = limits.candidates(match)
+            pairs += len(candidates)
+            if pairs > MAX_PAIRS:
+                return
+            if not any(covers(_as_met(rules, each, index), match) for each in candidates):
+                free.append(name)
+        if free:
+            yield Misfit(
+                ("rules", index, "match"),
+                f"no rule limits these write tools: {', '.join(free)}",
+                "add a budget, rate_limit, breaker or dedupe rule with `risk_class: [write_like]`",
+            )
+
+
+def _as_met(rules: list[AnyRule], limit: int, tag: int) -> Match:
+    """Returns the match of a limit for the tools of a tag: below the tag, they have its class."""
+    match = rules[limit].match
+    if limit > tag and _WRITE_LIKE in match.risk_class:
+        return msgspec.structs.replace(match, risk_class=[])
+    return match
+
+
+def _parts(match: Match) -> Iterator[tuple[str, Match]]:
+    """Splits a match by its tool patterns: different rules may limit them."""
+    names = match.tool_name or NameMatch()
+    for glob in names.glob:
+        part = msgspec.structs.replace(match, tool_name=NameMatch(glob=[glob]))
+        yield f"`{glob[:60]}`", part
+    for regex in names.regex:
+        part = msgspec.structs.replace(match, tool_name=NameMatch(regex=[regex]))
+        yield f"`{regex[:60]}`", part
+    if not names.glob and not names.regex:
+        yield "every tool that this tag matches", match

@@ -1,6 +1,6 @@
-"""Suggestions that cannot help: the mended arguments would meet a deny again, whatever they were.
+"""Finds suggestions that cannot help: the corrected call would always be denied again.
 
-Evaluation offers no such arguments (cli.md); lint says so where it can be known.
+An evaluation never offers such arguments. Lint warns the author if that is certain in advance.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,11 @@ from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, DenyRule,
 from subluminal.contracts.shape import Misfit
 from subluminal.policy.covering import among, covers, in_range, possible_values
 from subluminal.policy.predicates import is_number, same_value
+from subluminal.policy.rules.access import clamped
 
 
 def vain_suggestions(rules: list[AnyRule]) -> Iterator[Misfit]:
-    """Finds deny rules whose suggestion their own policy would refuse."""
+    """Finds deny rules whose suggestion their own policy would deny."""
     for index, rule in enumerate(rules):
         if not (isinstance(rule, DenyRule) and rule.enabled and rule.effect.suggest):
             continue
@@ -23,17 +24,21 @@ def vain_suggestions(rules: list[AnyRule]) -> Iterator[Misfit]:
         if not _can_leave(rule.match.args or ArgsMatch(), rule.effect.suggest):
             yield Misfit(
                 path,
-                "cannot help: the suggested arguments would match this rule again",
-                "suggest something that `match.args` does not match",
+                "cannot help: the corrected arguments would match this rule again",
+                "suggest a value that `match.args` does not match",
             )
             continue
         other = _always_denies(rules, index)
         if other is not None:
-            yield Misfit(path, f"cannot help: rule `{other[:60]}` would deny the mended call")
+            yield Misfit(
+                path,
+                f"cannot help: rule `{other[:60]}` would deny the corrected call",
+                "change that rule, or remove the suggestion",
+            )
 
 
 def _can_leave(args: ArgsMatch, suggest: dict[str, Suggestion]) -> bool:
-    """Whether some predicate of the rule may no longer hold after mending."""
+    """Whether a predicate of the rule may fail for the corrected arguments."""
     return any(_breaks(args, key, suggestion) for key, suggestion in suggest.items())
 
 
@@ -43,13 +48,13 @@ def _breaks(args: ArgsMatch, key: str, suggestion: Suggestion) -> bool:
     if suggestion.set is not UNSET:
         return not _holds(args, key, suggestion.set)
     if suggestion.one_of:
-        # The first choice is offered, unless the value is one of them already.
+        # The first value is suggested, unless the argument is one of them already.
         return not _holds(args, key, suggestion.one_of[0])
     return _clamp_breaks(args, key, suggestion)
 
 
 def _holds(args: ArgsMatch, key: str, value: Any) -> bool:
-    """Whether the predicates on a key hold for a value."""
+    """Whether the predicates about a key hold for a value."""
     if key in args.key_equals and not same_value(args.key_equals[key], value):
         return False
     if key in args.key_in and not among(value, args.key_in[key]):
@@ -62,26 +67,20 @@ def _clamp_breaks(args: ArgsMatch, key: str, suggestion: Suggestion) -> bool:
     possible = possible_values(args, key)
     if possible is not None:
         return any(
-            is_number(value) and not _holds(args, key, _clamped(value, low, high))
+            is_number(value) and not _holds(args, key, clamped(value, low, high))
             for value in possible
         )
     bounds = args.numeric_range.get(key)
     if bounds is None:
         return False
-    # A value inside the rule's range leaves it only if the whole clamp lies outside.
+    # A value in the rule's range always leaves it only if the clamp lies outside that range.
     above = low is not None and bounds.max is not None and low > bounds.max
     below = high is not None and bounds.min is not None and high < bounds.min
     return above or below
 
 
-def _clamped(value: float, low: float | None, high: float | None) -> float:
-    if low is not None and value < low:
-        return low
-    return high if high is not None and value > high else value
-
-
 def _always_denies(rules: list[AnyRule], index: int) -> str | None:
-    """A deny that takes every call of this rule, whatever its arguments, with no allow above."""
+    """Returns another deny rule, not below an allow, that matches every call of this rule."""
     match = structs.replace(rules[index].match, args=None)
     for position, rule in enumerate(rules):
         if not rule.enabled or position == index:

@@ -1,4 +1,5 @@
-"""What-if replay: recorded calls decided again by another policy, on the recorded clocks. Pure.
+"""What-if replay: decides recorded calls again by another policy, the candidate. Pure.
 
-Reading the record is the ledger's affair (`ledger.query.replaying`); here is what follows from it.
+Calls are decided in their recorded order, with the recorded clocks, ends and approvals. Reading the
+record is the ledger's task (`ledger.query.replaying`).
 """

@@ -1,7 +1,7 @@
-"""What people had answered by the time of a recorded call: grants, and refusals (no-call-waits).
+"""People's answers at the time of a recorded call: grants and denials (no-call-waits).
 
-Decides as `core.approvals` does: a grant is looked for only where an access rule refuses. Where
-the record of the call itself tells what was found, that counts before any clock.
+Works as `core.controls.approvals` does: a grant matters only if an allow or deny rule refuses the
+call. If the record of the call says what was found at the time, that counts more than any clock.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from subluminal.policy.replay.recorded import RecordedAnswer, RecordedCall
 from subluminal.policy.rules.access import AccessEntry
 
 _Slot = tuple[str, str, str | None, str]
-"""server_name, tool_name, args_hash or None for all arguments, rule_id"""
+"""server_name, tool_name, args_hash (None for all arguments), rule_id"""
 
 _REQUIRED = frozenset(
     {
@@ -32,14 +32,16 @@ _REQUIRED = frozenset(
 
 
 class _Held(NamedTuple):
+    """An answer that holds at the time of a call."""
+
     approved: bool
     grant_id: str
     for_run: bool
-    """whether the rule is lifted for the run, whatever the arguments"""
+    """whether the rule is lifted for the whole run, whatever the arguments"""
 
 
 class Answers:
-    """The answers of one run."""
+    """All answers of one run."""
 
     def __init__(self, answers: Iterable[RecordedAnswer] = ()) -> None:
         self._by_slot: dict[_Slot, list[RecordedAnswer]] = {}
@@ -58,7 +60,10 @@ class Answers:
         evaluate: Callable[[Call], Evaluation],
         layers: Set[str],
     ) -> Evaluation:
-        """What becomes of a call that access rules refuse, in a run that has these layers."""
+        """Applies people's answers to a call that allow or deny rules refuse.
+
+        `layers` are the layers of the run.
+        """
         entries = refused.refused_by
         found = {}
         for entry in entries:
@@ -80,7 +85,7 @@ class Answers:
         return evaluation
 
     def use(self, evaluation: Evaluation) -> None:
-        """Counts the grants that a call passed by."""
+        """Counts the uses of the grants that let a call pass."""
         self._used.update(each.grant_id for each in evaluation.grants)
 
     def _held(self, call: RecordedCall, entry: AccessEntry, layers: Set[str]) -> _Held | None:
@@ -90,7 +95,7 @@ class Answers:
         if code == ReasonCode.APPROVAL_DENIED:
             return _Held(False, "", False)
         if code in _REQUIRED:
-            return None  # nobody had answered, or it did not hold any more
+            return None  # nobody had answered, or the answer no longer held
         for args_hash in (call.args_hash, None):
             if args_hash is not None and entry.requirement is None:
                 continue
@@ -98,7 +103,7 @@ class Answers:
             answers = [
                 each
                 for each in self._by_slot.get(slot, ())
-                # A rule of a layer that the candidate stands for is meant by its id.
+                # An answer for a layer that the candidate replaces is matched by rule_id alone.
                 if each.given.layer == entry.grant_key[0] or each.given.layer not in layers
             ]
             held = self._latest(answers, call)
@@ -109,7 +114,7 @@ class Answers:
         return None
 
     def _latest(self, answers: Iterable[RecordedAnswer], call: RecordedCall) -> _Held | None:
-        """The last answer before the call, if it still holds."""
+        """Returns the last answer before the call, if it still holds."""
         last: RecordedAnswer | None = None
         for each in answers:
             was_used = each.given.grant_id in call.decision.grants
@@ -128,7 +133,7 @@ class Answers:
 
 
 def _denied(refused: Evaluation, entries: list[AccessEntry]) -> Evaluation:
-    """A person's no, where the rule that asked them decides."""
+    """Turns the refusal into a person's denial, if the rule that asked is the one that decides."""
     decision = refused.decision
     for entry in entries:
         if (decision.reason_code, decision.rule_id) == (entry.refusal.reason_code, entry.rule_id):

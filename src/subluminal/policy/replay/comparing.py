@@ -1,4 +1,4 @@
-"""What a replayed call is told as: the change, what was, what would be, and on what it depends."""
+"""Compares a recorded call with its replay: what was decided, what would be, what changes."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,44 +10,50 @@ _ALLOW = Action.ALLOW
 
 
 class Change(StrEnum):
-    """How a call would have gone, against the record."""
+    """How the replayed decision about a call differs from the recorded one."""
 
     SAME = "same"
+    """the same decision"""
     NEWLY_BLOCKED = "newly_blocked"
-    """it passed, and would be refused"""
+    """the call passed, and would be refused"""
     NEWLY_ALLOWED = "newly_allowed"
-    """it was refused, and would pass"""
+    """the call was refused, and would pass"""
     CHANGED = "changed"
-    """passed or refused as before, by another rule, for another reason or in another way"""
+    """the call passes or is refused as before, but by another rule, reason or action"""
     UNDETERMINED = "undetermined"
-    """the record does not hold what the policy would look at"""
+    """the record does not contain what the policy would test"""
 
 
 class Doubt(StrEnum):
     """Why a call is undetermined."""
 
     ARGUMENTS = "arguments"
-    """they are not on record where a rule looks: redacted, cut, or not recorded"""
+    """arguments that a rule tests are not in the record: redacted, cut, or not recorded"""
     COUNTERS = "counters"
-    """a counter depends on a call that is undetermined or not on record"""
+    """a counter depends on a call that is undetermined or not in the record"""
     POLICY = "policy"
-    """another layer of that run is not on record, and might have refused"""
+    """the policy of another layer is not in the record, and might have refused the call"""
 
 
 class Replayed(NamedTuple):
-    """One call, decided again."""
+    """One call that was decided again."""
 
     call: RecordedCall
+    """the call as recorded"""
     change: Change
+    """how the decision differs"""
     now: Said | None
-    """None where it is undetermined"""
+    """the replayed decision; None if undetermined"""
     depends_on: str | None
-    """call_id of the run's first divergence: after it the agent would have acted otherwise"""
+    """call_id of the first call of the run whose answer would have differed; from then on the
+    agent might have acted differently"""
     doubt: Doubt | None = None
+    """why the call is undetermined"""
     risk_classes: frozenset[str] = frozenset()
+    """risk classes in the replay"""
 
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Returns what `--json` prints."""
         call = self.call
         row = {
             "run_id": call.run_id,
@@ -64,7 +70,7 @@ class Replayed(NamedTuple):
 
 
 def change_of(was: Said, now: Said | None) -> Change:
-    """Compares what was said with what would be said. Passing or not comes first."""
+    """Compares the recorded decision with the replayed one."""
     if now is None:
         return Change.UNDETERMINED
     if was == now:
@@ -75,7 +81,7 @@ def change_of(was: Said, now: Said | None) -> Change:
 
 
 def diverges(was: Said, now: Said | None) -> bool:
-    """Whether the agent would have been told something else; a call that passes tells nothing."""
+    """Whether the agent would have got another answer. A call that passes shows no decision."""
     if now is None or was == now:
         return False
     return not (was.action is _ALLOW and now.action is _ALLOW)

@@ -1,4 +1,4 @@
-"""Counters of which some are not certain: what they hold depends on what is not on record."""
+"""Counters of which some are uncertain, because they depend on what the record does not contain."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from subluminal.policy.counters import MemoryCounters
 
 
 class DoubtfulCounters:
-    """A run's counters. `was_asked` tells whether an evaluation read a doubtful one."""
+    """The counters of a run. `was_asked` is set when an evaluation reads an uncertain one."""
 
     def __init__(self) -> None:
         self._counters = MemoryCounters()
@@ -18,7 +18,7 @@ class DoubtfulCounters:
         self.write = self._counters.write
 
     def doubt(self, alternatives: Sequence[list[Update]]) -> None:
-        """Doubts every cell that not all of the alternatives leave alike."""
+        """Marks every cell as uncertain that the alternatives leave with different contents."""
         first = _cells(alternatives[0])
         for each in alternatives[1:]:
             cells = _cells(each)
@@ -29,11 +29,11 @@ class DoubtfulCounters:
             )
 
     def doubt_updates(self, updates: Iterable[Update]) -> None:
-        """Doubts every cell that is written here."""
+        """Marks every cell as uncertain that these updates write."""
         self._add(key for _, key, _ in updates)
 
     def doubt_everything(self) -> None:
-        """Calls are missing from the record, or nobody knows what one of them did."""
+        """Marks all cells as uncertain: calls are missing, or the effect of one is unknown."""
         self._all = True
         self.read = self._read_noting
 

@@ -1,7 +1,8 @@
-"""Which policies a recorded call is decided by again (policy-layers): the candidate in its place.
+"""Chooses the policies that decide a recorded call again: the candidate and the recorded layers.
 
-The candidate takes the layer that it is told to take; else that of the policy of the same
-policy_id in that run; else it stands for all of them. The other layers are as recorded.
+The candidate takes the layer that the caller names. Otherwise it takes the layer of the policy with
+the same policy_id in that run. Otherwise it replaces all layers. Other layers stay as recorded
+(policy-layers).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +12,13 @@ from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer
 from subluminal.policy.evaluation import Engine
-from subluminal.policy.replay.possible_args import Possibilities
+from subluminal.policy.predicates import applies
+from subluminal.policy.replay.hidden_args import Possibilities
 from subluminal.policy.replay.recorded import AskedLayer, RecordedCall, RecordedLoad
-from subluminal.policy.selecting import applies
 from subluminal.policy.snapshot import Snapshot
 
 FindSnapshot = Callable[[str], Snapshot | None]
-"""The compiled policy of a hash, if it is on record."""
+"""Returns the compiled policy with a hash; None if it is not in the record."""
 
 _MAX_KEPT = 64
 _ORDER = list(Layer)
@@ -25,16 +26,18 @@ _T = TypeVar("_T")
 
 
 class Setting(NamedTuple):
-    """What decides one call again."""
+    """The policies that decide a call again."""
 
     engine: Engine
+    """the policies"""
     possibilities: Possibilities
+    """values of hidden arguments that can make a difference"""
     missing: frozenset[str]
-    """hashes of layers that are not on record; they are not in the engine"""
+    """hashes of policies that are not in the record, and so not in the engine"""
     is_as_recorded: bool
-    """whether the very policies that decided then decide now"""
+    """whether these are exactly the policies of the record"""
     may_end_run: bool
-    """whether a rule of theirs ends runs"""
+    """whether one of their rules can end a run"""
 
 
 class _Placed(NamedTuple):
@@ -44,7 +47,7 @@ class _Placed(NamedTuple):
 
 
 class Layering:
-    """Puts the candidate into each run's layers. Engines are kept: most runs share a few."""
+    """Puts the candidate into the layers of each run. Caches engines: most runs share a few."""
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class Layering:
         layer: Layer | None = None,
         gates: Sequence[Gate] = (),
     ) -> None:
-        """`gates` are those that the runs of this installation have before their layers."""
+        """`gates` are those that runs of this installation pass before their layers."""
         self._gates = gates
         self.candidate = candidate
         self._find = find_snapshot
@@ -61,10 +64,10 @@ class Layering:
         self._placed: dict[tuple[object, ...], _Placed] = {}
         self._settings: dict[tuple[object, ...], Setting] = {}
         self.missing: set[str] = set()
-        """hashes of the policies that were asked for and are not on record"""
+        """hashes of needed policies that are not in the record"""
 
     def of_run(self, loads: Iterable[RecordedLoad]) -> "RunLayering":
-        """What holds for one run, given the policies that came into force in it."""
+        """Returns the layers of one run, given the policies that came into force in it."""
         layers: dict[str, Layer] = {}
         target = self._layer
         for load in loads:
@@ -76,12 +79,12 @@ class Layering:
     def setting(
         self, identity: Identity, layers: tuple[AskedLayer, ...], target: Layer | None
     ) -> Setting:
-        """The engine for these layers; `target` is the layer that the candidate takes."""
+        """Returns the policies for these layers. The candidate takes the layer `target`."""
         place = (layers, target)
         placed = self._placed.get(place)
         if placed is None:
             placed = _kept(self._placed, place, self._place(layers, target))
-        # Nothing else of an identity matters, and every run may have one of its own.
+        # Of an identity, only which layers apply matters: nearly every run has another identity.
         applying = [applies(found.data["selectors"], identity) for _, found in placed.layers]
         key = (*place, *applying)
         setting = self._settings.get(key)
@@ -122,13 +125,13 @@ class Layering:
             layer = each.layer or Layer.REPOSITORY
             if layer is not target:
                 found.append((layer, each.policy_hash))
-        # Layers are asked in their order; what a run first saw of a repository's comes last.
+        # Layers are in order. The repository's policy as first seen by the run comes last.
         before = sum(_ORDER.index(layer) < _ORDER.index(target) for layer, _ in found)
         return [*found[:before], (target, own_hash), *found[before:]]
 
 
 class RunLayering:
-    """The layers of one run."""
+    """The policy layers of one run."""
 
     def __init__(self, layering: Layering, layers: dict[str, Layer], target: Layer | None) -> None:
         self._layering = layering
@@ -136,10 +139,10 @@ class RunLayering:
         self._target = target
         self._last: tuple[Identity, tuple[AskedLayer, ...], Setting] | None = None
         self.stands_for_others = False
-        """whether the candidate stood for policies of another policy_id"""
+        """whether the candidate replaced policies with another policy_id"""
 
     def setting(self, call: RecordedCall) -> Setting:
-        """What decides this call again. Mostly the same as the call before."""
+        """Returns the policies for one call, which are usually those of the call before."""
         asked = call.decision.layers
         last = self._last
         if last is not None and last[0] is call.identity and last[1] == asked:

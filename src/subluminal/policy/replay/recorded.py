@@ -1,4 +1,4 @@
-"""A run as it was recorded: what replay takes in, one call or end at a time."""
+"""A recorded run, as replay reads it: calls, their decisions and ends, approvals, policies."""
 
 from typing import Any, NamedTuple
 
@@ -20,11 +20,11 @@ _OUTSIDE = frozenset(
         ReasonCode.EVALUATION_ERROR,
     }
 )
-"""Without a rule_id: nobody asked the rules, or could not."""
+"""Reasons that, without a rule_id, mean that no rule was evaluated."""
 
 
 class Said(NamedTuple):
-    """What two decisions are compared by. Words for people (summary, hint) are not part of it."""
+    """The parts of a decision that replay compares. Texts (summary, hint) are not compared."""
 
     action: Action
     rule_id: str | None
@@ -32,10 +32,10 @@ class Said(NamedTuple):
     reason_code: str
     backoff_ms: int | None = None
     would_be: tuple[Action, str | None, str] | None = None
-    """(action, rule_id, reason_code) of what observe mode did not enforce"""
+    """(action, rule_id, reason_code) of the decision that observe mode did not enforce"""
 
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Returns what `--json` prints."""
         found: dict[str, Any] = {
             "action": self.action.value,
             "rule_id": self.rule_id,
@@ -55,46 +55,46 @@ class Said(NamedTuple):
 
 
 class AskedLayer(NamedTuple):
-    """One of the policies that a recorded call was asked of."""
+    """One of the policies that were evaluated for a recorded call."""
 
     layer: Layer | None
-    """None where the event does not say, because there was only one"""
+    """layer of the policy; None if the event does not name it, because there was only one"""
     policy_id: str
     policy_hash: str
 
 
 class RecordedDecision(Struct, frozen=True):
-    """A decision event, as far as replay needs it. Equal events share one."""
+    """The parts of a decision event that replay needs. Equal events share one object."""
 
     said: Said
     policy_hash: str
-    """of the layer that decided"""
+    """hash of the policy that decided"""
     layers: tuple[AskedLayer, ...]
     grants: frozenset[str]
     """grant_ids that let this call pass"""
     was_killed: bool
     """whether a person had stopped the run"""
     by_rules: bool
-    """whether the policies' rules were asked, and nothing else had a say"""
+    """whether the rules decided, and nothing else"""
 
     @property
     def ends_run(self) -> bool:
-        """Whether a rule ended the run here."""
+        """Whether a rule ended the run with this decision."""
         return self.said.action is Action.TERMINATE_RUN and self.said.rule_id is not None
 
 
 class RecordedCall(Struct, frozen=True):
-    """A call's start and decision."""
+    """A recorded call with its decision."""
 
     run_id: str
     call_id: str
     seq: int
-    """0 where the run's counters could not be reached"""
+    """number of the call in its run; 0 if the run's state could not be reached"""
     server_name: str
     tool_name: str
     args_hash: str
     args: dict[str, Any] | None
-    """None where they were too large to inspect; PartialArgs where not all is on record"""
+    """arguments; None if too large to inspect, PartialArgs if the record hides some"""
     identity: Identity
     wall_ms: int
     mono_ms: int
@@ -103,13 +103,13 @@ class RecordedCall(Struct, frozen=True):
 
 
 class RecordedEnd(NamedTuple):
-    """How a call ended, in the place where breakers learnt of it."""
+    """How a call ended. It is replayed at the moment when breakers counted it."""
 
     call_id: str
     status: Status
     latency_ms: int
     mono_ms: int | None = None
-    """when they did; None where none was interested"""
+    """monotonic clock when breakers counted the end, in milliseconds; None if none did"""
 
 
 class RecordedAnswer(NamedTuple):
@@ -129,7 +129,7 @@ class RecordedLoad(NamedTuple):
 
 
 def recorded_decision(event: DecisionMade) -> RecordedDecision:
-    """Takes from a decision event what replay needs."""
+    """Extracts the parts of a decision event that replay needs."""
     would_be = event.would_be
     said = Said(
         action=event.action,
@@ -160,13 +160,13 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
 
 
 def said_by(evaluation: Evaluation) -> Said:
-    """What an evaluation said."""
+    """Returns the comparable parts of an evaluation."""
     would_be = evaluation.would_be
     return said_of(evaluation.decision, None if would_be is None else _would_be(would_be))
 
 
 def said_of(decision: Decision, would_be: tuple[Action, str | None, str] | None = None) -> Said:
-    """What a decision said."""
+    """Returns the comparable parts of a decision."""
     return Said(
         decision.action,
         decision.rule_id,

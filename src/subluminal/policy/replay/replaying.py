@@ -1,7 +1,13 @@
-"""Decides the calls of a run again, in the order in which they were decided (rule-evaluation).
+"""Decides the calls of one run again, in their recorded order.
 
-The same counters, the recorded clocks, the recorded ends. What no rule decided stands: a policy
-cannot undo a kill switch, nor mend a counter that could not be read.
+Each call is evaluated with the counters of the replay and the recorded clock; breakers count the
+recorded ends. A decision that no rule made stays as it was: another policy would not have undone a
+kill switch, nor repaired a counter that could not be read.
+
+The record does not contain everything. Where arguments are hidden, every possible value is tried.
+If all possibilities agree, the call is certain. If they differ, the call is undetermined, and the
+counters that they leave with different contents become uncertain. If the policies are exactly those
+of the record, the recorded decision tells which of the possibilities was real.
 """
 
 from collections.abc import Iterable
@@ -15,9 +21,8 @@ from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
-from subluminal.policy.replay.known_args import PartialArgs
+from subluminal.policy.replay.hidden_args import PartialArgs, with_args
 from subluminal.policy.replay.layering import RunLayering, Setting
-from subluminal.policy.replay.possible_args import with_args
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
     RecordedCall,
@@ -32,38 +37,40 @@ _ENDED = Said(Action.TERMINATE_RUN, None, Severity.CRITICAL, ReasonCode.RUN_TERM
 _FAILURES: dict[str, ReasonCode] = {
     code: code for code in (ReasonCode.AMBIGUOUS_MESSAGE, ReasonCode.JOURNAL_UNAVAILABLE)
 }
-"""What a policy answers with its `decision_on_error`, without asking its rules."""
+"""Reasons for which a policy applies `decision_on_error` without evaluating its rules."""
 
 
 class _Answer(NamedTuple):
+    """The replayed decision of one call; `said` is None if it is undetermined."""
+
     said: Said | None
     doubt: Doubt | None = None
     risk_classes: frozenset[str] = frozenset()
 
 
 class RunReplay:
-    """One run, from its first call to its last. Nothing outlives it."""
+    """The replay of one run. Nothing is shared between runs."""
 
     def __init__(self, layering: RunLayering, answers: Iterable[RecordedAnswer] = ()) -> None:
         self.layering = layering
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
-        """by call_id: when it began, and what breakers learn from once it ends"""
+        """call_id to the start of the call and the evaluations whose breakers count its end"""
         self._as_recorded = True
-        """whether the very policies of the record have decided every call so far"""
+        """whether exactly the recorded policies have decided every call so far, as recorded"""
         self._ended = False
         self._may_have_ended = False
         """whether an undetermined call may have ended the run"""
         self._rule_ended = False
-        """whether a rule ended the run on record"""
+        """whether a rule ended the run in the record"""
         self._diverged: str | None = None
         self._last_seq = 0
         self.unrecorded = 0
-        """calls that the run counted and that are not on record"""
+        """number of calls that the run counted and the record does not contain"""
 
     def decide(self, call: RecordedCall) -> Replayed:
-        """Decides one call again. Calls come in the order of their `seq`."""
+        """Decides one call again. Calls must come in the order of their `seq`."""
         if call.seq == self._last_seq + 1:
             self._last_seq = call.seq
         else:
@@ -83,7 +90,7 @@ class RunReplay:
         return Replayed(call, change, now, depends_on, answer.doubt, answer.risk_classes)
 
     def end(self, ended: RecordedEnd) -> None:
-        """Lets breakers learn of an end, if the call was forwarded here too."""
+        """Lets breakers count the end of a call, if the replay forwarded it too."""
         began_ms, evaluations = self._open.pop(ended.call_id, (0, []))
         if not evaluations:
             return
@@ -121,7 +128,7 @@ class RunReplay:
         return _beside_missing(answer, recorded, setting.missing) if setting.missing else answer
 
     def _stands(self, recorded: RecordedDecision) -> bool:
-        """Whether a person refused this call, through no rule."""
+        """Whether a person, not a rule, refused this call."""
         said = recorded.said
         if said.reason_code == ReasonCode.RUN_TERMINATED:
             return recorded.was_killed or not self._rule_ended
@@ -162,7 +169,7 @@ class RunReplay:
         )
 
     def _evaluation(self, call: RecordedCall, asked: Call, setting: Setting) -> Evaluation:
-        """What the policies say, and the people whom they ask."""
+        """Evaluates the policies, and applies the answers of the people whom they ask."""
 
         def evaluate(given: Call) -> Evaluation:
             return setting.engine.evaluate(
@@ -178,7 +185,7 @@ class RunReplay:
     def _certain(
         self, call: RecordedCall, asked: Call, setting: Setting, chosen: Evaluation
     ) -> _Answer:
-        """Counts the only thing that can have happened, and says it."""
+        """Counts the only possible evaluation, and returns its decision."""
         updates = chosen.updates
         if updates and not self._write(updates):
             full = setting.engine.failure(asked, ReasonCode.EVALUATION_ERROR, "")
@@ -191,12 +198,12 @@ class RunReplay:
     def _settled(
         self, call: RecordedCall, asked: Call, setting: Setting, found: list[Evaluation]
     ) -> _Answer:
-        """Chooses what the record agrees with, counts it, and says if that was no certainty."""
+        """Counts the evaluation that fits the record; undetermined if the others differ."""
         said = call.decision.said
         all_said = [said_by(each) for each in found]
         fitting = [each for each, told in zip(found, all_said, strict=True) if told == said]
         if self._as_recorded and fitting:
-            # The same policies in the same state said this: only what fits was possible.
+            # The same policies in the same state decided this, so nothing else was possible.
             found, all_said = fitting, [said]
         chosen = fitting[0] if fitting else found[0]
         if self._counters.was_asked:
@@ -211,7 +218,7 @@ class RunReplay:
         return _Answer(None, Doubt.ARGUMENTS)
 
     def _unsettled(self, call: RecordedCall, setting: Setting, found: list[Evaluation]) -> _Answer:
-        """Counts a call that read a doubtful counter: it may have been forwarded, or not."""
+        """Counts a call that read an uncertain counter: it may have been forwarded or refused."""
         either = [replace(each, forwarded=passed) for each in found for passed in (True, False)]
         for each in either:
             self._counters.doubt_updates(each.updates)
@@ -219,7 +226,7 @@ class RunReplay:
         self._answers.use(found[0])
         self._watch(call, either)
         if self._as_recorded:
-            return _Answer(call.decision.said)  # whatever they held, this came of it
+            return _Answer(call.decision.said)  # whatever the counters were, this was the decision
         self._may_have_ended = self._may_have_ended or setting.may_end_run
         return _Answer(None, Doubt.COUNTERS)
 
@@ -239,14 +246,14 @@ class RunReplay:
 
 
 def _failed_outside(said: Said) -> bool:
-    """Whether no rule could be asked: the names are no names, or something else failed."""
+    """Whether no rule could be evaluated: a name was invalid, or something else failed."""
     return said.rule_id is None and said.reason_code == ReasonCode.EVALUATION_ERROR
 
 
 def _beside_missing(
     answer: _Answer, recorded: RecordedDecision, missing: frozenset[str]
 ) -> _Answer:
-    """What can be said although a layer is not on record: it was no stricter than the record."""
+    """Limits an answer if a layer is missing: its decision was at most as strict as the record."""
     now, was = answer.said, recorded.said
     if now is None:
         return answer

@@ -1,4 +1,4 @@
-"""Sums over many replayed calls: for `sub policy replay`, and for the backtest of a change."""
+"""Counts replayed calls, for `sub policy replay` and for the backtest of a policy change."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -9,11 +9,11 @@ from subluminal.policy.replay.replaying import RunReplay
 from subluminal.policy.rules.entry import counted
 
 WRITES = frozenset({"write_like"})
-"""Risk classes of calls that change something."""
+"""Risk classes of calls that write."""
 
 
 class Tally:
-    """Counts the calls of a replay. Its size does not depend on theirs."""
+    """The totals of a replay. Its size does not grow with the number of calls."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -21,7 +21,7 @@ class Tally:
         self.dependent = 0
         self.unrecorded = 0
         self.replaced_others = 0
-        """runs in which the candidate stood for policies of another policy_id"""
+        """number of runs in which the candidate replaced policies with another policy_id"""
         self.changes: Counter[Change] = Counter()
 
     def add(self, replayed: Replayed) -> None:
@@ -31,13 +31,13 @@ class Tally:
         self.dependent += replayed.depends_on is not None
 
     def add_run(self, replay: RunReplay) -> None:
-        """Counts a run that is over, and the calls that it counted and nobody recorded."""
+        """Counts a completed run, and its calls that the record does not contain."""
         self.runs += 1
         self.unrecorded += replay.unrecorded
         self.replaced_others += replay.layering.stands_for_others
 
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Returns what `--json` prints."""
         return {
             "runs": self.runs,
             "calls": self.calls,
@@ -49,7 +49,7 @@ class Tally:
 
 
 class Group(NamedTuple):
-    """Calls that a backtest counts together."""
+    """A group of calls that a backtest counts together."""
 
     change: Change
     env: Env
@@ -57,14 +57,14 @@ class Group(NamedTuple):
 
 
 class Backtest:
-    """What a change of policy would have done to past calls."""
+    """The effect that a change of policy would have had on past calls."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.groups: Counter[Group] = Counter()
 
     def add(self, before: Replayed, after: Replayed) -> None:
-        """Counts one call, decided by the policy before the change and by the one after it."""
+        """Counts one call, replayed by the policies before and after the change."""
         self.calls += 1
         was, now = before.now, after.now
         change = Change.UNDETERMINED if was is None else change_of(was, now)
@@ -75,7 +75,7 @@ class Backtest:
         self.groups[Group(change, call.identity.env, not classes.isdisjoint(WRITES))] += 1
 
     def count(self, change: Change, *, writes: bool = False) -> int:
-        """How many calls would go this way; with `writes` only those that change something."""
+        """Returns the number of calls with this change; with `writes`, of write calls only."""
         return sum(
             number
             for group, number in self.groups.items()
@@ -83,7 +83,7 @@ class Backtest:
         )
 
     def sentence(self) -> str:
-        """For people: `would have allowed 14 past calls, 2 of them writes in prod`."""
+        """Returns words such as `would have allowed 14 past calls, 2 of them writes in prod`."""
         told = [
             self._told("allowed", Change.NEWLY_ALLOWED),
             self._told("refused", Change.NEWLY_BLOCKED),
@@ -93,7 +93,7 @@ class Backtest:
             text = f"would have changed nothing for {counted(self.calls, 'past call')}"
         doubtful = self.count(Change.UNDETERMINED)
         if doubtful:
-            text += f"; of {doubtful} nobody can tell: their arguments are not on record"
+            text += f"; {counted(doubtful, 'call')} cannot be determined: the record is incomplete"
         return text
 
     def _told(self, verb: str, change: Change) -> str:
@@ -109,7 +109,7 @@ class Backtest:
         return ", ".join([text, *writes])
 
     def plain(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Returns what `--json` prints."""
         return {
             "calls": self.calls,
             "newly_allowed": self.count(Change.NEWLY_ALLOWED),

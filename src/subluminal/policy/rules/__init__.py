@@ -1,5 +1,5 @@
-"""One file a rule kind. Each has an Entry: the rule, prepared for one server and tool.
+"""One file for each rule kind. Its Entry is a rule prepared for one tool of one server.
 
-`Entry.visit(visit)` returns a Decision if the rule allows, denies or triggers, else None; it reads
-counters and leaves updates on the visit. Nothing is written here.
+`Entry.visit(visit)` returns a Decision if the rule allows or refuses the call, else None. It reads
+counters through the visit and leaves updates there; nothing is written here.
 """

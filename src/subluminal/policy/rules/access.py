@@ -1,7 +1,7 @@
 """Rule kinds `allow` and `deny`: the first that matches settles access (Pack 2.5, rule-evaluation).
 
-With `require`, the rule asks for a person's grant first (no-call-waits); with `suggest`, a deny says how the
-arguments would pass.
+With `require`, the rule refuses calls until a person has granted them (no-call-waits). With
+`suggest`, a deny offers corrected arguments, if these would pass.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from typing import Any
 
 from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Requirement
-from subluminal.policy.rules.entry import Entry, Guard, Subject
-from subluminal.policy.suggesting import suggested_args
+from subluminal.policy.predicates import is_number, same_value
+from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.visit import Visit
 
 _REASONS = {
@@ -22,9 +22,9 @@ _REASONS = {
 }
 _WANTED = {
     Requirement.APPROVAL: "a person must approve this call",
-    Requirement.STEP_UP: "this call needs a stronger sign-in by a person",
+    Requirement.STEP_UP: "a person must authenticate again before this call",
     Requirement.TICKET: "this call needs a ticket",
-    Requirement.HUMAN: "a person must make this call",
+    Requirement.HUMAN: "a person must do this instead of the agent",
     Requirement.CONFIRMATION: "a person must confirm this call",
 }
 
@@ -49,18 +49,18 @@ class AccessEntry(Entry):
         self,
         index: int,
         rule: dict[str, Any],
-        guard: Guard | None,
+        condition: Condition | None,
         subject: Subject,
         passes: Callable[[dict[str, Any], int], bool],
     ) -> None:
-        super().__init__(index, rule, guard)
+        super().__init__(index, rule, condition)
         effect = rule["effect"]
         self._effect = effect
         self._passes = passes
         self.grant_key = (subject.layer, self.rule_id)
-        """what a grant is bound to, besides the call"""
+        """(layer, rule_id), to which a grant is bound besides the call"""
         self.requirement = None if effect["require"] is None else Requirement(effect["require"])
-        """what the rule asks of a person, if it does"""
+        """what the rule asks of a person; None if it asks nothing"""
         self.allows = effect["action"] == Action.ALLOW
         self._refuses = not self.allows or self.requirement is not None
         self.refusal = self._decide(effect)
@@ -69,11 +69,11 @@ class AccessEntry(Entry):
             rule_id=self.rule_id,
             severity=self.severity,
             reason_code=ReasonCode.APPROVAL_GRANTED,
-            summary=f"a person has let this call pass: {effect['message']}",
+            summary=f"a person approved this call: {effect['message']}",
         )
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Settles access, once."""
+        """Settles access: later allow and deny rules are passed over."""
         visit.access_settled = True
         if self._refuses:
             if self._is_granted(visit):
@@ -85,18 +85,18 @@ class AccessEntry(Entry):
         return self._with_suggestion(visit.args, visit.wall_ms)
 
     def needs_grant(self) -> bool:
-        """Whether only a person can let a call pass this rule."""
+        """Whether this rule refuses calls until a person has granted them."""
         return self.requirement is not None
 
     @property
     def approver_role(self) -> str | None:
-        """Who should decide, in the author's words."""
+        """The role of the person who should decide, as the policy names it."""
         role: str | None = self._effect["approver_role"]
         return role
 
     @property
     def grant_ms(self) -> int | None:
-        """The longest that a grant may last, if the author says."""
+        """The longest duration of a grant in milliseconds, if the rule limits it."""
         longest: int | None = self._effect["expires_ms"]
         return longest
 
@@ -129,7 +129,7 @@ class AccessEntry(Entry):
             summary=f"{_WANTED[requirement]}{who}: {effect['message']}",
             hint=Hint(
                 hint_text=effect["hint_text"] or f"{_WANTED[requirement]}{who}",
-                # Not how to approve: that is for a person, and agents have shells (local-is-not-trusted).
+                # Never say how to approve: agents have shells (local-is-not-trusted).
                 retry_advice="a person has been asked: tell your user, go on with other work, and"
                 " retry the same call with the same arguments once it is approved",
                 hint_kind=HintKind.SAFETY,
@@ -162,3 +162,41 @@ class AccessEntry(Entry):
             summary=refusal.summary,
             hint=self._hint(mended),
         )
+
+
+def suggested_args(
+    suggest: dict[str, dict[str, Any]], args: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Returns the corrected arguments; None if the suggestions change nothing."""
+    mended = dict(args)
+    for key, operation in suggest.items():
+        _mend(mended, key, operation)
+    # Only keys with a suggestion are compared: the others may be nested too deeply to compare.
+    return mended if any(_differs(mended, args, key) for key in suggest) else None
+
+
+def _differs(mended: dict[str, Any], args: dict[str, Any], key: str) -> bool:
+    if key not in mended or key not in args:
+        return (key in mended) != (key in args)
+    return mended[key] is not args[key] and not same_value(mended[key], args[key])
+
+
+def _mend(args: dict[str, Any], key: str, operation: dict[str, Any]) -> None:
+    if operation["remove"]:
+        args.pop(key, None)
+    elif "set" in operation:
+        args[key] = operation["set"]
+    elif operation["one_of"]:
+        if not any(same_value(args.get(key), choice) for choice in operation["one_of"]):
+            args[key] = operation["one_of"][0]
+    elif is_number(args.get(key)):
+        args[key] = clamped(args[key], operation["clamp_min"], operation["clamp_max"])
+
+
+def clamped(value: Any, low: Any, high: Any) -> Any:
+    """Returns the number between two bounds that is closest to `value`. A bound may be None."""
+    if low is not None and value < low:
+        return low
+    if high is not None and value > high:
+        return high
+    return value

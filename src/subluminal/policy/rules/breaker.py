@@ -1,8 +1,8 @@
-"""Rule kind `breaker`: stops what goes wrong again and again (Pack 2.5, rule-evaluation).
+"""Rule kind `breaker`: refuses calls after repeated errors, repeats or slow calls (Pack 2.5).
 
-Errors and slow calls are learnt when a forwarded call ends (`learn`); the call after the Nth one
-in the window trips. Repeats are counted as calls come; the Nth identical one trips. Nothing
-latches: when the window has passed, calls pass again.
+Errors and slow calls are counted when a forwarded call ends (`learn`). After the Nth in the window,
+the next call is refused. Repeats are counted when a call arrives: the Nth identical call is
+refused. A breaker has no state besides its windows: when they are over, calls pass again.
 """
 
 from typing import Any, NamedTuple
@@ -13,10 +13,10 @@ from subluminal.contracts.events import Trip
 from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
 from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Status
 from subluminal.policy import windows
-from subluminal.policy.rules.entry import Entry, Guard, Subject, span
+from subluminal.policy.rules.entry import Condition, Entry, Subject, span
 from subluminal.policy.visit import Visit
 
-# A member is fetched once: in 3.11 that costs as much as a tuple.
+# Looked up once: in Python 3.11 an enum member costs as much as a tuple.
 _RECENT = CellKind.RECENT
 _WINDOW = CellKind.WINDOW
 _FAILED = frozenset({Status.ERROR, Status.TIMEOUT})
@@ -43,16 +43,17 @@ class BreakerEntry(Entry):
     )
 
     def __init__(
-        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+        self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, guard)
+        super().__init__(index, rule, condition)
         self._breaker = breaker = rule["effect"]["breaker"]
         self.scope = Scope(breaker["scope"])
 
         def window(part: str, threshold: int | None, window_ms: int | None) -> _Window | None:
             if threshold is None or window_ms is None:
                 return None
-            if threshold > MAX_WINDOW_ENTRIES:  # a reload may change how a cell is to be read
+            # A reload may change the width of the buckets, and with it the meaning of a cell.
+            if threshold > MAX_WINDOW_ENTRIES:
                 part = f"{part} by {windows.width(window_ms)} ms"
             key = subject.counter_key(self.rule_id, self.scope, part)
             return _Window(key, threshold, window_ms)
@@ -61,25 +62,25 @@ class BreakerEntry(Entry):
         self._slow = window("slow", breaker["latency_count"], breaker["window_ms"])
         self._latency_ms: int | None = breaker["latency_threshold_ms"]
         self.watches_latency = self._slow is not None
-        """whether a call that ends well may still count"""
+        """whether a call that ends OK may count"""
         self._learns = self._errors is not None or self._slow is not None
         self._repeats = window("repeats", breaker["repeat_threshold"], breaker["repeat_window_ms"])
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Refuses the call if one of the windows is full. Every window is looked at."""
+        """Refuses the call if one of the windows is full."""
         cause = None
         if self._learns:
             visit.watches += (self,)
             cause = self._full(visit, self._errors, "errors")
             if cause is None and self._slow is not None:
                 cause = self._full(visit, self._slow, "latency")
-        # A repeat counts, whatever else trips. What trips anyway needs no arguments to compare.
+        # A repeat counts even if another window trips. Then unread arguments are not an error.
         if self._repeats is not None and (cause is None or visit.args is not None):
             cause = self._repeated(visit, self._repeats, cause)
         return None if cause is None else self._trip(visit, *cause)
 
     def learn(self, read: Any, status: Status, latency_ms: int, now_ms: int) -> list[Update]:
-        """Returns what a forwarded call's end adds to the windows."""
+        """Returns the updates of the windows after a forwarded call has ended."""
         updates: list[Update] = []
         if self._errors is not None and status in _FAILED:
             updates.append(_recorded(read, self._errors, now_ms))
@@ -100,8 +101,8 @@ class BreakerEntry(Entry):
     def _repeated(
         self, visit: Visit, window: _Window, cause: tuple[str, int] | None
     ) -> tuple[str, int] | None:
-        """Counts a repeat. Returns what trips: the given cause, else the repeats if they do."""
-        if visit.call.granted:  # exempt (no-call-waits)
+        """Counts a repeat. Returns the cause of the trip: the given one, else the repeats."""
+        if visit.call.granted:  # the retry of an approved call is exempt (no-call-waits)
             return cause
         rule_key, threshold, window_ms = window
         now_ms = visit.mono_ms
@@ -110,7 +111,7 @@ class BreakerEntry(Entry):
         if cell or threshold > MAX_WINDOW_ENTRIES:
             cell = windows.record(cell, threshold, window_ms, now_ms)
             number = windows.count(cell, threshold, window_ms, now_ms)
-        else:  # as nearly all are: the first
+        else:  # nearly every call is the first of its kind
             cell, number = (now_ms,), 1
         visit.updates.append((_RECENT, key, cell))
         return cause or (("repeats", number) if number >= threshold else None)
@@ -127,14 +128,14 @@ class BreakerEntry(Entry):
         visit.trips += (trip,)
         window_ms = breaker["repeat_window_ms" if cause == "repeats" else "window_ms"]
         what = {
-            "errors": f"{number} errors",
-            "latency": f"{number} slow calls",
-            "repeats": f"the same call {number} times",
+            "errors": f"{number} errors {span(self.scope)}",
+            "latency": f"{number} slow calls {span(self.scope)}",
+            "repeats": f"the same call was made {number} times",
         }[cause]
         return self.refuse(
             breaker["on_trip"],
             ReasonCode.BREAKER_TRIPPED,
-            f"{what} within {window_ms} ms {span(self.scope)}",
+            f"{what} within {window_ms} ms",
             kind=HintKind.SAFETY,
             hint_text=breaker["hint_text"],
             advice="do not repeat what failed: change the approach, or wait for the window to pass",

@@ -1,17 +1,17 @@
-"""Rule kind `budget`: a cap on calls or cost units (Pack 2.5). It never refills during a run."""
+"""Rule kind `budget`: a cap on calls or cost units, which never refills in a run (Pack 2.5)."""
 
 from typing import Any
 
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Entry, Guard, Subject, counted, span
+from subluminal.policy.rules.entry import Condition, Entry, Subject, counted, span
 from subluminal.policy.visit import Visit
 
-# A member is fetched once: in 3.11 that costs as much as a tuple.
+# Looked up once: in Python 3.11 an enum member costs as much as a tuple.
 _PAIR = CellKind.PAIR
 _CEILING = 1 << 61
-"""Cost stops here, so that no sum leaves 64 bits. Calls never come that far."""
+"""Cost units stop counting here, so that no sum exceeds 64 bits. Calls never get that far."""
 _NO_LIMIT = 1 << 62
 
 
@@ -21,9 +21,9 @@ class BudgetEntry(Entry):
     __slots__ = ("_budget", "_cost", "_key", "_limit_calls", "_limit_cost", "_on_attempt", "scope")
 
     def __init__(
-        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+        self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, guard)
+        super().__init__(index, rule, condition)
         self._budget = budget = rule["effect"]["budget"]
         self.scope = Scope(budget["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "budget")
@@ -33,7 +33,7 @@ class BudgetEntry(Entry):
         self._on_attempt = budget["count"] == "attempts"
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Counts the call, and refuses it past a limit. Attempts count by default (rule-evaluation)."""
+        """Counts the call, and refuses it beyond a limit. By default refused calls count too."""
         calls, cost = visit.read(_PAIR, self._key) or (0, 0)
         calls += 1
         if cost < _CEILING:

@@ -1,6 +1,6 @@
-"""Rule kind `dedupe`: refuses the same call twice inside a window (Pack 2.5).
+"""Rule kind `dedupe`: refuses the same call twice in a window (Pack 2.5, rule-evaluation).
 
-Only forwarded calls are remembered, and a refused duplicate does not refresh the window (rule-evaluation).
+Only forwarded calls are remembered. A refused duplicate does not extend the window.
 """
 
 from typing import Any
@@ -8,10 +8,10 @@ from typing import Any
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Entry, Guard, Subject
+from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.visit import Visit
 
-# A member is fetched once: in 3.11 that costs as much as a tuple.
+# Looked up once: in Python 3.11 an enum member costs as much as a tuple.
 _RECENT = CellKind.RECENT
 
 
@@ -21,23 +21,23 @@ class DedupeEntry(Entry):
     __slots__ = ("_dedupe", "_key", "_window_ms", "scope")
 
     def __init__(
-        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+        self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, guard)
+        super().__init__(index, rule, condition)
         self._dedupe = dedupe = rule["effect"]["dedupe"]
         self.scope = Scope(dedupe["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "dedupe")
         self._window_ms: int = dedupe["window_ms"]
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Refuses a call that repeats one seen less than `window_ms` ago."""
-        if visit.call.granted:  # exempt (no-call-waits)
+        """Refuses a call if an equal one was forwarded less than `window_ms` ago."""
+        if visit.call.granted:  # the retry of an approved call is exempt (no-call-waits)
             return None
         key = (visit.args_key or visit.name_args()) + self._key
         now_ms = visit.mono_ms
         cell = visit.read(_RECENT, key)
-        # A call exactly window_ms old is new: windows are half-open, [seen, seen + window).
-        # A negative age is in records of earlier versions, which read the clock before the lock.
+        # Windows are half-open, [seen, seen + window): a call exactly window_ms later is new.
+        # Ages can be negative in records of earlier versions, which read the clock before the lock.
         if cell and -self._window_ms < now_ms - cell[0] < self._window_ms:
             return self._duplicate(max(0, now_ms - cell[0]))
         visit.if_forwarded.append((_RECENT, key, (now_ms,)))
@@ -51,5 +51,5 @@ class DedupeEntry(Entry):
             f"the same call was made {age_ms} ms ago",
             kind=HintKind.SAFETY,
             hint_text=dedupe["hint_text"],
-            advice="do not repeat it: the earlier call stands",
+            advice="do not repeat the call: use the result of the earlier one",
         )

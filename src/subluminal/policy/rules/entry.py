@@ -1,4 +1,4 @@
-"""What the entries of all rule kinds have in common."""
+"""What the entries of all rule kinds share: subject, condition, refusals, counter keys."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -9,11 +9,12 @@ from subluminal.contracts.decision import Decision, Hint, Terminate
 from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Severity
 from subluminal.policy.visit import Visit
 
-Guard = Callable[[Visit], bool]
+Condition = Callable[[Visit], bool]
+"""Tests what names alone cannot settle: risk classes, times, arguments."""
 
 
 class Subject:
-    """What an entry is prepared for: one tool of one server, under one layer's policy."""
+    """The tool of an entry, and the policy and layer of its rule."""
 
     __slots__ = ("layer", "policy_id", "server_name", "tool_name")
 
@@ -24,37 +25,40 @@ class Subject:
         self.tool_name = tool_name
 
     def counter_key(self, rule_id: str, scope: Scope, part: str) -> bytes:
-        """16 bytes that name one counter: a reload keeps it, another rule never shares it (shared-runs)."""
+        """Returns the 16 bytes that name one counter (shared-runs).
+
+        The name survives a reload of the policy, and no other rule has the same.
+        """
         names = {
             Scope.RUN: [],
             Scope.TOOL: [self.tool_name],
             Scope.SERVER_TOOL: [self.server_name, self.tool_name],
         }[scope]
         words = [self.layer, self.policy_id, rule_id, scope.value, part, *names]
-        # Lengths in front, so that no two lists of words give the same text.
+        # Each word is preceded by its length, so that no two lists of words give the same text.
         text = "".join(f"{len(word)}:{word}" for word in words)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class Entry(ABC):
-    """A rule, prepared for one server and tool. `guard` is what names alone cannot settle."""
+    """A rule prepared for one tool of one server. Without `condition`, every call matches."""
 
-    __slots__ = ("classes_above", "guard", "index", "kind", "rule_id", "severity")
+    __slots__ = ("classes_above", "condition", "index", "kind", "rule_id", "severity")
 
     is_access = False
 
-    def __init__(self, index: int, rule: dict[str, Any], guard: Guard | None) -> None:
+    def __init__(self, index: int, rule: dict[str, Any], condition: Condition | None) -> None:
         self.index = index
         self.kind: str = rule["kind"]
         self.rule_id: str = rule["rule_id"]
         self.severity = Severity(rule["severity"])
-        self.guard = guard
+        self.condition = condition
         self.classes_above: frozenset[str] = frozenset()
-        """risk classes that the tags above this rule give by names alone"""
+        """risk classes that tag rules above this rule give to every call of the tool"""
 
     @abstractmethod
     def visit(self, visit: Visit) -> Decision | None:
-        """Returns a decision if this rule makes one."""
+        """Returns the decision of this rule; None if it makes none."""
 
     def refuse(
         self,
@@ -68,7 +72,10 @@ class Entry(ABC):
         terminate_code: str | None = None,
         backoff_ms: int | None = None,
     ) -> Decision:
-        """A refusal by an accumulator, with what its action requires (Pack 1.6)."""
+        """Builds the refusal of a budget, rate limit, breaker or dedupe rule.
+
+        Adds the fields that the action requires (Pack 1.6).
+        """
         chosen = Action(action)
         hint = Hint(hint_text=hint_text or summary, retry_advice=advice, hint_kind=kind)
         ends = chosen is Action.TERMINATE_RUN
@@ -92,10 +99,10 @@ _SPAN = {Scope.RUN: "in this run", Scope.TOOL: "of this tool", Scope.SERVER_TOOL
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, as a person would say it."""
+    """Returns a number with its noun in the singular or plural."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def span(scope: Scope) -> str:
-    """What a counter of this scope counts over, in words."""
+    """Returns words for the calls that share a counter of this scope."""
     return _SPAN[scope]

@@ -1,6 +1,6 @@
 """Rule kind `rate_limit`: a token bucket in integer micro-tokens (Pack 2.5, rule-evaluation).
 
-It starts full and refills continuously. A call that it refuses takes no token from it.
+The bucket starts full and refills continuously. A refused call takes no token.
 """
 
 from typing import Any
@@ -8,23 +8,23 @@ from typing import Any
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Entry, Guard, Subject, counted, span
+from subluminal.policy.rules.entry import Condition, Entry, Subject, counted, span
 from subluminal.policy.visit import Visit
 
-# A member is fetched once: in 3.11 that costs as much as a tuple.
+# Looked up once: in Python 3.11 an enum member costs as much as a tuple.
 _PAIR = CellKind.PAIR
 _MICRO = 1_000_000
 
 
 class RateLimitEntry(Entry):
-    """A `rate_limit` rule. Its cell is (micro-tokens, time up to which it is refilled)."""
+    """A `rate_limit` rule. Its cell is (micro-tokens, time of the last refill in milliseconds)."""
 
     __slots__ = ("_capacity", "_cost", "_key", "_limit", "_period_ms", "_rate", "scope")
 
     def __init__(
-        self, index: int, rule: dict[str, Any], guard: Guard | None, subject: Subject
+        self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, guard)
+        super().__init__(index, rule, condition)
         self._limit = limit = rule["effect"]["rate_limit"]
         self.scope = Scope(limit["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "bucket")
@@ -34,7 +34,7 @@ class RateLimitEntry(Entry):
         self._period_ms: int = limit["refill_period_ms"]
 
     def visit(self, visit: Visit) -> Decision | None:
-        """Takes the call's tokens, or refuses it."""
+        """Takes the tokens of the call, or refuses it."""
         now_ms = visit.mono_ms
         cell = visit.read(_PAIR, self._key)
         tokens, at_ms = self._refilled(cell, now_ms) if cell else (self._capacity, now_ms)
@@ -45,13 +45,13 @@ class RateLimitEntry(Entry):
 
     def _refilled(self, cell: tuple[int, ...], now_ms: int) -> tuple[int, int]:
         tokens, at_ms = cell
-        if at_ms >= now_ms:  # the same millisecond, or a clock that started anew
+        if at_ms >= now_ms:  # the same millisecond, or the machine has restarted
             return tokens, now_ms
         earned, left_over = divmod((now_ms - at_ms) * self._rate, self._period_ms)
         if tokens + earned >= self._capacity:
             return self._capacity, now_ms
-        # Time that has not yet earned a whole micro-token stays on the clock, or slow buckets
-        # that are asked often would never refill.
+        # Time that has not earned a whole micro-token yet is kept for the next refill. Without
+        # that, a slow bucket that is read often would never refill.
         return tokens + earned, now_ms - left_over // self._rate
 
     def _limited(self, tokens: int) -> Decision:
@@ -60,8 +60,8 @@ class RateLimitEntry(Entry):
         return self.refuse(
             limit["on_limit"],
             ReasonCode.RATE_LIMITED,
-            f"more than {counted(limit['refill_tokens'], 'call')} per {self._period_ms} ms"
-            f" {span(self.scope)}",
+            f"more than {counted(limit['refill_tokens'], 'call')} {span(self.scope)}"
+            f" per {self._period_ms} ms",
             kind=HintKind.RATE,
             hint_text=limit["hint_text"],
             advice=f"retry after {max(wait_ms, limit['backoff_ms'] or 0)} ms",

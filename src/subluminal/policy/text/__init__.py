@@ -1,1 +1,1 @@
-"""Bytes of a file to plain values with their places, and problems told at those places."""
+"""The text of policy files: read with the place of every value, and edited in place."""

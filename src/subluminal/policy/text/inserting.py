@@ -1,26 +1,47 @@
-"""Puts a rule into a policy's text and leaves every other byte as it is: comments, order, quotes,
-anchors, line ends. Pure: bytes in, bytes out.
+"""Inserts a rule into the text of a policy, and leaves every other byte as it is.
 
-The text is only ever added to. What comes out is read again: it must be the same policy with one
-rule more, or nothing is returned.
+Comments, order, quotes, anchors and line ends stay. The text is only added to. The result is read
+again: it must be the same policy with one more rule, otherwise the insertion is refused.
+Pure: bytes in, bytes out. First the insertion, then the search for the list of rules, then the
+writing of a rule as YAML or JSON.
 """
 
+import json
 import re
 from typing import Any, NamedTuple
 
+import yaml
+
 from subluminal.canonical import AmbiguousJSON, encode, parse
 from subluminal.errors import InvalidInput, SubluminalError
-from subluminal.policy.text.reading import BOM, read_document
-from subluminal.policy.text.rule_list import RuleList, find_rules
-from subluminal.policy.text.writing import as_block, as_flow, as_json
+from subluminal.policy.text.reading import BOM, UNPRINTABLE, read_document
+from subluminal.policy.text.yaml_nodes import LOADER
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MAX_GAP = 8
-"""Spaces behind a dash that are copied; more is an accident."""
+"""Spaces after a dash that are copied. More than these are taken for an accident."""
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_REORDERS = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufff9-\ufffb]")
+"""Invisible characters, and those that make an editor show text in another order."""
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NO_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+"""Words that some YAML parser does not read as a string."""
+
+
+class RuleList(NamedTuple):
+    """The list under `rules`, as offsets into the text."""
+
+    is_flow: bool
+    """whether the list is in brackets, not after dashes"""
+    starts: list[int]
+    """offset of each rule's dash, or of its first character"""
+    bodies: list[int]
+    """offset of each rule's value"""
 
 
 class Addition(NamedTuple):
-    """New text at an offset of the old one."""
+    """Text to insert, and its offset in the old text."""
 
     at: int
     text: str
@@ -39,7 +60,7 @@ def insert_rule(data: bytes, index: int, rule: dict[str, Any]) -> bytes:
             return made
     raise SubluminalError(
         "the list of rules is written in a way that cannot be edited safely",
-        hint=f"put this rule in by hand: {as_flow(rule)}",
+        hint=f"add this rule by hand: {as_flow(rule)}",
     )
 
 
@@ -68,12 +89,12 @@ def _value(data: bytes) -> bytes | None:
 def _additions(
     text: str, found: RuleList, index: int, rule: dict[str, Any], *, is_json: bool
 ) -> list[Addition]:
-    """Ways to write it, the most pleasing first."""
+    """Returns the possible insertions, the best looking first."""
     if found.is_flow:
         return [_in_flow(text, found, index, rule, is_json=is_json)]
     lines = _block_lines(text, found, index, rule) + _blank_line(text, found, index)
-    # A comment above a rule is about that rule. What looks like one may be part of a long text;
-    # then the first way gives another policy, and the second is taken.
+    # A comment above a rule belongs to that rule, so the new rule goes above the comment. If the
+    # comment is really part of a multi-line string, the first insertion gives another policy.
     dash_line = _line_start(text, found.starts[index])
     return [Addition(at, lines) for at in (_top(text, found, index), dash_line)]
 
@@ -94,7 +115,7 @@ def _in_flow(
 
 
 def _indent_inside(text: str, at: int, lead: str) -> int | None:
-    """How much further in a rule's members stand, where each has a line of its own."""
+    """Returns how far the members of a rule are indented, if each is on its own line."""
     inside = re.compile(r"\{[ \t]*\r?\n( +)").match(text, at)
     depth = len(inside.group(1)) - len(lead) if inside else 0
     return depth if depth > 0 else None
@@ -111,7 +132,7 @@ def _block_lines(text: str, found: RuleList, index: int, rule: dict[str, Any]) -
 
 
 def _blank_line(text: str, found: RuleList, index: int) -> str:
-    """An empty line behind the new rule where the rules around are set apart by one."""
+    """Returns an empty line after the new rule, if the other rules are separated by one."""
     second = max(index, 1)
     if second == len(found.starts):
         return ""
@@ -120,7 +141,7 @@ def _blank_line(text: str, found: RuleList, index: int) -> str:
 
 
 def _top(text: str, found: RuleList, index: int) -> int:
-    """Where a rule begins together with the comments right above it, at its own column."""
+    """Returns the offset of a rule together with the comments directly above it."""
     dash = found.starts[index]
     line = _line_start(text, dash)
     mark = text[line:dash] + "#"
@@ -136,6 +157,95 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _line_end(text: str) -> str:
-    """How this file ends its lines."""
+    """Returns the line end that this file uses."""
     found = _LINE_END.search(text)
     return found.group() if found else "\n"
+
+
+def find_rules(text: str, *, is_json: bool) -> RuleList | None:
+    """Finds the list of rules; None if an alias stands in its place."""
+    readable = _without_escapes(text) if is_json else text
+    start, bodies = _items(readable)
+    if start is None or not bodies:
+        return None
+    if start.flow_style:
+        return RuleList(True, bodies, bodies)
+    dashes = _dashes(readable, _offset(start))
+    return RuleList(False, dashes[: len(bodies)], bodies)
+
+
+def _without_escapes(text: str) -> str:
+    """Masks what JSON allows and libyaml refuses. All offsets stay the same."""
+    masked = _ESCAPE.sub(lambda found: "x" * len(found.group()), text)
+    return _CONTROL.sub("x", masked)
+
+
+def _items(text: str) -> tuple[Any, list[int]]:
+    """Returns the event that opens the list of rules, and the offsets of its items."""
+    start: Any = None
+    bodies: list[int] = []
+    depth, inside = 0, False
+    key: str | None = None
+    for event in yaml.parse(text, Loader=LOADER):
+        if isinstance(event, yaml.NodeEvent):
+            if depth == 1 and key is None:
+                key = getattr(event, "value", "")
+            elif depth == 1:
+                inside = key == "rules" and isinstance(event, yaml.SequenceStartEvent)
+                start = event if inside else start
+                key = None
+            elif depth == 2 and inside:
+                bodies.append(_offset(event))
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return start, bodies
+
+
+def _offset(event: Any) -> int:
+    return int(event.start_mark.index)
+
+
+def _dashes(text: str, start: int) -> list[int]:
+    """Returns the offsets of the dashes of the list that begins at `start`.
+
+    All are in the same column. The dashes of lists inside it are further right.
+    """
+    marks = [
+        token.start_mark
+        for token in yaml.scan(text, Loader=LOADER)
+        if isinstance(token, yaml.BlockEntryToken) and token.start_mark.index >= start
+    ]
+    return [mark.index for mark in marks if mark.column == marks[0].column]
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Writes JSON that is also valid YAML, with every invisible character escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    for hidden in (UNPRINTABLE, _REORDERS):
+        text = hidden.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return text
+
+
+def as_flow(value: Any) -> str:
+    """Writes YAML on one line, with quotes only if they are needed."""
+    if isinstance(value, dict):
+        members = [f"{as_flow(key)}: {as_flow(item)}" for key, item in value.items()]
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(as_flow(item) for item in value) + "]"
+    if isinstance(value, str) and _WORD.fullmatch(value) and value.lower() not in _NO_WORDS:
+        return value
+    return as_json(value)
+
+
+def as_block(rule: dict[str, Any]) -> list[str]:
+    """Writes a rule as lines of YAML: one for each member, and for each part of its match."""
+    lines: list[str] = []
+    for name, value in rule.items():
+        if name == "match":
+            lines += ["match:", *(f"  {part}: {as_flow(item)}" for part, item in value.items())]
+        else:
+            lines.append(f"{name}: {as_flow(value)}")
+    return lines

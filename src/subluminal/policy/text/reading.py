@@ -1,8 +1,10 @@
-"""Bytes of a file to plain documents with their places: YAML 1.2, or JSON where it begins with `{`.
+"""Reads the bytes of a file as YAML 1.2, or as JSON if they begin with `{`.
 
-Says what is wrong with the text as text. What the values mean is for `loading` and `casefile`.
+Gives plain values with their places, and the problems of the text. `loading` and `casefile` check
+what the values mean.
 """
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -11,14 +13,18 @@ from subluminal.contracts.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_DEPTH
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.text.places import Node, Place
 from subluminal.policy.text.scalars import not_a_double
-from subluminal.policy.text.writing import UNPRINTABLE
 from subluminal.policy.text.yaml_nodes import Document, read_yaml
 
 BOM = b"\xef\xbb\xbf"
+# Characters that YAML 1.2 does not allow, a byte order mark inside the text, and the additional
+# line breaks of YAML 1.1, at which only some parsers would break a line.
+UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 
 
 def read_documents(data: bytes, file: str) -> tuple[list[Document], list[Problem]]:
-    """Returns a file's documents and what is wrong in them; raises InvalidInput if unreadable."""
+    """Returns the documents of a file and their problems. Raises InvalidInput if unreadable."""
     if len(data) > MAX_BUNDLE_BYTES:
         raise InvalidInput([Problem(f"larger than {MAX_BUNDLE_BYTES} bytes", file)])
     data = data.removeprefix(BOM)
@@ -30,13 +36,13 @@ def read_documents(data: bytes, file: str) -> tuple[list[Document], list[Problem
 
 
 def read_document(data: bytes, file: str) -> tuple[Document, list[Problem]]:
-    """Returns a file's only document, and what is wrong in it."""
+    """Returns the only document of a file, and its problems. Raises InvalidInput."""
     documents, problems = read_documents(data, file)
     if not documents:
         raise InvalidInput([Problem("the file is empty", file)])
     if len(documents) > 1:
         place = documents[1].node.place
-        hint = "keep one policy in one file"
+        hint = "put each policy into a file of its own"
         problems.append(Problem("a second document (`---`) begins here", file, *place, hint))
         raise InvalidInput(problems)
     return documents[0], problems
@@ -59,7 +65,7 @@ def _refuse_unprintable(text: str, file: str) -> None:
         before = text[: found.start()]
         place = Place(before.count("\n") + 1, found.start() - before.rfind("\n"))
         message = f"the character U+{ord(found.group()):04X} is not allowed"
-        hint = "write it as an escape in double quotes"
+        hint = "write the character as an escape in double quotes"
         raise InvalidInput([Problem(message, file, *place, hint)])
 
 
@@ -75,7 +81,7 @@ def _read_json(data: bytes, text: str, file: str) -> tuple[list[Document], list[
 def _read_braces(
     text: str, file: str, error: AmbiguousJSON
 ) -> tuple[list[Document], list[Problem]]:
-    """Reads text that begins like JSON and is not: YAML may begin with `{` too."""
+    """Reads text that begins with `{` but is not JSON: it may be YAML."""
     _refuse_unprintable(text, file)
     documents, problems = read_yaml(text, file)
     if file.endswith(".json") and not problems:
@@ -84,7 +90,7 @@ def _read_braces(
 
 
 def _json_places(text: str, file: str) -> Node:
-    """JSON is YAML but for a few escapes; where libyaml refuses those, places are unknown."""
+    """Returns the places in JSON text; none if the text has escapes that libyaml refuses."""
     try:
         documents, _ = read_yaml(text, file)
     except InvalidInput:

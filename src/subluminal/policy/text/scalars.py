@@ -1,7 +1,8 @@
 """Plain scalars of the YAML 1.2 core schema: `NO` is a string, `010` is ten, `1:30` is a string.
 
-PyYAML reads YAML 1.1, where these are false, eight and ninety; so it is asked for text only.
-Values are those of JSON: what JSON cannot hold, or a double would change, is refused.
+PyYAML implements YAML 1.1, in which these are false, eight and ninety. So PyYAML delivers only the
+text, and this module gives it a value. Values are those of JSON: a number that JSON or a double
+cannot hold is refused.
 """
 
 import re
@@ -22,20 +23,20 @@ _OCTAL = re.compile(r"0o[0-7]+\Z")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
-# Only these can begin something other than a string; most scalars are names and end here.
+# Only these characters can begin a number. Most scalars are names, and are returned at once.
 _MAY_START_NUMBER = frozenset("0123456789+-.")
 _MAX_NUMBER_CHARS = 400
 
 
 def resolve(text: str) -> Any:
-    """Returns the value of a plain scalar. Raises SubluminalError for a number JSON cannot hold."""
+    """Returns the value of a plain scalar. Raises SubluminalError if JSON cannot hold it."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _MAY_START_NUMBER:
         return text
     if _NOT_FINITE.match(text):
         raise SubluminalError(
-            f"`{text}` is not a number in JSON", hint="put it in quotes to make it a string"
+            f"JSON has no number `{text}`", hint="put it in quotes to make it a string"
         )
     if _DECIMAL.match(text):
         return int(_bounded(text))
@@ -66,8 +67,8 @@ def _fraction(text: str) -> float:
 
 
 def not_a_double(literal: object) -> SubluminalError:
-    """The refusal of a number that would not stay what its author wrote."""
+    """Returns the error for a number that a double cannot hold exactly."""
     return SubluminalError(
-        f"the number `{str(literal)[:40]}` has more digits than we can compare exactly",
+        f"the number `{str(literal)[:40]}` has too many digits to be compared exactly",
         hint="write fewer digits, or put it in quotes to make it a string",
     )

@@ -1,7 +1,7 @@
-"""YAML text to plain values with their places, strictly (rule-evaluation; dependencies.md).
+"""Reads YAML text as plain values with their places, strictly (rule-evaluation).
 
-libyaml's events are read one by one, so depth, size and aliases are bounded before anything is
-built, and nothing recurses. Refused: duplicate keys, keys that are not strings, tags, merge keys,
+libyaml's events are read one by one: depth, size and aliases are bounded before anything is built,
+and nothing recurses. Refused are duplicate keys, keys that are not strings, tags, merge keys, and
 aliases that grow without bound. Only this package imports PyYAML: the shim never does (fast-start).
 """
 
@@ -13,27 +13,26 @@ from subluminal.contracts.limits import MAX_BUNDLE_DEPTH
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 from subluminal.policy.text.places import Node, Place
 from subluminal.policy.text.scalars import resolve
-from subluminal.policy.text.yaml_errors import syntax_problem
 
 MAX_VALUES = 750_000
-"""Values and keys of one file, each alias counted as what it stands for."""
+"""Most values and keys of one file. An alias counts as many as its anchor."""
 
 MAX_PROBLEMS = 100
-"""A file with more problems is not read on: it is something else."""
+"""Stop after this many problems: the file is probably not a policy at all."""
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
 
 
 class Document(NamedTuple):
-    """One document of a file: plain data, and where it stands."""
+    """One document of a file: plain data, and the places of its values."""
 
     value: Any
     node: Node
 
 
 class _Item(NamedTuple):
-    """A finished value on its way into what contains it."""
+    """A complete value, before its container takes it."""
 
     value: Any
     node: Node
@@ -43,7 +42,7 @@ class _Item(NamedTuple):
 
 
 class _Frame:
-    """A sequence or mapping that is not finished yet."""
+    """A sequence or mapping that is not complete yet."""
 
     def __init__(self, event: Any, node: Node) -> None:
         self.is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -60,7 +59,7 @@ class _Frame:
         return self.is_mapping and self.key is None
 
     def take(self, item: _Item) -> None:
-        """Puts a finished value where it belongs."""
+        """Takes a complete value into the container."""
         if not self.is_mapping:
             self.node.children[len(self.value)] = item.node
             self.value.append(item.value)
@@ -71,7 +70,7 @@ class _Frame:
 
 
 def read_yaml(text: str, file: str) -> tuple[list[Document], list[Problem]]:
-    """Returns every document, and what is wrong in them; raises InvalidInput if it is not YAML."""
+    """Returns every document, and all problems. Raises InvalidInput if the text is not YAML."""
     reader = _Reader(file)
     try:
         for event in yaml.parse(text, Loader=LOADER):
@@ -82,7 +81,7 @@ def read_yaml(text: str, file: str) -> tuple[list[Document], list[Problem]]:
 
 
 class _Reader:
-    """Builds documents from events."""
+    """Builds documents from libyaml's events."""
 
     def __init__(self, file: str) -> None:
         self.documents: list[Document] = []
@@ -93,7 +92,7 @@ class _Reader:
         self._values = 0
 
     def feed(self, event: Any) -> None:
-        """Takes the next event of the parser."""
+        """Takes the next event."""
         kind = type(event)
         if kind is yaml.ScalarEvent:
             self._add(self._scalar(event), event)
@@ -109,12 +108,13 @@ class _Reader:
     def _begin(self, event: Any) -> None:
         self._anchors = {}
         if event.version is not None and tuple(event.version) != (1, 2):
-            self._report("only YAML 1.2 is read", event, "remove the `%YAML` line")
+            self._report("only YAML 1.2 is supported", event, "remove the `%YAML` line")
 
     def _open(self, event: Any) -> None:
         self._refuse_tag(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = None  # until it is closed, an alias to it has no end
+            # Until the container is complete, an alias to it would be endless.
+            self._anchors[event.anchor] = None
         self._check_depth(len(self._stack) + 1, event)
         self._stack.append(_Frame(event, Node(_place(event))))
 
@@ -152,7 +152,7 @@ class _Reader:
         item = self._anchors.get(name)
         if item is None:
             if name in self._anchors:
-                self._report(f"the alias `*{name[:40]}` stands inside its own anchor", event)
+                self._report(f"the alias `*{name[:40]}` is inside its own anchor", event)
             return _Item(None, Node(_place(event)))
         self._check_depth(len(self._stack) + item.height, event)
         return item
@@ -160,7 +160,7 @@ class _Reader:
     def _add(self, item: _Item, event: Any) -> None:
         self._values += item.size if isinstance(event, yaml.AliasEvent) else 1
         if self._values > MAX_VALUES:
-            self._stop(f"more than {MAX_VALUES} values, aliases written out", event)
+            self._stop(f"more than {MAX_VALUES} values, counting what aliases stand for", event)
         if not self._stack:
             self.documents.append(Document(item.value, item.node))
             return
@@ -178,11 +178,15 @@ class _Reader:
         if not isinstance(item.value, str):
             self._report("a key must be a string", event, "put it in quotes", item.node.place)
         elif item.is_merge:
-            hint = "write the fields out: YAML 1.2 has aliases for whole values only"
-            self._report("merge keys (`<<`) are not read", event, hint)
+            hint = "write the fields out: in YAML 1.2 an alias stands for a whole value"
+            self._report("merge keys (`<<`) are not supported", event, hint)
         elif key in frame.value:
             first = frame.node.keys[key].line
-            self._report(f"duplicate key `{key[:60]}`", event, f"first given on line {first}")
+            self._report(
+                f"duplicate key `{key[:60]}`",
+                event,
+                f"remove one of the two: the first is on line {first}",
+            )
         else:
             frame.key_is_kept = True
             frame.node.keys[key] = _place(event)
@@ -193,7 +197,7 @@ class _Reader:
         if event.tag in _STRING_TAGS and isinstance(event, yaml.ScalarEvent):
             return
         hint = "remove the tag; a value that begins with `!` needs quotes"
-        self._report(f"tags such as `{event.tag[:40]}` are not read", event, hint)
+        self._report(f"tags such as `{event.tag[:40]}` are not supported", event, hint)
 
     def _check_depth(self, depth: int, event: Any) -> None:
         if depth > MAX_BUNDLE_DEPTH:
@@ -212,3 +216,44 @@ class _Reader:
 
 def _place(event: Any) -> Place:
     return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+# (part of libyaml's message, hint). The first that fits is used.
+_HINTS = (
+    ("alias", "a pattern that begins with `*` needs quotes"),
+    ("anchor", "a value that begins with `&` needs quotes"),
+    ("tag", "a value that begins with `!` needs quotes"),
+    ("mapping values are not allowed", "a value that contains `: ` needs quotes"),
+    ("unexpected end of stream", "a quote is not closed"),
+    ("flow sequence", "a `]` or a comma is missing; a `*` or `[` inside needs quotes"),
+    ("flow mapping", "a `}` or a comma is missing"),
+    ("flow node", "a bracket is not closed"),
+    ("escape", "use single quotes where `\\` stands for itself"),
+    ("expected", "check the indentation of this line"),
+)
+
+
+def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    """Returns libyaml's error as a problem, with a hint for the usual mistakes."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    said = getattr(error, "problem", None) or "the text cannot be read"
+    context = getattr(error, "context", None) or ""
+    if mark is None:
+        return Problem(f"not YAML: {said}", file)
+    line, column = mark.line + 1, mark.column + 1
+    char = _char_at(text, mark.line, mark.column)
+    if char == "\t":
+        return Problem(
+            "not YAML: a line is indented with a tab", file, line, column, "indent with spaces"
+        )
+    if "cannot start any token" in said:
+        hint: str | None = f"a value that begins with `{char}` needs quotes"
+        return Problem(f"not YAML: unexpected `{char}`", file, line, column, hint)
+    words = f"{context} {said}"
+    hint = next((hint for part, hint in _HINTS if part in words), None)
+    return Problem(f"not YAML: {said}", file, line, column, hint)
+
+
+def _char_at(text: str, line: int, column: int) -> str:
+    lines = text.splitlines()
+    return lines[line][column : column + 1] if line < len(lines) else ""

@@ -1,7 +1,7 @@
-"""What is probably not meant in a bundle that is valid: the warnings of `sub policy lint`.
+"""All warnings and notes about a valid bundle, for `sub policy lint`.
 
-Each family has its file in `lint`: rules that never act, writes without a limit, suggestions that
-cannot help. Quiet where it does not know.
+`reach` finds rules that never act and writes without a limit; `suggestions` finds suggestions that
+cannot help; the rest is here. A warning is given only if it is certain.
 """
 
 from collections.abc import Iterator
@@ -11,36 +11,35 @@ from subluminal.contracts.bundle import AnyRule, Bundle, RateLimitRule, TagRule
 from subluminal.contracts.shape import Misfit
 from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import Problem
-from subluminal.policy.lint.limits import unlimited_writes
-from subluminal.policy.lint.reach import shadowed_rules, unreachable_rules
+from subluminal.policy.lint.reach import shadowed_rules, unlimited_writes, unreachable_rules
 from subluminal.policy.lint.suggestions import vain_suggestions
 from subluminal.policy.loading import LoadedBundle, rule_title
-from subluminal.policy.text.telling import problem_of
+from subluminal.policy.text.places import problem_of
 
 WARNING = "warning"
 NOTE = "note"
-"""Worth knowing, but never a fault: `--strict` does not fail on it."""
+"""Information that is never a fault: `--strict` does not fail because of a note."""
 
 
-class Finding(NamedTuple):
-    """One thing that lint says."""
+class Remark(NamedTuple):
+    """One warning or note."""
 
     severity: str
     misfit: Misfit
 
 
 def lint(loaded: LoadedBundle) -> list[Problem]:
-    """Returns warnings and notes with their places, in the order of the file."""
+    """Returns the warnings and notes with their places, in the order of the file."""
     title = rule_title(loaded.value)
     problems = [
         problem_of(misfit, loaded.node, loaded.file, title, severity)
-        for severity, misfit in findings(loaded.bundle, loaded.value)
+        for severity, misfit in remarks(loaded.bundle, loaded.value)
     ]
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def findings(bundle: Bundle, value: Any) -> list[Finding]:
-    """Returns all that may be wrong with a bundle. `value` is the bundle as written."""
+def remarks(bundle: Bundle, value: Any) -> list[Remark]:
+    """Returns the warnings and notes about a bundle. `value` is the bundle as plain data."""
     warnings = [
         *unreachable_rules(bundle.rules),
         *shadowed_rules(bundle.rules),
@@ -50,8 +49,8 @@ def findings(bundle: Bundle, value: Any) -> list[Finding]:
         *_idle_defaults(bundle),
         *_empty_lists(value),
     ]
-    return [Finding(WARNING, misfit) for misfit in warnings] + [
-        Finding(NOTE, misfit) for misfit in _notes(bundle)
+    return [Remark(WARNING, misfit) for misfit in warnings] + [
+        Remark(NOTE, misfit) for misfit in _notes(bundle)
     ]
 
 
@@ -62,8 +61,9 @@ def _costly_calls(rules: list[AnyRule]) -> Iterator[Misfit]:
             if limit.cost_tokens_per_call > limit.capacity:
                 yield Misfit(
                     ("rules", index, "effect", "rate_limit", "cost_tokens_per_call"),
-                    f"a call costs more than the {limit.capacity} tokens that the bucket holds: "
-                    "no call will ever pass",
+                    f"no call can pass: a call costs {limit.cost_tokens_per_call} tokens, and the"
+                    f" bucket holds {limit.capacity}",
+                    "raise `capacity`, or lower `cost_tokens_per_call`",
                 )
 
 
@@ -77,7 +77,8 @@ def _idle_defaults(bundle: Bundle) -> Iterator[Misfit]:
     if not tagged:
         yield Misfit(
             ("defaults", "fail_open_read_tools"),
-            "does nothing: no enabled tag rule adds `read_like`",
+            "has no effect: no enabled tag rule adds `read_like`",
+            "add a tag rule for the tools that only read, or remove the field",
         )
 
 
@@ -86,7 +87,7 @@ _WORKLOAD = ("namespace", "service_account", "labels", "repo", "branch")
 
 
 def _empty_lists(value: Any) -> Iterator[Misfit]:
-    """An empty list reads like `none of them` and means `all of them`."""
+    """Finds empty lists, which look like "none" and mean "all"."""
     paths: list[tuple[str | int, ...]] = [("selectors", name) for name in _SELECTORS]
     paths += [("selectors", "workload", name) for name in _WORKLOAD]
     for index in range(len(value["rules"])):
@@ -95,7 +96,7 @@ def _empty_lists(value: Any) -> Iterator[Misfit]:
     for path in paths:
         found = _at(value, path)
         if found is not None and _is_empty(found):
-            yield Misfit(path, "is empty and so matches everything", "leave the field out")
+            yield Misfit(path, "is empty, so it matches everything", "remove the field")
 
 
 def _is_empty(found: Any) -> bool:
@@ -112,9 +113,9 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 def _notes(bundle: Bundle) -> Iterator[Misfit]:
     if bundle.mode is Mode.OBSERVE:
-        yield Misfit(("mode",), "`observe` records what would happen and enforces nothing")
+        yield Misfit(("mode",), "`observe` records what would be refused, and enforces nothing")
     if not bundle.rules:
-        yield Misfit(("rules",), "there is no rule: everything is allowed")
+        yield Misfit(("rules",), "the policy has no rules: every call is allowed")
     for index, rule in enumerate(bundle.rules):
         if not rule.enabled:
-            yield Misfit(("rules", index, "enabled"), "this rule is disabled and does nothing")
+            yield Misfit(("rules", index, "enabled"), "the rule is disabled and has no effect")

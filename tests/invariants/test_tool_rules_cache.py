@@ -1,4 +1,4 @@
-"""The plan cache changes no decision: a warm engine, a cold one, one whose cache overflows (rule-evaluation)."""
+"""Caching the rules of a tool changes no decision: warm, cold, and with a cache that overflows."""
 
 from hypothesis import given
 from tests.differential import generated

@@ -1,7 +1,8 @@
-"""The rules that can matter for one tool of one server, prepared and in order.
+"""The rules that can matter for one tool of one server, in rule order.
 
-Names are matched here, once; so are risk classes where no tag depends on a call's arguments. What
-is left for each call is in the entries' guards.
+Names are matched once, when a ToolRules is made, and so are risk classes that names alone decide.
+What remains to be tested for each call is the condition of an entry: its risk classes, times and
+arguments.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from subluminal.policy.rules.access import AccessEntry
 from subluminal.policy.rules.breaker import BreakerEntry
 from subluminal.policy.rules.budget import BudgetEntry
 from subluminal.policy.rules.dedupe import DedupeEntry
-from subluminal.policy.rules.entry import Entry, Guard, Subject
+from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.rules.rate_limit import RateLimitEntry
 from subluminal.policy.rules.tag import TagEntry
 from subluminal.policy.visit import Call, NotInspected, Visit
@@ -33,7 +34,7 @@ _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | Dedu
 
 
 class PreparedRule:
-    """A rule of a snapshot with its predicates built; shared by all plans."""
+    """A rule of a snapshot with its predicates built. All tools share it."""
 
     __slots__ = ("args_test", "data", "risk_class", "time_test")
 
@@ -45,26 +46,27 @@ class PreparedRule:
         self.time_test: TimePredicate | None = time_predicate(match["time"])
 
 
-class Step(NamedTuple):
-    """An entry, taken apart for the loop that every call passes (`Program.decide`)."""
+class UnpackedEntry(NamedTuple):
+    """An entry with its parts looked up in advance, for the loop in `Program.decide`."""
 
     is_access: bool
     args_test: ArgsPredicate | None
-    """all that the guard asks, if it only asks about arguments, as most do"""
+    """the whole condition, if it is about arguments only, as most are"""
     visit: Callable[[Visit], Decision | None]
     entry: Entry
 
 
-class Plan:
-    """Entries in rule order, and the risk classes that names alone give."""
+class ToolRules:
+    """The rules of one policy for one tool, and the risk classes that names alone give it."""
 
-    __slots__ = ("classes", "entries", "steps", "tagged")
+    __slots__ = ("classes", "entries", "tagged", "unpacked")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
-        self.steps: list[Step] = []
+        self.unpacked: list[UnpackedEntry] = []
+        """the same entries, for the loop"""
         self.tagged: set[int] = set()
-        """tag rules that hold for every call of this tool, and so have no entry"""
+        """indexes of the tag rules that match every call of this tool, and so need no entry"""
         settled: set[str] = set()
         for index, rule in rules:
             wanted = frozenset[str]()
@@ -72,40 +74,41 @@ class Plan:
                 wanted = rule.risk_class
                 if not self._may_gain(wanted):
                     continue
-            guard = guard_of(rule, wanted)
-            if rule.data["kind"] == RuleKind.TAG and guard is None:
+            condition = condition_of(rule, wanted)
+            if rule.data["kind"] == RuleKind.TAG and condition is None:
                 settled.update(rule.data["effect"]["tag"]["add_risk_class"])
                 self.tagged.add(index)
             else:
-                entry = self._entry(index, rule.data, guard, subject)
+                entry = self._entry(index, rule.data, condition, subject)
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
                 args_test = None if wanted or rule.time_test else rule.args_test
-                self.steps.append(Step(entry.is_access, args_test, entry.visit, entry))
+                unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
+                self.unpacked.append(unpacked)
         self.classes = frozenset(settled)
 
     def _may_gain(self, wanted: frozenset[str]) -> bool:
-        """Whether a tag above, one that looks at arguments or time, may still add a class."""
+        """Whether a tag rule above, with a condition of its own, may add one of the classes."""
         return any(
             isinstance(entry, TagEntry) and not wanted.isdisjoint(entry.classes)
             for entry in self.entries
         )
 
     def _entry(
-        self, index: int, data: dict[str, Any], guard: Guard | None, subject: Subject
+        self, index: int, data: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> Entry:
         kind = data["kind"]
         if kind == RuleKind.TAG:
-            return TagEntry(index, data, guard)
+            return TagEntry(index, data, condition)
         if kind in _ACCUMULATORS:
-            return _ACCUMULATORS[kind](index, data, guard, subject)
-        return AccessEntry(index, data, guard, subject, self._would_pass)
+            return _ACCUMULATORS[kind](index, data, condition, subject)
+        return AccessEntry(index, data, condition, subject, self._would_pass)
 
     def _would_pass(self, args: dict[str, Any], wall_ms: int) -> bool:
-        """Whether the access rules alone would let these arguments through."""
+        """Whether the allow and deny rules would let a call with these arguments pass."""
         visit = Visit(Call("", "", args, ""), args, lambda _kind, _key: (), wall_ms, 0)
         for entry in self.entries:
-            if entry.guard is not None and not entry.guard(visit):
+            if entry.condition is not None and not entry.condition(visit):
                 continue
             if isinstance(entry, AccessEntry):
                 return entry.allows and not entry.needs_grant()
@@ -114,16 +117,16 @@ class Plan:
         return True
 
 
-def guard_of(rule: PreparedRule, risk_class: frozenset[str]) -> Guard | None:
-    """Builds the test that each call has to pass; None if names settle everything.
+def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | None:
+    """Builds the test of a call beyond its names; None if there is nothing to test.
 
-    Arguments come last: only a rule that otherwise matches may find them too large to read.
+    Arguments are tested last: NotInspected is raised only if everything else matches.
     """
     args_test, time_test = rule.args_test, rule.time_test
     if args_test is None and time_test is None and not risk_class:
         return None
 
-    def guard(visit: Visit) -> bool:
+    def condition(visit: Visit) -> bool:
         if risk_class and visit.classes.isdisjoint(risk_class):
             return False
         if time_test is not None and not time_test(visit.wall_ms):
@@ -134,4 +137,4 @@ def guard_of(rule: PreparedRule, risk_class: frozenset[str]) -> Guard | None:
             raise NotInspected
         return args_test(visit.args)
 
-    return guard
+    return condition

@@ -7,8 +7,7 @@ from tests.policy.bundles import EFFECTS, bundle, rule
 
 from subluminal.canonical import digest, encode
 from subluminal.errors import SubluminalError
-from subluminal.policy.compiling import compile_bundle
-from subluminal.policy.decompiling import bundle_of, read_snapshot
+from subluminal.policy.compiling import bundle_of, compile_bundle, read_snapshot
 
 NAMES = {"glob": ["a", "b*", "*c", "d?e", "[f]*"], "regex": ["^g"]}
 FULL = bundle(
@@ -35,22 +34,22 @@ def test_a_bundle_of_every_kind_comes_back_as_one_that_compiles_to_the_same():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"policy_id": ...}, "a part is missing or of the wrong type"),
-        ({"mode": "x"}, "a part is missing or of the wrong type"),
-        ({"mode": []}, "a part is missing or of the wrong type"),
+        ({"policy_id": ...}, "a field is missing or has the wrong type"),
+        ({"mode": "x"}, "a field is missing or has the wrong type"),
+        ({"mode": []}, "a field is missing or has the wrong type"),
         ({"rules": ...}, "`rules`: expected a list, got nothing"),
         ({"rules": 7}, "`rules`: expected a list"),
         ({"rules": [7]}, "`rules[0]`: expected a mapping"),
         ({"rules": [{"kind": "deny"}]}, "`rules[0]`: missing field"),
         ({"defaults": {}}, "`defaults`: missing field `decision_on_error`"),
         ({"policy_id": ""}, "`policy_id`: must not be empty"),
-        ({"extra": 1}, "no bundle compiles to it"),
+        ({"extra": 1}, "its bundle compiles to another snapshot"),
     ],
 )
 def test_a_forged_snapshot_is_refused(changes, message):
     with pytest.raises(SubluminalError) as refused:
         read_snapshot(forged(**changes))
-    assert str(refused.value).startswith("this snapshot was not made by `sub policy compile`: ")
+    assert str(refused.value).startswith("the snapshot was not made by `sub policy compile`: ")
     assert message in str(refused.value)
 
 
@@ -72,7 +71,7 @@ def test_forged_patterns_are_refused(names):
         read_snapshot(forged(rules=[{**first, "match": match}, *rest]))
 
 
-def test_an_edited_snapshot_is_told_as_such():
+def test_an_edited_snapshot_is_reported_as_edited():
     text = compile_bundle(FULL).to_json().replace(b'"version":"1"', b'"version":"2"')
     with pytest.raises(SubluminalError, match="does not match its contents"):
         read_snapshot(text)

@@ -3,7 +3,7 @@
 import pytest
 from tests.policy.bundles import bundle, plain, rule, text
 
-from subluminal.policy.diffing import diff
+from subluminal.policy.diff.diffing import diff
 from subluminal.policy.loading import parse_bundle
 
 
@@ -16,7 +16,7 @@ def one(old, new):
     return change
 
 
-def test_equal_meaning_is_no_change():
+def test_equal_meaning_is_not_a_change():
     """Comments, key order, written-out defaults and the order of OR lists mean nothing."""
     old = parse_bundle(
         b"""
@@ -109,7 +109,7 @@ def test_selectors_that_drop_someone_loosen(old, new, severity):
 
 def test_selectors_say_what_they_were():
     assert one(bundle(), bundle(selectors={"env": ["ci"]})).summary == (
-        'selectors.env changed from all to `["ci"]`: the policy no longer applies where it did'
+        'selectors.env changed from all to `["ci"]`: the policy no longer applies to some runs'
     )
 
 

@@ -1,7 +1,7 @@
-"""What changed between two bundles, and whether it loosens (spec 001 section 9.4).
+"""Finds what changed between two bundles, and whether a change loosens (spec 001 section 9.4).
 
-Compares meaning, not text: order of keys, comments, written-out defaults and the order inside OR
-lists are no changes. `diff` compares the rules.
+Compares meaning, not text: comments, the order of keys, written-out defaults and the order inside a
+list of alternatives do not matter. This module compares all but the rules, which `rules` compares.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from subluminal.policy.diff.rules import rule_changes
 
 
 def diff(old: Bundle, new: Bundle) -> list[Change]:
-    """Returns every change of meaning, the most serious first."""
+    """Returns every change of meaning, the most severe first."""
     changes = [*_header(old, new), *_defaults(old, new), *_selectors(old, new)]
     changes += rule_changes(old, new)
     return sorted(changes, key=lambda change: -SEVERITY_RANK[change.severity])
@@ -39,7 +39,7 @@ def _header(old: Bundle, new: Bundle) -> Iterator[Change]:
 def _header_severity(name: str, after: Any) -> Severity:
     if name == "mode":
         return LOOSENS if after is Mode.OBSERVE else TIGHTENS
-    # Counters are keyed by policy_id: another one starts them anew.
+    # Counters belong to a policy_id: under a new one they start from zero.
     return Severity.WARN if name == "policy_id" else NEUTRAL
 
 
@@ -86,9 +86,9 @@ def _selector_fields(selectors: Selectors) -> dict[str, Any]:
 
 
 def _selector_change(field: str, before: Any, after: Any) -> Change:
-    """A policy that no longer applies somewhere protects nothing there."""
+    """A change of selectors loosens if the policy no longer applies to some runs."""
     drops = _drops(before, after)
-    told = "no longer applies where it did" if drops else "applies to more than before"
+    told = "no longer applies to some runs" if drops else "applies to more runs"
     return Change(
         kind="selectors",
         severity=LOOSENS if drops else TIGHTENS,
@@ -101,7 +101,7 @@ def _selector_change(field: str, before: Any, after: Any) -> Change:
 
 def _drops(before: Any, after: Any) -> bool:
     if isinstance(after, dict):
-        # Labels are ANDed: each one more narrows.
+        # All labels must match, so each additional label narrows.
         return any(before.get(key) != value for key, value in after.items())
     return bool(after) and (not before or not set(before) <= set(after))
 

@@ -1,8 +1,8 @@
-"""Mended arguments: each operation, and that nothing the agent nests can hurt (cli.md)."""
+"""Suggested arguments: each operation, and that deeply nested arguments are safe."""
 
 import pytest
 
-from subluminal.policy.suggesting import suggested_args
+from subluminal.policy.rules.access import suggested_args
 
 NO = {"remove": False, "clamp_min": None, "clamp_max": None, "one_of": []}
 
@@ -22,7 +22,7 @@ NO = {"remove": False, "clamp_min": None, "clamp_max": None, "one_of": []}
         ({"one_of": ["a", "b"]}, "b", None),
     ],
 )
-def test_an_operation_mends_its_key(operation, value, expected):
+def test_an_operation_corrects_its_key(operation, value, expected):
     args = {"k": value}
 
     assert suggested_args({"k": NO | operation}, args) == expected
@@ -40,7 +40,7 @@ def test_a_missing_key_is_given_or_stays_missing(operation, expected):
 @pytest.mark.parametrize(
     "operation", [{"set": 1}, {"set": [[1]]}, {"one_of": [1]}, {"clamp_max": 1}]
 )
-def test_arguments_nested_to_the_limit_are_no_danger(operation):
+def test_arguments_nested_to_the_limit_are_compared_safely(operation):
     """512 levels are valid arguments, and more than the interpreter's stack."""
     deep = {"x": 1}
     for _ in range(510):

@@ -1,14 +1,14 @@
-"""The warnings of lint as a whole: what it says of a file, and that it is quiet without cause."""
+"""Lint as a whole: its warnings and notes about a file, and none without a cause."""
 
 from pathlib import Path
 
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
 
-from subluminal.policy.linting import findings, lint
+from subluminal.policy.lint.linting import lint, remarks
 from subluminal.policy.loading import parse_bundle
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "policies"
 
 
 def told(*rules, **changes) -> list[str]:
@@ -21,7 +21,7 @@ def told(*rules, **changes) -> list[str]:
     [path for path in sorted(EXAMPLES.glob("*.yaml")) if not path.name.endswith(".cases.yaml")],
     ids=lambda path: path.stem,
 )
-def test_the_examples_give_no_cause(path):
+def test_the_examples_have_no_warnings(path):
     assert lint(parse_bundle(path.read_bytes(), path.name)) == []
 
 
@@ -33,19 +33,22 @@ def test_problems_have_places_and_are_in_the_order_of_the_file():
         "p.yaml",
     )
     assert [(str(each), each.severity) for each in lint(loaded)] == [
-        ("p.yaml:3:7: `mode`: `observe` records what would happen and enforces nothing", "note"),
-        ("p.yaml:7:37: rule `a`: `enabled`: this rule is disabled and does nothing", "note"),
+        (
+            "p.yaml:3:7: `mode`: `observe` records what would be refused, and enforces nothing",
+            "note",
+        ),
+        ("p.yaml:7:37: rule `a`: `enabled`: the rule is disabled and has no effect", "note"),
     ]
 
 
 def test_a_policy_without_rules_is_noted():
-    assert told() == ["note: `rules`: there is no rule: everything is allowed"]
+    assert told() == ["note: `rules`: the policy has no rules: every call is allowed"]
 
 
 def test_a_call_that_costs_more_than_the_bucket_holds_is_warned_of():
     assert told(rule("rate_limit", capacity=2, cost_tokens_per_call=3)) == [
-        "warning: rule `rate_limit`: `effect.rate_limit.cost_tokens_per_call`: a call costs more "
-        "than the 2 tokens that the bucket holds: no call will ever pass"
+        "warning: rule `rate_limit`: `effect.rate_limit.cost_tokens_per_call`: no call can pass: "
+        "a call costs 3 tokens, and the bucket holds 2"
     ]
     assert told(rule("rate_limit", capacity=3, cost_tokens_per_call=3)) == []
 
@@ -73,10 +76,10 @@ def test_fail_open_without_reads_is_warned_of():
 )
 def test_an_empty_list_that_matches_everything_is_warned_of(match, selectors, expected):
     found = told(rule("budget", match=match), selectors=selectors)
-    assert len([each for each in found if "is empty and so matches everything" in each]) == expected
+    assert len([each for each in found if "is empty, so it matches everything" in each]) == expected
 
 
-def test_every_family_is_asked():
+def test_every_family_of_warnings_is_reported():
     rules = [
         rule("tag", match=tools("write_*")),
         rule("allow"),
@@ -84,6 +87,6 @@ def test_every_family_is_asked():
         rule("deny", "b", match={"risk_class": ["nobody"]}),
     ]
     loaded = parse_bundle(text(*rules), "p.json")
-    messages = " ".join(each.misfit.message for each in findings(loaded.bundle, plain(*rules)))
-    for part in ("without a limit", "can never act", "cannot help", "can never match"):
+    messages = " ".join(each.misfit.message for each in remarks(loaded.bundle, plain(*rules)))
+    for part in ("no rule limits", "has no effect", "cannot help", "can never match"):
         assert part in messages

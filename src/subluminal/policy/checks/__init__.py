@@ -1,1 +1,0 @@
-"""What is wrong inside one rule: its match, its effect."""
