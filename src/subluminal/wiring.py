@@ -1,7 +1,7 @@
-"""The composition root: puts together what doors and services hold.
+"""The composition root: puts together the objects that doors and services hold.
 
 Every other package takes what it needs as arguments; only this module knows which implementation
-goes where. Doors and `operator` may not import it: they are handed `open_host` by their caller.
+goes where. Doors and `operator` may not import it: their caller hands them `open_host`.
 """
 
 import os
@@ -40,11 +40,11 @@ def open_host(
     server: str | None = None,
     sharing: Sharing = ALONE,
 ) -> Host:
-    """Opens a host. What is not given comes from the environment, as the Pack says (section 5).
+    """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
-    `run_id` fixes the run of all calls; else SUB_RUN_ID does; else each call may name its own.
-    `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers). With threads or
-    forks in the process, `sharing` says so, and the host is a `ThreadedHost`.
+    `run_id` fixes the run of all calls. Without it SUB_RUN_ID does. Without either, each call may
+    name its own run. `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers).
+    If the process has threads or forks, `sharing` says so, and the host is a `ThreadedHost`.
     """
     environ = os.environ if environ is None else environ
     cwd = _working_directory() if cwd is None else cwd
@@ -76,4 +76,4 @@ def _working_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        return "/"  # the directory was removed while the client was in it; the server may not mind
+        return "/"  # the client's directory was removed

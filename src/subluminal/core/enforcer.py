@@ -3,12 +3,12 @@
 The enforcer knows no protocol and starts no process. It holds a run (shared state, journal), an
 engine (the policies in force) and the gates around it, and asks them in order under the run's lock:
 
-    begin    stops -> plugins, policy (the engine) -> grants; one decision, its counters and the
-             run's totals are one step; start and decision are journalled when it returns
-    finish   breakers learn how the call ended; the end is buffered for the journal
+    begin    stops -> plugins, policy (the engine) -> grants. The decision, its counters and the
+             run's totals are one step. Start and decision are journalled when it returns.
+    finish   tells the breakers how the call ended; buffers the end for the journal
 
-Both wait for the run's lock and for nothing else, so every door can share them. Threads may call
-them at once if the run was opened for threads (`core.runs.opening`).
+Both wait for the run's lock and for nothing else, so every door can share them. Several threads
+may call them if the run was opened for threads (`core.runs.opening`).
 """
 
 import time
@@ -48,11 +48,11 @@ _TOTALS = {
 }
 _OK = Status.OK
 _NO_HINT = Hint(hint_text="[REDACTED]", retry_advice="do not retry this call unchanged")
-"""The hint of a REJECT_WITH_HINT whose own hint cannot be shown: there is always one (Pack 1.6)."""
+"""Replaces a hint that cannot be shown: a REJECT_WITH_HINT always has a hint (Pack 1.6)."""
 
 
 def _ignore_bug(_bug: Exception) -> None:
-    """The default for a caller that does not want to hear of bugs."""
+    """The default `on_bug`."""
 
 
 class Enforcer:
@@ -74,9 +74,9 @@ class Enforcer:
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
         self.open_calls = 0
-        """calls that began and have no end yet; the host counts them"""
+        """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
-        """told of a bug of ours in `begin`; `decision_on_error` has been applied"""
+        """called with a bug of ours in `begin`, after `decision_on_error` was applied"""
         self._previews = previewer
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
@@ -94,7 +94,7 @@ class Enforcer:
 
     def begin(self, call: ToolCall, args_text: bytes | None) -> Ruling:
         """Decides one call; start and decision are journalled when this returns (journal-first)."""
-        # Flat on purpose: every call passes here, and each frame more costs it.
+        # Flat on purpose: every call passes here, and each extra frame costs time.
         number = next(self._numbers)
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
@@ -102,9 +102,9 @@ class Enforcer:
         seq, evaluation = 0, None
         try:
             with state.locked():
-                # One step for all shims of the run: the decision, its counters, the run's totals.
-                # The time as well: a caller that waited for the lock and used the clock of before
-                # would refill a bucket for the same seconds twice.
+                # The decision, its counters and the run's totals are one step for all shims of
+                # the run. The clock is read inside that step: a caller that waited for the lock
+                # with an older time would refill a bucket for the same seconds twice.
                 wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
                 mono_ms = mono_ns // 1_000_000
                 seq = state.take_seq()
@@ -135,13 +135,13 @@ class Enforcer:
         return ruling
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
-        """Records a call that no policy can judge; applies `decision_on_error` (byte-transparent)."""
+        """Records a call that no policy can judge, and applies `decision_on_error`."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         return self._without_rules(call, asked, failed)
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
-        """Records a call that cannot be forwarded, whatever the policy says of it."""
+        """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         blocked = Decision(
             action=Action.BLOCK,
@@ -153,10 +153,10 @@ class Enforcer:
         return self._without_rules(call, asked, self.engine.refusal(blocked))
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
-        """Learns and records how a call ended. A second end of the same call changes nothing.
+        """Records how a call ended, and tells the breakers.
 
-        The end event is buffered; `flush` or the next `begin` writes it. `at_ns` is when the call
-        ended by the monotonic clock, if that was not just now.
+        A second end of the same call changes nothing. The end event is buffered; `flush` or the
+        next `begin` writes it. `at_ns` is the monotonic time at which the call ended; None for now.
         """
         if ruling.finished:
             return
@@ -173,7 +173,7 @@ class Enforcer:
         return self.run.flush()
 
     def is_over(self, call: ToolCall) -> bool:
-        """Tells whether a call that began may not go on: its run ended, or a person stopped it."""
+        """Returns True if a begun call must not go on: its run ended, or a person stopped it."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         return self._over(asked) is not None
 
@@ -181,10 +181,10 @@ class Enforcer:
         """Returns a call's tool name with secrets masked (unprintable-secrets)."""
         return self._previews.safe(call.tool_name)
 
-    # What is not in the way of every call
+    # Off the path of ordinary calls
 
     def _undecided(self, call: Call, error: Exception) -> Evaluation:
-        """Decides a call that failed before it was decided and counted: `decision_on_error`."""
+        """Applies `decision_on_error` to a call that could not be decided and counted."""
         if not isinstance(error, (StateBusy, StateUnusable, CountersFull)):
             self._on_bug(error)
             evaluation = self._failure(call, f"a bug in sub: {type(error).__name__}")
@@ -198,7 +198,7 @@ class Enforcer:
         return evaluation
 
     def _count(self, evaluation: Evaluation) -> None:
-        """Adds a decision to the run's totals; if they cannot be reached, with the next call."""
+        """Adds a decision to the run's totals; if the state is out of reach, the next call does."""
         total = _TOTALS[evaluation.decision.action]
         try:
             with self._state.locked():
@@ -207,7 +207,7 @@ class Enforcer:
             self._state.owe(total)
 
     def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
-        """Counts and records a decision that no rule made; a run that is over stays over."""
+        """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         seq = 0
         evaluation = self._over(asked) or evaluation
@@ -216,7 +216,7 @@ class Enforcer:
                 seq = self._state.take_seq()
                 self._state.count(_TOTALS[evaluation.decision.action])
         except (StateBusy, StateUnusable):
-            # The call is recorded below all the same.
+            # The call is still recorded below.
             self._state.owe(_TOTALS[evaluation.decision.action])
         return self._ruled(call, next(self._numbers), evaluation, wall_ms, mono_ns, seq, None)
 
@@ -254,7 +254,7 @@ class Enforcer:
         seq: int,
         args_text: bytes | None,
     ) -> Ruling:
-        """Turns an evaluation into a ruling that is on record."""
+        """Turns an evaluation into a ruling, and journals it."""
         ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
         try:
             self._records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
@@ -263,9 +263,10 @@ class Enforcer:
         return ruling
 
     def _over(self, call: Call) -> Evaluation | None:
-        """Asks the stops: returns the refusal of a call that no policy is asked about, or None.
+        """Returns the refusal of a call that is stopped, or None. Needs no lock.
 
-        Needs no lock.
+        A call is stopped by the kill switch, by the end of its run, or by a missing policy. No
+        rule is asked about it.
         """
         stop = self._stops.find(call.server_name, call.tool_name)
         if stop is not None:
@@ -282,7 +283,7 @@ class Enforcer:
         return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
 
     def _masked(self, decision: Decision) -> Decision:
-        """Masks secrets in a refusal: its hint may repeat the call's own arguments."""
+        """Masks secrets in a refusal: its hint may repeat the call's arguments."""
         text = encode_json(decision)
         masked = self._previews.safe(text.decode())
         if masked == text.decode():
@@ -294,7 +295,7 @@ class Enforcer:
             return msgspec.structs.replace(decision, summary="[REDACTED]", hint=hint)
 
     def _unrecorded(self, evaluation: Evaluation, call: ToolCall, why: str) -> Evaluation:
-        """Decides a call that could not be journalled: it runs only if the policy says so."""
+        """Applies `decision_on_error` to a call that was allowed but could not be journalled."""
         if not evaluation.forwarded:
             return evaluation
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
@@ -303,7 +304,10 @@ class Enforcer:
         )
 
     def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> bytes:
-        """Tells the breakers; returns the members that say when they learnt of it, for replay."""
+        """Tells the breakers how a call ended.
+
+        Returns the members of the end event that say when they learnt it; replay needs them.
+        """
         state = self._state
         try:
             with state.locked():
@@ -316,7 +320,7 @@ class Enforcer:
                     state.counters.write(updates)
                 return b',"after_seq":%d,"mono_ms":%d' % (state.last_seq(), mono_ms)
         except CountersFull:
-            # The call is over and on record; all it costs is one entry of a window.
+            # The call is over and on record; only one entry of a window is lost.
             return b""
         except (StateBusy, StateUnusable):
             if status is not Status.OK:

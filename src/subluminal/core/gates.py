@@ -1,13 +1,13 @@
 """The gates of one run, in the order in which a call passes them (`contracts.gate.GateName`).
 
     stops     the kill switch                     one comparison while nothing is stopped
-    plugins   what an installation adds           nothing while there is none
+    plugins   what an installation adds           costs nothing while there are none
     policy    every layer, with the counters
-    grants    a person's answers                  loaded when a rule first refuses a call
+    grants    a person's approvals                loaded when a rule first refuses a call
 
 The enforcer asks them under the run's lock. Plugins and policy are the engine of
-`policy.evaluation`, which a reload replaces, and which explain and replay ask as well; the other
-two are here.
+`policy.evaluation`: a reload replaces it, and explain and replay use it too. Stops and grants are
+here.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _NothingStopped:
-    """Stands in for the kill switch where there is no home to stop anything in."""
+    """The stand-in for the kill switch where there is no home directory."""
 
     words = (0,)
     calm = 0
@@ -38,15 +38,15 @@ class Gates(NamedTuple):
     stops: Any = _NothingStopped()
     """a kill_switch.StopView, or its stand-in"""
     open_approvals: "Callable[[], Approvals] | None" = None
-    """opens the grants when a rule first refuses a call: most runs never need them"""
+    """opens the grants when a rule first refuses a call; most runs never need them"""
 
 
 NO_GATES = Gates()
-"""For an engine alone: nothing stops it, and nobody grants anything."""
+"""No stops and no grants: for an engine alone."""
 
 
 def refusal_of(stop: Stop) -> Decision:
-    """The decision about a call that a person has stopped: a run is over, a tool is blocked."""
+    """Returns the decision about a stopped call: a tool is blocked, anything wider ends the run."""
     if stop.scope == "tool" and not stop.problem:
         return Decision(
             action=Action.BLOCK,

@@ -1,13 +1,14 @@
-"""What a door holds: everything between a tool call and its decision, for one process.
+"""The host: the one object that a door holds. It stands between a tool call and its decision.
 
     open      `wiring.open_host` puts a host together from settings, identity and policies
-    begin     decides and journals a call; the run is entered when its first call names it
+    begin     decides and journals a call; enters the run if this is its first call here
     finish    records how a call ended
-    tick      looks at policies, settings and stops; a loop calls it every 50 ms or so
+    tick      checks policies, settings and stops for changes; a loop calls it every 50 ms or so
     close     leaves every run and closes every file
 
-A door that has no loop, or several threads, uses a `ThreadedHost` (`core.threaded_host`), which
-ticks by itself. No method awaits or starts a thread; none waits for longer than the run's lock.
+A door without a loop, or with several threads, uses a `ThreadedHost` (`core.threaded_host`), which
+ticks by itself. No method awaits or starts a thread. `begin` and `finish` wait for the run's lock
+and for nothing else.
 """
 
 import time
@@ -34,17 +35,17 @@ from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine
 
 _CHECK_EVERY_MS = 250
-"""How often a removed file of the kill switch is noticed, at most."""
+"""Shortest time between two checks whether the kill switch's file was removed or replaced."""
 _LOOK_S, _MAX_LOOK_S = 0.005, 0.25
-"""First and longest pause between two looks at a compiler, where a caller may wait for it."""
+"""First and longest pause in `await_policies` between two checks of the compiler."""
 
 
 def _nothing() -> None:
-    """The default for a door that has nothing to settle."""
+    """The default `settle` of `tick`, for a door that has nothing to settle."""
 
 
 class Host:
-    """One process' part in its runs. For one thread; see `ThreadedHost`."""
+    """One process' part in its runs, for use by one thread. `ThreadedHost` is for several."""
 
     def __init__(
         self,
@@ -58,7 +59,10 @@ class Host:
         run_is_fixed: bool = False,
         sharing: Sharing = ALONE,
     ) -> None:
-        """`run_id` is the run of calls that name none; if it is fixed, of all calls (shared-runs)."""
+        """`run_id` is the run of every call that does not name its own run (shared-runs).
+
+        If `run_is_fixed`, it is the run of all calls, whatever they name.
+        """
         self.places = places
         self.identity = identity
         self.run_id = run_id
@@ -85,7 +89,7 @@ class Host:
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call; its start and decision are journalled when this returns.
 
-        `session` is the run that the call itself names, if it names one.
+        `session` is the run that the call itself names, or None.
         """
         enforcer = self._claim(session)
         return enforcer.begin(call, args_text)
@@ -99,14 +103,14 @@ class Host:
     def refuse(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
     ) -> Ruling:
-        """Records a call that cannot be forwarded, whatever the policy says of it."""
+        """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         return self._claim(session).refuse(call, reason, summary)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
 
-        `at_ns` is when it ended by the monotonic clock, if that was not just now. The end is on
-        disk after the next `begin` or `flush`.
+        `at_ns` is the monotonic time at which the call ended; None for now. The end is on disk
+        after the next `begin` or `flush`.
         """
         enforcer = ruling.enforcer
         if not ruling.finished:
@@ -114,11 +118,11 @@ class Host:
             enforcer.finish(ruling, outcome, at_ns)
 
     def is_over(self, ruling: Ruling) -> bool:
-        """Tells whether a call that began may not go on: its run ended, or a person stopped it."""
+        """Returns True if a begun call must not go on: its run ended, or a person stopped it."""
         return ruling.enforcer.is_over(ruling.call)
 
     def flush(self) -> None:
-        """Writes the ends of calls, and how many events a full disk has cost."""
+        """Writes buffered ends of calls to disk, and the number of events lost to a full disk."""
         self._runs.flush()
 
     def _claim(self, session: str | None) -> Enforcer:
@@ -129,15 +133,16 @@ class Host:
         enforcer.open_calls += 1
         return enforcer
 
-    # Now and then
+    # Changes of policies, settings and stops
 
     def tick(
         self, mono_ms: int, settle: Callable[[], None] = _nothing, *, force: bool = False
     ) -> Settings | None:
-        """Takes over changed policies, settings and stops, and records them in every open run.
+        """Puts changed policies, settings and stops into force; records them in every open run.
 
-        Returns new settings, for the door's own part of them. `settle` is called before they come
-        into force: what happened until then is recorded under the old ones.
+        Returns the settings if they changed: some of them are the door's to apply. `settle` is
+        called just before new settings come into force, so that the door can record under the old
+        ones what happened under the old ones. `force` checks the policy files even if it is early.
         """
         if mono_ms >= self._check_at_ms:
             self._check_at_ms = mono_ms + _CHECK_EVERY_MS
@@ -174,21 +179,21 @@ class Host:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a first policy is still being compiled: calls may be held for it (fast-start)."""
+        """Whether a first policy is still being compiled; doors hold calls for it (fast-start)."""
         return self._policies.loading
 
     def await_policies(self, wait_s: float) -> None:
-        """Waits until no first policy is being compiled. For callers that hold nobody up."""
+        """Waits until the first policies are compiled. For commands, which may block; not doors."""
         deadline = time.monotonic() + wait_s
         pause_s = _LOOK_S
         while self.is_loading and time.monotonic() < deadline:
             time.sleep(pause_s)
-            # Waiting must not take the CPU from the compiler.
+            # Longer and longer pauses: the compiler needs the CPU.
             pause_s = min(2 * pause_s, _MAX_LOOK_S)
             self.tick(time.monotonic_ns() // 1_000_000)
 
     def give_up_waiting(self) -> None:
-        """Refuses calls, instead of holding them, until their policy is compiled."""
+        """Refuses calls from now on, instead of holding them, until the policy is compiled."""
         self._policies.give_up_waiting()
         self._adopt_policies()
 
@@ -199,11 +204,14 @@ class Host:
 
     @property
     def refusal(self) -> Decision | None:
-        """Why every call is refused: a policy that should be in force is not. None if it is."""
+        """The refusal of every call while a policy that should be in force is not; else None."""
         return self._policies.refusal
 
     def hard_stop(self, server_name: str) -> Stop | None:
-        """Returns the stop that ends this server's process: one that holds in every run it serves."""
+        """Returns the stop that ends this server's process, or None.
+
+        A process may serve several runs; it is ended only if each of them is under a hard stop.
+        """
         switch = self._runs.kill_switch
         switch.look()
         if not switch.stops:
@@ -213,7 +221,7 @@ class Host:
         return found[0] if all(found) else None
 
     def warm(self) -> None:
-        """Loads what the first call needs, while nobody waits for it."""
+        """Loads modules that the first call needs, before it arrives."""
         self._previewer.warm()
 
     @property
@@ -221,10 +229,10 @@ class Host:
         """How many bytes of a result `finish` can use; the rest is not recorded."""
         return self._previewer.looked_at_bytes
 
-    # Beside the calls
+    # Records other than calls
 
     def open_run(self, meta: dict[str, Any] | None = None) -> Run:
-        """Enters the host's own run, if no call has; `meta` goes into its run_start."""
+        """Enters the host's own run if no call has entered it; `meta` goes into its run_start."""
         return self._runs.enforcer(self.run_id, meta).run
 
     @property
@@ -233,22 +241,22 @@ class Host:
         return bool(self._open)
 
     def tell(self, news: Callable[[Run], object]) -> None:
-        """Records something in every open run, and in each that is entered later."""
+        """Calls `news` with every open run, and with each run that is entered later."""
         self._runs.tell(news)
 
     def health(self, state: str, **fields: Any) -> None:
-        """Records a step in the life of a process in every run, also in those just left."""
+        """Records a shim_health event in every run, including runs that were just left."""
         self._runs.health(state, **fields)
 
     def list_tools(self, server_name: str, cursor: str, tools: Sequence[Definition] | None) -> None:
-        """Records a page of the server's tools in every run, if it is new."""
+        """Records a page of the server's tool list in every run, if it changed."""
         listing = self._runs.listings.changed(server_name, cursor, tools)
         if listing is not None:
             for enforcer in list(self._open.values()):
                 record_listing(enforcer.run, listing)
 
     def report_bug(self, bug: Exception) -> None:
-        """Writes a report of a bug of ours, and says so in every run."""
+        """Writes a report about a bug in Subluminal, and records its path in every run."""
         path = self._bugs.write(bug)
         if path is not None:
             self.health("degraded", detail=f"a bug in sub: {type(bug).__name__}, see `{path}`")
@@ -260,7 +268,7 @@ class Host:
         self._runs.leave_all(failure)
 
     def close(self, failure: RunStatus | None = None) -> None:
-        """Leaves what was not left, and closes every file."""
+        """Leaves the runs that are still open, and closes every file."""
         if self._open:
             self.leave(failure)
         self._policies.close()

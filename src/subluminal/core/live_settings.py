@@ -1,7 +1,7 @@
-"""The settings that a host is under: read again when `config.toml` changes.
+"""The settings of a running host, read again when `config.toml` changes.
 
-A change comes into force whole, or not at all: a file that is wrong, unreadable or gone leaves the
-settings as they were, because taking a file away must not change what is recorded or masked.
+A change comes into force whole or not at all. A file that is wrong, unreadable or removed leaves
+the settings as they were: removing the file must not change what is recorded or masked.
 """
 
 import time
@@ -16,16 +16,16 @@ from subluminal.errors import SubluminalError
 from subluminal.secrets.value import SecretValue
 
 LOOK_EVERY_MS = 250
-"""How often the file's times are looked at, at most."""
+"""Shortest time between two checks of the file."""
 _YOUNG_NS = 50_000_000
-"""A file this young may still be being written: the next look takes it."""
+"""A file younger than this may still be being written; it is read at the next check."""
 
 
 class Change(NamedTuple):
-    """What a look at the file found: new settings and their previewer, or a problem."""
+    """The result of reading the file again: new settings and their previewer, or a problem."""
 
     detail: str
-    """a sentence for the record"""
+    """a sentence for the journal"""
     settings: Settings | None = None
     previewer: Previewer | None = None
 
@@ -44,8 +44,8 @@ class LiveSettings:
     ) -> None:
         """`seen` is the stamp of the file that `settings` were read from, taken before reading.
 
-        `server` is the one that the host serves, if any; `values` are the secrets that it was
-        given.
+        `server` is the server that the host serves, if any; `values` are the secrets that this
+        server was given.
         """
         self.settings = settings
         self._path = path
@@ -57,7 +57,7 @@ class LiveSettings:
         self._at_start = self._given_at_start(settings)
 
     def poll(self, mono_ms: int) -> Change | None:
-        """Looks at the file if it is time; returns what changed, or None."""
+        """Checks the file if it is time; returns what changed, or None."""
         if mono_ms < self._next_look_ms:
             return None
         self._next_look_ms = mono_ms + LOOK_EVERY_MS
@@ -85,14 +85,14 @@ class LiveSettings:
         return Change(detail, settings, previewer)
 
     def _refuse(self, problem: str) -> Change | None:
-        """Keeps the settings that are in force; each problem is told once."""
+        """Keeps the settings that are in force; reports each problem once."""
         if problem == self._problem:
             return None
         self._problem = problem
         return Change(f"the settings stay as they were: {problem}")
 
     def _given_at_start(self, settings: Settings) -> tuple[object, ...]:
-        """The part that a server is given when it starts, and that cannot be taken back."""
+        """Returns the settings that take effect only when the server starts."""
         if self.server is None:
             return ()
         own = of_server(settings, self.server)
@@ -115,5 +115,5 @@ def previewer_for(settings: Settings, redactor: Redactor) -> Previewer:
 
 
 def _is_young(stamp: Stamp) -> bool:
-    # A time in the future comes from another machine's clock, and tells nothing.
+    # A time in the future comes from another machine's clock, and says nothing about age.
     return 0 <= time.time_ns() - stamp.mtime_ns < _YOUNG_NS

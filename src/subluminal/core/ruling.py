@@ -1,4 +1,7 @@
-"""What passes between a door and the core about one call (Pack 7.1): a ruling and an outcome."""
+"""What a door and the core tell each other about one call (Pack 7.1).
+
+`begin` returns a `Ruling`; the door gives it back to `finish` with an `Outcome`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ruling(Struct, gc=False):
-    """What `begin` says about a call; the door gives it back to `finish`."""
+    """What `begin` decided about a call."""
 
     call: ToolCall
     call_id: str
@@ -51,13 +54,13 @@ class Ruling(Struct, gc=False):
 
 
 class Outcome(Struct, frozen=True):
-    """How a call ended, in the words of no protocol."""
+    """How a call ended, whatever its protocol."""
 
     status: Status
     bytes_out: int
     """size of the answer in bytes"""
     result: bytes | None = b""
-    """text that may be previewed; None if it was too large to inspect"""
+    """text for the preview; None if it was too large to inspect"""
     error_class: ErrorClass | None = None
     error_message: str = ""
     error_code: int | str | None = None

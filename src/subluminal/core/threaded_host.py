@@ -3,12 +3,12 @@
 Three things differ from `Host`:
 
 - Any thread may call any method. A call is decided under the run's lock, which is one lock for all
-  processes and threads; then it is journalled under a second lock, which no thread holds while it
-  waits for the first. Waits are bounded (`Sharing.wait_ms`); after that `decision_on_error`
-  applies.
-- There is no loop, so `begin` ticks by itself, in whichever thread comes first after 250 ms.
+  processes and threads. Then it is journalled under a second lock, the run's `Turn`. No thread
+  holds the second lock while it waits for the first. Waits are bounded (`Sharing.wait_ms`); when
+  the bound is reached, `decision_on_error` applies.
+- There is no loop, so `begin` ticks by itself, in the first thread that comes after 250 ms.
 - A forked child drops what it inherited, and enters its runs again with a journal and a shim id of
-  its own. What the parent began, the parent ends.
+  its own. Calls that the parent began are ended by the parent.
 """
 
 import os
@@ -24,11 +24,11 @@ from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
 
 TICK_EVERY_MS = 250
-"""How often policies, settings and stops are looked at, at most."""
+"""Shortest time between two checks of policies, settings and stops."""
 
 
 class ThreadedHost(Host):
-    """A host that threads, tasks and forked children share."""
+    """A host that threads, tasks and forked children may share."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -37,7 +37,7 @@ class ThreadedHost(Host):
         _hosts.add(self)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
-        """Records how a call ended, and writes it at once; nothing in a child that inherited it."""
+        """Records how a call ended; does nothing in a forked child that inherited the call."""
         enforcer = ruling.enforcer
         if ruling.finished or enforcer.run.is_dropped:
             return
@@ -47,7 +47,7 @@ class ThreadedHost(Host):
     def tick(
         self, mono_ms: int, settle: Callable[[], None] = lambda: None, *, force: bool = False
     ) -> Settings | None:
-        """Does what `Host.tick` does, in one thread at a time; the others go on without it."""
+        """Does what `Host.tick` does, in one thread at a time; other threads return at once."""
         if not self._ticking.acquire(blocking=False):
             return None
         try:

@@ -1,8 +1,8 @@
-"""The tool calls of one MCP server: from a client's message to a ruling, from a reply to its end.
+"""The tool calls of one MCP server: decides a client's message, and ends a call at its reply.
 
-Asks the host and keeps what is pending. Knows no transport: messages come in and go out without
-framing. What goes to the server is the caller's to send; what goes to the client is handed to
-`answer`, one message at a time, which returns the number of bytes that it sent.
+Asks the host, and keeps the calls that are pending. It knows no transport: messages come in and go
+out without framing. The caller forwards messages to the server. Messages to the client are handed
+to `answer`, one at a time; it returns the number of bytes that it sent.
 """
 
 import time
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _NOT_EXECUTED = "not executed: another call of the same batch was refused"
 
 _UNKNOWN_TOOL = "?"
-"""The tool of a message that cannot be read with certainty."""
+"""The tool name in the record of a message that cannot be read with certainty."""
 
 
 class Calls:
@@ -63,12 +63,12 @@ class Calls:
         self._pending = PendingCalls()
         self._ended: deque[tuple[Ruling, Reply, int]] = deque()
         self.halted = ""
-        """why the server was stopped; then no call is forwarded"""
+        """why the server was stopped, or empty; while it is set, no call is forwarded"""
         self.unrecorded = 0
-        """ends of calls that are not yet in the journal's file; `record` writes them"""
+        """number of ends of calls that are not yet in the journal's file; `record` writes them"""
 
     def adopt(self, renderer: Renderer, call_timeout_ms: int | None) -> None:
-        """Takes over other settings; calls that are under way keep their deadline."""
+        """Puts new settings into force; calls that are under way keep their deadline."""
         self._renderer = renderer
         self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
 
@@ -80,7 +80,7 @@ class Calls:
     # From the client
 
     def decide(self, message: Message, size: int) -> bool:
-        """Decides one message of `size` bytes; True if it is to be forwarded."""
+        """Decides one message of `size` bytes; returns True if it is to be forwarded."""
         if type(message) is CallMessage:
             return self._decide_call(message, size)
         if isinstance(message, Cancellation):
@@ -114,7 +114,7 @@ class Calls:
         return False
 
     def decide_large(self, message: "LargeMessage", size: int) -> bool:
-        """Decides a message of which only the outer levels could be read (byte-transparent)."""
+        """Decides a message that is too large to inspect: only its outer levels were read."""
         ids = [] if message.id is UNSET else [message.id]
         if message.is_lost:
             return self._refuse_lost(message, ids, size)
@@ -144,27 +144,27 @@ class Calls:
         return self._act_on(ruling, message.id)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
-        """Records a message that two parsers may read differently: `decision_on_error` applies."""
+        """Applies `decision_on_error` to a message that two parsers may read differently."""
         summary = f"the message can be read in more than one way: {message.why}"
         ruling = self._host.begin_undecidable(
             self._unknown_call(size), ReasonCode.AMBIGUOUS_MESSAGE, summary
         )
         if ruling.is_allowed:
-            # What the server makes of it, and how that ends, cannot be known.
+            # Nobody can tell which reply, if any, will be about this message.
             self._finish(ruling, outcomes.FORWARDED)
             return True
         self._answer_all(message.ids, ruling)
         return False
 
     def _refuse_lost(self, message: "LargeMessage", ids: list[Any], size: int) -> bool:
-        """Refuses a message that could not be kept, in every mode, and says so."""
+        """Refuses a message that could not be stored, in every mode, and answers it."""
         summary = f"the message cannot be forwarded: {message.problem}"
         ruling = self._host.refuse(self._unknown_call(size), ReasonCode.EVALUATION_ERROR, summary)
         self._answer_all(ids, ruling)
         return False
 
     def _answer_all(self, ids: list[Any], ruling: Ruling) -> None:
-        # JSON-RPC 2.0, section 5: where the id cannot be told, it is null.
+        # JSON-RPC 2.0, section 5: if the id cannot be determined, it is null.
         self._end_refused(ruling, [self._error(each, ruling) for each in ids or [None]])
 
     def _unknown_call(self, size: int) -> ToolCall:
@@ -178,7 +178,7 @@ class Calls:
         )
 
     def _decide_batch(self, batch: Batch, size: int) -> bool:
-        """Forwards a batch whole or not at all; every id gets its answer."""
+        """Decides a batch: it is forwarded whole, or every id in it is answered."""
         rulings = [
             (message, self._begin(message, self._tool_call(message, size)))
             for message in batch.calls
@@ -246,22 +246,21 @@ class Calls:
 
     def _wait_for(self, request_id: Any, ruling: Ruling) -> None:
         if request_id is UNSET:
-            # Nothing will ever answer a notification; that it was forwarded is all there is to
-            # know.
+            # A notification has no reply, so all that can be recorded is that it was forwarded.
             self._finish(ruling, outcomes.FORWARDED)
             return
         deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
         self._pending.ask(request_id, Pending(ruling, deadline))
 
     def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
-        """Tells whether a call is the next round of one that asked for input (every-mcp-era)."""
+        """Returns True if a call is the next round of one that asked for input (every-mcp-era)."""
         if request_id is UNSET:
             return False
         pending = self._pending.next_round(call, request_state)
         if pending is None:
             return False
         if self._host.is_over(pending.ruling):
-            # A run that is over has no further rounds: the message is refused as a new call.
+            # The run is over, so this round is refused as a new call would be.
             self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
             return False
         self._pending.ask(request_id, pending)
@@ -275,14 +274,14 @@ class Calls:
     # From the server
 
     def replied(self, reply: Reply) -> None:
-        """Ends the call that a reply answers, if it answers one."""
+        """Ends the pending call that a reply answers, if there is one."""
         pending = self._pending.answered(reply.id)
         if pending is None:
             return
         if reply.request_state is not None:
             given_up = self._pending.await_round(pending, reply.request_state)
             if given_up is not None:
-                why = "the client did not go on with the call"
+                why = "the client did not continue the call"
                 self._end(given_up, outcomes.given_up(Status.CANCELLED, why))
             return
         at_ns, ruling = time.monotonic_ns(), pending.ruling
@@ -293,7 +292,7 @@ class Calls:
         self.unrecorded += 1
 
     def record(self, at_most: int | None) -> None:
-        """Records calls that have ended, oldest first; all of them if `at_most` is None."""
+        """Records up to `at_most` calls that have ended, oldest first; None for all of them."""
         for _ in range(len(self._ended) if at_most is None else at_most):
             if not self._ended:
                 break
@@ -303,7 +302,7 @@ class Calls:
         self._host.flush()
 
     def _finish(self, ruling: Ruling, outcome: Outcome) -> None:
-        """Ends a call now; the transport's loop writes it to disk when it is idle."""
+        """Ends a call; the transport's loop writes the end to disk when it is idle."""
         self._host.finish(ruling, outcome)
         self.unrecorded += 1
 
@@ -311,37 +310,37 @@ class Calls:
         self._finish(pending.ruling, outcome)
 
     def time_out(self) -> None:
-        """Records calls that took longer than `call_timeout_ms`; they are not cut off."""
+        """Records calls that take longer than `call_timeout_ms` as TIMEOUT, and lets them go on."""
         if not self._timeout_ns or not self.open:
             return
         now_ns = time.monotonic_ns()
         for pending in self._pending.asked():
-            # A call without a deadline was asked before the setting had one.
+            # A call without a deadline began before a timeout was set.
             if 0 < pending.deadline_ns <= now_ns and not pending.ruling.finished:
                 self._end(pending, outcomes.TIMED_OUT)
 
     def refuse_pending(self, why: str) -> None:
-        """Ends everything that is pending, and answers it: the server was stopped."""
+        """Ends and answers every pending call, because the server was stopped."""
         ids = self._pending.ids()
         self.end_all(Status.ERROR, why, ErrorClass.POLICY_BLOCK)
         for each in ids:
             self._answer(self._renderer.plain_error(each, why))
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
-        """Ends everything that is pending: the server or the client is gone."""
+        """Ends every pending call, because the server or the client is gone."""
         for pending in self._pending.clear():
             self._end(pending, outcomes.given_up(status, message, error_class))
 
 
 def _session(meta: dict[str, Any]) -> str | None:
-    """Returns the run that a call itself names: Codex' session (shared-runs)."""
+    """Returns the run that a call itself names, which is Codex' session id, or None."""
     turn = meta.get("x-codex-turn-metadata")
     session = turn.get("session_id") if isinstance(turn, dict) else None
     return session if isinstance(session, str) and session else None
 
 
 def _context(meta: dict[str, Any]) -> dict[str, str]:
-    """What a call says about itself that is worth recording."""
+    """Returns the client's call id and the traceparent that a call carries, for the record."""
     context: dict[str, str] = {}
     for key in ("claudecode/toolUseId", "callId"):
         if isinstance(meta.get(key), str):

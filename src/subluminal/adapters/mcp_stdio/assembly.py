@@ -1,6 +1,7 @@
-"""Puts a shim together beside its server: settings, secrets, the host and the loop.
+"""Puts a shim together: settings, secrets, the host and the loop.
 
-Loaded after the server was started, if it has no settings to wait for (`starting`).
+`starting` loads this module after it has started the server, unless the settings must be read
+before the server may start.
 """
 
 import os
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from subluminal.secrets.value import SecretValue
 
     OpenHost = Callable[..., Host]
-    """The type of `wiring.open_host`, which a door is given because it may not import it."""
+    """The type of `wiring.open_host`; a door may not import it, so it is handed in."""
 
 
 class Prepared:
-    """What the settings say about one server, and the secrets that they bind to it."""
+    """The settings of one server, and the secrets that they bind to it."""
 
     def __init__(self, server: str, where: Places, problem: str = "") -> None:
         from subluminal.config.settings import Settings
@@ -35,7 +36,7 @@ class Prepared:
 
         self.server = server
         self.problem = problem
-        """why the server must not be started; empty if it may"""
+        """why the server must not start; empty if it may"""
         self.hint: str | None = None
         self.env: dict[str, str] = {}
         self.injections: list[Injection] = []
@@ -64,7 +65,7 @@ class Prepared:
         self.grace_ms = of_server(self.settings, server).grace_ms
 
     def record_injections(self, run: "Run") -> None:
-        """Records in a run which secrets the server was given, by name."""
+        """Records in a run the names of the secrets that the server was given."""
         from subluminal.contracts.events import SecretInjection
 
         def write() -> None:
@@ -81,7 +82,7 @@ def not_started(
     options: dict[str, str],
     open_host: "OpenHost",
 ) -> int:
-    """Records why a server whose settings or secrets are wrong was not started."""
+    """Reports and records why a server was not started; returns the exit code."""
     from subluminal.contracts.vocabulary import RunStatus
 
     sys.stderr.write(f"error: {prepared.problem}\n")
@@ -122,7 +123,7 @@ def run(
         host,
         LineSplitter(prepared.settings.limits.max_inspect_bytes, open_spool),
         server_name=prepared.server,
-        # Codex names the run in its calls; every other client's is known already.
+        # Codex names the run in its calls; with every other client the run is known at the start.
         run_is_known=host.run_is_fixed or not parent_is("codex"),
     )
     return shim.run(greeting)
@@ -144,7 +145,7 @@ def _host(
 
 
 def _remember_use(where: Places, prepared: Prepared) -> None:
-    """Notes for `sub secrets list` when each binding last worked, or failed."""
+    """Stores when each binding last worked or failed, for `sub secrets list`."""
     if not prepared.injections:
         return
     from subluminal.clock import now, rfc3339

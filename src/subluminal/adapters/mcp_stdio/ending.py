@@ -1,6 +1,7 @@
-"""The end of the server's process tree: how it comes, how it is recorded, what exit code it gives.
+"""The end of the server's process tree: deadlines, orders to the warden, records, exit code.
 
-The warden reports each step of the server's life; the shim journals it and gives the warden orders.
+The warden reports when the server starts, exits or is killed. The shim journals each report, and
+tells the warden when to stop the tree.
 """
 
 import os
@@ -11,13 +12,13 @@ from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, WardenHa
 
 _NOT_STARTED = 127
 _MARGIN_MS = 3_000
-"""Past grace and the warden's own waits, nobody is waited for any more."""
+"""Time for the warden's own waits, on top of the grace; after that the shim stops waiting."""
 _BOOT_MS = 10_000
-"""A server that has said nothing yet may still be starting: `npx` takes seconds."""
+"""Shortest grace of a server that has not answered yet: it may still be starting (`npx`)."""
 
 
 class Ending:
-    """Keeps track of stopping; gives the warden its orders."""
+    """The state of stopping one server."""
 
     def __init__(self, warden: WardenHandle, grace_ms: int) -> None:
         self._warden = warden
@@ -28,30 +29,30 @@ class Ending:
         self._exit: Report | None = None
         self.stopping = False
         self.swept = False
-        """whether we ended the tree ourselves, because the warden was killed"""
+        """whether the shim no longer waits for the warden, because it was killed or is too slow"""
 
     @property
     def waits_for_answers(self) -> bool:
-        """Whether the client asks nothing more, and still listens for answers."""
+        """Whether the client has closed its output, and the server may still answer."""
         return self._answers_until_ms > 0 and not self.stopping
 
     def wait_for_answers(self, now_ms: int, *, server_spoke: bool) -> None:
-        """Gives the server its grace, anew with every sign of life."""
+        """Starts the server's grace period again; called at every sign of life."""
         grace_ms = self.grace_ms if server_spoke else max(self.grace_ms, _BOOT_MS)
         self._answers_until_ms = now_ms + grace_ms
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether the time for answers is up."""
+        """Returns True when the time for answers is over."""
         return self.waits_for_answers and now_ms >= self._answers_until_ms
 
     def close_input(self) -> None:
-        """Closes the server's stdin: by MCP, the sign to end."""
+        """Closes the server's stdin, which in MCP tells the server to exit."""
         if self._input_open:
             self._input_open = False
             os.close(self._warden.stdin_fd)
 
     def stop(self, now_ms: int, grace_ms: int | None = None) -> None:
-        """Orders the end of the tree."""
+        """Tells the warden to end the tree."""
         if self.stopping:
             return
         self.stopping = True
@@ -60,28 +61,28 @@ class Ending:
         self._warden.stop(grace_ms=grace)
 
     def hurry(self, now_ms: int) -> None:
-        """Stops waiting for a warden whose time is over."""
+        """Stops waiting for the warden after its deadline."""
         if self.stopping and now_ms >= self._give_up_ms:
             self.swept = True
 
     def timeout_ms(self, now_ms: int, at_most_ms: int) -> int:
-        """How long the loop may sleep without missing a deadline."""
+        """Returns how long the loop may sleep without missing a deadline."""
         deadline = self._give_up_ms if self.stopping else self._answers_until_ms
         return max(0, min(at_most_ms, deadline - now_ms)) if deadline else at_most_ms
 
     def note(self, report: Report) -> None:
-        """Remembers how the server ended."""
+        """Remembers the first report of how the server ended."""
         if report.kind in (EXITED, FAILED) and self._exit is None:
             self._exit = report
 
     def is_over(self, output_left: bool) -> bool:
-        """Whether there is nothing left to wait for."""
+        """Returns True when there is nothing left to wait for."""
         if self.swept:
             return True
         return self.stopping and self._warden.gone and not output_left
 
     def exit_code(self, signum: int) -> int:
-        """The server's own code where it ended by itself; 128+N where a signal ended us."""
+        """Returns the server's own exit code; 128+N if signal N ended the shim or the server."""
         report = self._exit
         if signum:
             return 128 + signum
@@ -95,7 +96,7 @@ class Ending:
 def record_report(host: Host, report: Report) -> None:
     """Journals a report in every run."""
     if report.kind == GONE:
-        return  # `exited` and `killed` have said it all
+        return  # the reports `exited` and `killed` came before
     fields = _fields(report)
     if report.kind == SPAWNED:
         # Every run that this server will serve begins with this event.
@@ -105,12 +106,12 @@ def record_report(host: Host, report: Report) -> None:
 
 
 def has_crashed(report: Report) -> bool:
-    """Tells whether a server ended badly or never started."""
+    """Returns True if a server failed: it never started, or ended by a signal or an error code."""
     return report.kind == FAILED or report.signal is not None or bool(report.exit_code)
 
 
 def how_it_ended(report: Report) -> str:
-    """Says why the server's pending calls have no answer."""
+    """Returns the sentence that says why the server's pending calls have no answer."""
     if report.detail:
         return report.detail
     if report.signal is not None:

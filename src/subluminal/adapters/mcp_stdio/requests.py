@@ -1,6 +1,7 @@
-"""What the client sends: each line is decided, held for a policy, or passed on as it is.
+"""The client's lines on their way to the server: decided, held for a policy, or passed on.
 
-The loop hands in bytes. What may pass goes to the server's outlet; what is refused is answered.
+The loop hands in bytes. Lines that may pass go to the server's outlet, unchanged; calls that are
+refused are answered.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ from subluminal.contracts.vocabulary import ErrorCode
 from subluminal.core.host import Host
 
 HOLD_MS = 5_000
-"""How long calls wait for their first policy; then they are refused until it is there."""
+"""Longest time that calls wait for the first policy; then they are refused until it is ready."""
 
 
 class Held:
@@ -36,7 +37,7 @@ class Held:
         self._lines: list[bytes | LargeLine] = []
         self._until_ms = 0
         self.size = 0
-        """bytes that wait in memory"""
+        """size of the lines that are held in memory, in bytes"""
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -47,24 +48,24 @@ class Held:
         self.size += len(line) if isinstance(line, bytes) else 0
 
     def may_wait(self, now_ms: int) -> bool:
-        """Tells whether there is time left; the clock starts when this is first asked."""
+        """Returns True until the deadline; the first call of this method sets the deadline."""
         self._until_ms = self._until_ms or now_ms + HOLD_MS
         return now_ms < self._until_ms
 
     def let_go(self) -> list[bytes | LargeLine]:
-        """Returns all lines, to be decided now."""
+        """Returns all lines, to be decided now, and forgets them."""
         lines, self._lines, self.size, self._until_ms = self._lines, [], 0, 0
         return lines
 
     def drop(self) -> None:
-        """Forgets all lines: calls that were never decided go nowhere."""
+        """Forgets all lines: a call that was not decided must not be forwarded."""
         for line in self.let_go():
             if isinstance(line, LargeLine):
                 line.spool.close()
 
 
 class Requests:
-    """One client's lines on their way to its server."""
+    """Decides the client's lines, and sends those that may pass to the server."""
 
     def __init__(
         self,
@@ -85,10 +86,10 @@ class Requests:
         self.is_loading = True
         """whether calls are held because a first policy is still being compiled"""
         self.asked = False
-        """whether anything was sent to the server"""
+        """whether anything was sent to the server yet"""
 
     def take(self, data: bytes) -> None:
-        """Takes what was read; lines that may pass are sent together."""
+        """Takes bytes that were read; sends the lines that may pass, in one write."""
         forward: list[bytes] = []
         for line in self._splitter.feed(data):
             if isinstance(line, LargeLine):
@@ -102,7 +103,7 @@ class Requests:
             self._server.send(b"".join(forward) if len(forward) > 1 else forward[0])
 
     def finish(self) -> None:
-        """Takes a last line that no newline ended."""
+        """Takes a last line without a newline, at the end of input."""
         for line in self._splitter.finish():
             self._take_one(line)
 
@@ -112,7 +113,7 @@ class Requests:
             self._take_one(line)
 
     def _decide_line(self, line: bytes) -> bool:
-        """Tells whether a line goes on now; holds it if it must wait for a policy."""
+        """Returns True if a line may be sent now; holds it if it must wait for a policy."""
         message = classify(line)
         if type(message) is CallMessage and not self.is_loading:  # nearly all lines
             return self._decide(message, len(line) - line.endswith(b"\n"))
@@ -130,7 +131,7 @@ class Requests:
         return self._decide(message, _size(line))
 
     def _decide(self, message: Message, size: int) -> bool:
-        """Decides a message. A bug of ours refuses the call; the client's stream goes on."""
+        """Decides a message. A bug in Subluminal refuses the call; the stream goes on."""
         try:
             if isinstance(message, Cancellation):
                 self._tool_lists.cancel(message.request_id)
@@ -166,7 +167,7 @@ def _size(line: bytes) -> int:
 
 
 def _ids(message: Message) -> list[Any]:
-    """Returns the ids to answer if a message cannot be handled."""
+    """Returns the ids that need an answer if a message cannot be handled."""
     if isinstance(message, CallMessage):
         return [] if message.id is UNSET else [message.id]
     return message.ids if isinstance(message, Batch | Ambiguous) else []

@@ -1,11 +1,12 @@
-"""The runs that one host takes part in, by id: usually one, several where calls name their own run.
+"""The runs that one host takes part in, by run id.
 
-A process is not a conversation: one server may serve several sessions of a client (shared-runs).
-Runs are entered when a call first names them, mended when their files could not be opened at first,
-and left when the host closes or when there are too many.
+Usually there is one. There are several where calls name their own run: one server process may serve
+several sessions of a client (shared-runs). A run is entered when a call first names it, and left
+when the host closes or when too many runs are open. If its files could not be opened at first, it
+is *partial*, and opening them is tried again once a second.
 
-With threads, `entry` is held while a run is entered or mended, and `mutex` for a few dictionary
-operations; without threads both are free.
+With threads, `_entry` is held while a run is entered or mended, and `_mutex` for a few dictionary
+operations. Without threads both are stand-ins that cost nothing.
 """
 
 import os
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
     from subluminal.core.controls.approvals import Approvals
 
 MAX_RUNS = 64
-"""Runs that are open at once; past it, the oldest idle one is left."""
+"""Most runs that are open at once; past it, the oldest idle run is left."""
 
 _MEND_EVERY_MS = 1_000
 _MAX_LOADS = 16
-"""Policy loads that a run is told of when it is entered later."""
+"""Most policy loads that are kept, to be recorded in runs that are entered later."""
 
 
 class _Free:
-    """Stands in for a lock where only one thread uses the host."""
+    """The stand-in for a lock where only one thread uses the host."""
 
     def acquire(self, timeout: float = -1) -> bool:
         return True
@@ -80,13 +81,13 @@ class OpenRuns:
         on_bug: Callable[[Exception], None],
     ) -> None:
         self.open: dict[str, Enforcer] = {}
-        """by run_id; a run is in it once it is entered"""
+        """enforcers of the runs that were entered, by run_id"""
         self.partial: set[str] = set()
-        """the runs whose state or journal could not be opened, or not be entered"""
+        """ids of open runs whose state or journal could not be opened, or that were not entered"""
         self.listings = Listings(previewer)
         self.kill_switch = KillSwitch(places.state)
         self.no_run = self.kill_switch.view("", identity.agent_id)
-        """the stops that hold before any run is known"""
+        """the stops that apply before any run is known"""
         self._places = places
         self._identity = identity
         self._policies = policies
@@ -107,10 +108,10 @@ class OpenRuns:
     # Entering
 
     def enforcer(self, run_id: str, meta: dict[str, Any] | None = None) -> Enforcer:
-        """Returns the enforcer of a run; enters the run first if this host has not.
+        """Returns the enforcer of a run; enters the run first if this host has not entered it.
 
-        A thread that cannot wait until another one has entered the run gets a stand-in, which
-        applies `decision_on_error`.
+        If another thread is entering the run for longer than this one may wait, returns a stand-in
+        that applies `decision_on_error`.
         """
         found = self.open.get(run_id)
         if found is not None and run_id not in self.partial:
@@ -128,17 +129,17 @@ class OpenRuns:
             self._entry.release()
 
     def claim(self, run_id: str) -> Enforcer:
-        """Returns the enforcer of a run and counts a call as open, so that nobody leaves the run."""
+        """Returns the enforcer of a run and counts one open call, so that the run is not left."""
         while True:
             found = self.enforcer(run_id)
             with self._mutex:
                 if self.open.get(run_id) is found or problem_of(found.run):
                     found.open_calls += 1
                     return found
-            # Another thread made room between the two steps.
+            # Another thread left the run between the two steps, to make room.
 
     def release(self, enforcer: Enforcer) -> None:
-        """Counts the end of a call that was claimed."""
+        """Counts the end of a call that `claim` counted as open."""
         with self._mutex:
             enforcer.open_calls -= 1
 
@@ -194,7 +195,7 @@ class OpenRuns:
         return enforcer
 
     def _mended(self, run_id: str, found: Enforcer) -> Enforcer:
-        """Tries again what failed when the run was entered."""
+        """Tries again to open or enter a partial run; returns its enforcer."""
         mono_ms = now().mono_ms
         if mono_ms < self._mend_at_ms:
             return found
@@ -228,10 +229,10 @@ class OpenRuns:
         self.kill_switch.forget(enforcer.gates.stops)
         self._policies.forget(idle)
 
-    # Telling every run
+    # Records in every run
 
     def tell(self, news: Callable[[Run], object]) -> None:
-        """Records something in every open run, and in each that is entered later."""
+        """Calls `news` with every open run, and with each run that is entered later."""
         with self._mutex:
             self._news.append(news)
             runs = [enforcer.run for enforcer in self.open.values()]
@@ -239,7 +240,7 @@ class OpenRuns:
             news(run)
 
     def record_loads(self, loads: list[Load]) -> None:
-        """Records in every run, also later ones, which policies came into force or were refused."""
+        """Records policy loads in every open run, and in each run that is entered later."""
         with self._mutex:
             self._loads = [*self._loads, *loads][-_MAX_LOADS:]
             runs = [enforcer.run for enforcer in self.open.values()]
@@ -247,13 +248,13 @@ class OpenRuns:
             record_loads(run, loads)
 
     def flush(self) -> None:
-        """Writes what is buffered in every journal, and how many events a full disk has cost."""
+        """Writes every journal's buffer to disk, and the number of events lost to a full disk."""
         for enforcer in [*self.open.values(), *self._left]:
             if enforcer.flush():
                 enforcer.run.record_gap()
 
     def health(self, state: str, **fields: Any) -> None:
-        """Records a step of the server's life in every run, also in those just left (no-orphans)."""
+        """Records a shim_health event in every run, including runs that were just left."""
         for enforcer in [*self.open.values(), *self._left]:
             enforcer.run.health(state, **fields)
 
@@ -265,7 +266,7 @@ class OpenRuns:
             enforcer.refusal = refusal
 
     def adopt_settings(self, previewer: Previewer, max_journal_bytes: int) -> None:
-        """Gives every run other settings."""
+        """Puts new settings into force in every run."""
         self._previewer.adopt(previewer)
         self._max_journal_bytes = max_journal_bytes
         for enforcer in list(self.open.values()):
@@ -295,7 +296,7 @@ class OpenRuns:
         self.kill_switch.close()
 
     def drop_inherited(self) -> None:
-        """In a forked child: closes what belongs to the parent, and says nothing in its name."""
+        """Closes what a forked child inherited from its parent, without recording anything."""
         self._make_locks()
         inherited = [*self.open.values(), *self._left]
         self.open.clear()
@@ -312,7 +313,7 @@ class OpenRuns:
 
     @property
     def _owner(self) -> str:
-        """Tells the attendance of several hosts of one process apart; empty for a process of one."""
+        """The name under which this host notes its attendance; empty in a process with one host."""
         return self._proc_id if self._sharing.threads else ""
 
     def _make_locks(self) -> None:
@@ -325,7 +326,7 @@ def _is_whole(run: Run) -> bool:
 
 
 def record_loads(run: Run, loads: list[Load]) -> None:
-    """Records in a run which policies came into force, and which were refused."""
+    """Records in a run which policies came into force and which were refused."""
 
     def write() -> None:
         for load in loads:

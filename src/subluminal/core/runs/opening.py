@@ -1,9 +1,9 @@
 """Opens runs: the one place where a `Run` is put together from its state, journal and source.
 
-    open_run       a run that this process takes part in
-    stand_in       the same run for a call that cannot wait until it is open
-    take_over      the part of a process that died, to be closed for it
-    open_record    a journal beside a run, for what a person did to it
+    open_run       opens a run that this process takes part in
+    stand_in       makes a run without files, for a call that cannot wait until the run is open
+    take_over      opens the run of a process that died, to close it in its place
+    open_record    opens a journal beside a run, for what a person did to the run
 
 A state or journal that cannot be opened is replaced by a stand-in that fails at every use. The
 enforcer then applies `decision_on_error` to each call, as it does when a disk fills up.
@@ -27,7 +27,7 @@ from subluminal.state.run_state import RunState, Total
 from subluminal.state.termination import Termination
 
 _NEVER_ROTATES_BYTES = 1 << 40
-"""For a journal that gets a few lines."""
+"""Rotation size of a journal that gets only a few lines."""
 
 
 class Sharing(NamedTuple):
@@ -36,15 +36,15 @@ class Sharing(NamedTuple):
     threads: bool = False
     """whether several threads, or several hosts of one process, use the run"""
     wait_ms: int | None = None
-    """the longest wait for a lock; None for the defaults, an event loop chooses its own"""
+    """longest wait for a lock in ms; None for the default. An event loop sets its own bound."""
 
 
 ALONE = Sharing()
-"""One host, one thread: a stdio shim, a command."""
+"""One host and one thread: a stdio shim, or a command."""
 
 
 class AbsentJournal(Journal):
-    """A journal that could not be opened: takes lines, and loses them at every flush."""
+    """A journal that could not be opened: accepts lines, and loses them at every flush."""
 
     def __init__(self, shim_id: str, problem: JournalUnavailable) -> None:
         self.problem = problem
@@ -71,14 +71,14 @@ class AbsentJournal(Journal):
 
 
 class StateAbsent(StateBusy):
-    """The lock cannot be had because there is no file to lock."""
+    """The run's lock is unavailable because there is no file to lock."""
 
     def __init__(self, problem: StateUnusable) -> None:
         SubluminalError.__init__(self, str(problem), hint=problem.hint)
 
 
 class AbsentState(RunState):
-    """A state that could not be opened: nothing is counted, and no other shim is told."""
+    """A state that could not be opened: counts nothing, and shares nothing with other shims."""
 
     def __init__(self, problem: StateUnusable) -> None:
         self.problem = problem
@@ -92,7 +92,7 @@ class AbsentState(RunState):
         """Does nothing: there are no totals."""
 
     def terminated(self) -> Termination | None:
-        """Returns None: nobody knows."""
+        """Returns None: without a state, nobody can tell."""
         return None
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ def open_run(
     max_journal_bytes: int,
     sharing: Sharing = ALONE,
 ) -> Run:
-    """Opens a run for this process, under a shim id of its own. Never fails (see stand-ins)."""
+    """Opens a run for this process, under a new shim id. Uses stand-ins instead of failing."""
     shim_id = uuid7()
     journal = _journal(places, run_id, shim_id, max_journal_bytes)
     return Run(
@@ -124,7 +124,7 @@ def open_run(
 
 
 def stand_in(run_id: str, identity: Identity, why: str) -> Run:
-    """Returns a run without state or journal, for a call that cannot wait until it is opened."""
+    """Returns a run without state or journal, for a call that cannot wait until it is open."""
     source = Source(host_id="", proc_id="", shim_id=uuid7())
     journal = AbsentJournal(source.shim_id, JournalUnavailable(run_id, why))
     return Run(run_id, identity, source, AbsentState(StateUnusable(run_id, why)), journal)
@@ -138,7 +138,7 @@ def problem_of(run: Run) -> SubluminalError | None:
 
 
 def take_over(places: Places, left: Attendance) -> Run | None:
-    """Opens the part in a run that a dead process left open; None if another one is closing it."""
+    """Opens a run under the shim id of a dead process; None if another process is closing it."""
     try:
         state = RunState.open(places.state, left.run_id)
     except StateUnusable:
