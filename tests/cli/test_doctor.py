@@ -123,7 +123,7 @@ def test_a_run_that_nobody_closed_is_closed(sub, own_home, elsewhere):
         if '"run_end"' in line
     ]
     assert end["run"]["status"] == "FAILED"
-    assert end["run"]["reason"].endswith("died without a word")
+    assert end["run"]["reason"].endswith("died without closing its runs")
 
 
 def test_ledgerd_is_asked(sub, own_home, elsewhere):

@@ -57,7 +57,7 @@ def test_it_is_not_kept_and_cannot_be_swapped(said, sub, own_home):
     assert b"horse" not in path.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_bytes(path.read_bytes().replace(b"hash", b"hush"))
-    assert "cannot be believed" in said("correct horse", "approve", "x").err
+    assert "cannot be trusted" in said("correct horse", "approve", "x").err
 
 
 def test_it_is_removed_by_who_knows_it(said, sub):

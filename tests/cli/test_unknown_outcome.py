@@ -45,7 +45,7 @@ def test_a_write_that_nobody_saw_the_end_of(house):
     assert "amount" in call["preview"]["args_preview"]
     (run,) = rows(house, "runs")
     assert (run["status"], run["unknown"], run["calls"]) == ("FAILED", 1, 2)
-    assert house.run_end()["reason"] == f"process {shim.pid} died without a word"
+    assert house.run_end()["reason"] == f"process {shim.pid} died without closing its runs"
     assert rows(house, "runs", "status:FAILED") == [run]
     assert rows(house, "runs", "status:RUNNING") == []
 

@@ -207,7 +207,7 @@ def test_a_stop_that_cannot_be_believed_stops_what_it_is_called_after(household,
     person("kill", "--agent", "nobody")  # moves the number, so that all look again
     refused = shim.call()["error"]
     assert refused["code"] == ENDED
-    assert "cannot be believed" in refused["message"]
+    assert "cannot be trusted" in refused["message"]
     assert other.code() == 0
     person("revive", "run-1")
     assert shim.code() == 0

@@ -130,7 +130,7 @@ def _record(places: Places, stop: Stop, state: str, runs: list[LivingRun]) -> bo
     from subluminal.contracts.control import Switch
     from subluminal.contracts.events import KillSwitch
     from subluminal.contracts.vocabulary import StopScope, SwitchState
-    from subluminal.core.controls.operator_record import OPERATOR_RUN, identity_in, record_act
+    from subluminal.core.controls.acts import OPERATOR_RUN, identity_in, record_act
 
     switch = Switch(
         switch_id=stop.switch_id,

@@ -18,7 +18,7 @@ from subluminal.core.controls.grants import all_waiting, find_waiting, full_runs
 from subluminal.core.controls.grants import deny as say_no
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.gates import NO_GATES
-from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.names import uuid7
 from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal
@@ -187,7 +187,7 @@ def test_an_id_that_begins_several_is_refused(where, begin, monkeypatch):
     decide = begin((Layer.USER, snapshot(asks())))
     decide({"n": 1})
     decide({"n": 2})
-    with pytest.raises(SubluminalError, match="may be any of"):
+    with pytest.raises(SubluminalError, match="matches more than one"):
         find_waiting(where, "")
 
 
@@ -199,7 +199,7 @@ def test_looking_at_an_empty_home_makes_nothing(where, own_home):
 def test_an_empty_id_names_nothing(where, begin):
     """As of `sub approve "$ID"`, where ID is not set."""
     begin((Layer.USER, snapshot(asks())))()
-    with pytest.raises(SubluminalError, match="may be any of"):
+    with pytest.raises(SubluminalError, match="matches more than one"):
         find_waiting(where, "")
 
 
@@ -212,14 +212,14 @@ def test_so_many_wait_and_no_more(where, begin, own_home):
     for n in range(3):
         refused = decide({"more": n})
         assert refused.action == "REJECT_WITH_HINT"
-        assert "nobody was asked" in refused.hint.retry_advice
+        assert "no approval was requested" in refused.hint.retry_advice
     assert "this is approval" in decide({"n": 1}).hint.retry_advice, "it waits already"
     assert len(all_waiting(where)) == MAX_WAITING
     events = events_of(own_home)
     asked = [event for event in events if event["type"] == "approval_requested"]
     assert len(asked) == MAX_WAITING
     told = [event["hint"]["retry_advice"] for event in events if event["type"] == "hint_issued"]
-    assert sum("nobody was asked" in each for each in told) == 3
+    assert sum("no approval was requested" in each for each in told) == 3
 
 
 def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatch):
@@ -231,14 +231,14 @@ def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatc
         all_waiting(where), key=lambda each: int(each.request.args_preview[5:-1])
     )
     approve(where, first)
-    assert "nobody was asked" in decide({"more": 1}).hint.retry_advice, "it may be taken back"
+    assert "no approval was requested" in decide({"more": 1}).hint.retry_advice, "it may be taken back"
     assert decide({"n": 0}).action == "ALLOW"
     assert "this is approval" in decide({"more": 1}).hint.retry_advice, "it is used"
-    assert "nobody was asked" in decide({"more": 2}).hint.retry_advice
+    assert "no approval was requested" in decide({"more": 2}).hint.retry_advice
     say_no(where, second)
     assert "this is approval" in decide({"more": 2}).hint.retry_advice
     assert decide({"n": 1}).reason_code == "APPROVAL_DENIED"
-    assert "nobody was asked" in decide({"n": 0}).hint.retry_advice, "a spent one stays spent"
+    assert "no approval was requested" in decide({"n": 0}).hint.retry_advice, "a spent one stays spent"
 
 
 def test_without_a_key_nobody_is_asked_and_the_rule_stands(where, begin, own_home):

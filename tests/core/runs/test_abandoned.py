@@ -1,4 +1,4 @@
-"""What is said for a process that died without a word: once, and only what is known (shared-runs, no-orphans)."""
+"""Closing the runs of a dead process: once, and only with what is known of it."""
 
 import json
 import os

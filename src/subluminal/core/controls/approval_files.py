@@ -1,12 +1,12 @@
-"""Pending approvals and their answers on disk, under this home's seal (no-call-waits,
-local-is-not-trusted).
+"""Approvals on disk: sealed files with requests and their answers (no-call-waits).
 
-    $SUB_HOME/state/approvals/RUN/SLOT.request      written by shims: what waits for a person
-                                  SLOT.answer       written by a person's command: a grant, or no
-                                  spent/GRANT.USE   one for each use, made once and never again
+    $SUB_HOME/state/approvals/RUN/SLOT.request      written by shims: a call waiting for approval
+                                  SLOT.answer       written by a person's command: a grant or a no
+                                  spent/GRANT.USE   an empty file for each use of a grant
 
-A slot is named by the call and the rule it waits for, so that who looks needs no list. The two
-sides write different files: neither can undo what the other wrote meanwhile.
+A slot's name is a hash of the call and the rule, so a shim finds the answer to a call without a
+list. Shims and people write different files, so neither can undo what the other writes at the same
+time.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from subluminal.contracts.vocabulary import ApprovalAnswer
 from subluminal.core.controls.sealed import SealBroken, read_sealed, unseal, write_sealed
 
 MAX_WAITING = 100
-"""Approvals that may wait in one run at a time: more than anyone answers one by one."""
+"""Most approvals that may wait in one run at a time: more than a person answers one by one."""
 
 OPEN = ("pending", "approved")
-"""States in which a person may still answer, or take an answer back."""
+"""The states in which a person may still answer, or change the answer."""
 
 REQUEST, ANSWER = ".request", ".answer"
 _REQUEST_PURPOSE = "approval-request"
@@ -36,84 +36,84 @@ _ANSWER_PURPOSE = "approval-answer"
 
 
 class Slot(NamedTuple):
-    """What an approval is for: one rule and one call, or every call of a tool that meets it."""
+    """What an approval is about: one rule, and one call or every call of a tool."""
 
     server_name: str
     tool_name: str
     args_hash: str | None
-    """None: whatever the arguments"""
+    """hash of the arguments of one call; None for every call of the tool"""
     layer: str
     rule_id: str
 
     @property
     def name(self) -> str:
-        """A file's name, the same in every process."""
+        """The file name without its suffix, the same in every process."""
         words = [self.server_name, self.tool_name, self.args_hash or "", self.layer, self.rule_id]
-        # Lengths in front, so that no two lists of words give the same text.
+        # Lengths come first, so that no two lists of words give the same text.
         text = "".join(f"{len(word)}:{word}" for word in words)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What waits for a person, with all that they need to judge."""
+    """A call waiting for approval, with what a person needs to judge it."""
 
     run_id: str
     incarnation: int
-    """of the run's state when it was asked"""
+    """incarnation of the run's state at the time of the request"""
     identity: Identity
     call: CallRef
-    """the first call that asked; a retry has another call_id"""
+    """the first try of the call; a retry has another call_id"""
     approval: ApprovalAsked
     args_preview: str | None
-    """redacted; None where nothing is recorded of arguments"""
+    """redacted arguments; None if arguments are not recorded"""
     is_cut: bool
-    """whether the arguments are longer than what is shown"""
+    """whether the preview is shorter than the arguments"""
     expires_ms: int
-    """by the wall clock"""
+    """expiry by the wall clock, in ms"""
     asked: int = 1
-    """how often the call was tried"""
+    """number of times the call was tried"""
 
     @property
     def slot(self) -> Slot:
-        """Where it waits."""
+        """The slot of the request."""
         call, asked = self.call, self.approval
         return Slot(call.server_name, call.tool_name, call.args_hash, asked.layer, asked.rule_id)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a person said. A grant, if `given` has a grant_id."""
+    """A person's answer to a request. It is a grant if `given` has a grant_id."""
 
     run_id: str
     incarnation: int
     given: ApprovalGiven
     issued_ms: int
     expires_ms: int | None
-    """None for a no, which holds as long as the run"""
+    """expiry of a grant by the wall clock, in ms; None for a no, which holds until the run ends"""
 
 
 _Kept = TypeVar("_Kept", Request, Answer)
 
 
 class Standing(NamedTuple):
-    """An approval as it stands at one moment."""
+    """The state of an approval at one moment."""
 
     request: Request
     state: str
     """pending, approved, denied, used or expired"""
     answer: Answer | None
-    """what a person said, if it is about this request"""
+    """the answer to this request, if there is one"""
     used: int
-    """how often its grant was used"""
+    """number of uses of its grant"""
 
 
 def slot_of(given: ApprovalGiven) -> Slot:
-    """Where an answer belongs."""
+    """Returns the slot that an answer is for."""
     args_hash = None if given.args_hash is UNSET else given.args_hash
     return Slot(given.server_name, given.tool_name, args_hash, given.layer, given.rule_id)
 
 
 class ApprovalFiles:
-    """The files of one run."""
+    """The approval files of one run."""
 
     def __init__(self, directory: str, key: bytes) -> None:
         self.directory = directory
@@ -121,11 +121,11 @@ class ApprovalFiles:
 
     @classmethod
     def of_run(cls, state_dir: str, run_id: str, key: bytes) -> "ApprovalFiles":
-        """The files of a run by its name."""
+        """Returns the files of the run with this id."""
         return cls(os.path.join(approvals_dir(state_dir), encode_name(run_id)), key)
 
     def request(self, slot: Slot) -> Request | None:
-        """What waits there; None if nothing does, or nobody of this home wrote it."""
+        """Returns the request in a slot; None if there is none that this home has sealed."""
         return self.request_named(slot.name)
 
     def request_named(self, name: str) -> Request | None:
@@ -133,7 +133,7 @@ class ApprovalFiles:
         return None if data is None else _decoded(data, Request)
 
     def answer(self, slot: Slot) -> Answer | None:
-        """What was said to it; None if nothing was. Raises SealBroken or OSError."""
+        """Returns the answer in a slot, or None. Raises SealBroken or OSError."""
         return self.answer_named(slot.name)
 
     def answer_named(self, name: str) -> Answer | None:
@@ -147,14 +147,14 @@ class ApprovalFiles:
         return answer
 
     def standing(self, name: str, wall_ms: int) -> Standing | None:
-        """How an approval stands; None if nothing waits there that this home wrote."""
+        """Returns the state of an approval; None if no request is there that this home sealed."""
         request = self.request_named(name)
         if request is None:
             return None
         try:
             answer = self.answer_named(name)
         except (SealBroken, OSError):
-            answer = None  # a shim that meets it refuses it and says so
+            answer = None  # the shim that finds this file records a grant_refused
         if answer is None or answer.given.approval_id != request.approval.approval_id:
             state = "pending" if wall_ms < request.expires_ms else "expired"
             return Standing(request, state, None, 0)
@@ -168,7 +168,7 @@ class ApprovalFiles:
         return Standing(request, state, answer, used)
 
     def names(self) -> Iterator[str]:
-        """The slots in which something waits, or waited."""
+        """Yields the names of the slots that have a request."""
         try:
             found = sorted(os.listdir(self.directory))
         except OSError:
@@ -179,31 +179,32 @@ class ApprovalFiles:
                 yield name
 
     def put_request(self, slot: Slot, request: Request) -> None:
-        """Writes or refreshes what waits."""
+        """Writes a request, or replaces it."""
         data = msgspec.json.encode(request)
         write_sealed(self._path(slot.name, REQUEST), self._key, _REQUEST_PURPOSE, data)
 
     def drop_request(self, name: str) -> None:
-        """Lets go of what waits no more. An answer to it goes on to hold."""
+        """Removes a request. Its answer stays in force."""
         os.unlink(self._path(name, REQUEST))
 
     def put_answer(self, slot: Slot, answer: Answer) -> None:
-        """Writes what a person said, in place of what they said before."""
+        """Writes an answer, or replaces the one before."""
         data = msgspec.json.encode(answer)
         write_sealed(self._path(slot.name, ANSWER), self._key, _ANSWER_PURPOSE, data)
 
     def drop_answer(self, slot: Slot) -> None:
-        """Removes an answer that holds no longer."""
+        """Removes an answer that is no longer in force."""
         try:
             os.unlink(self._path(slot.name, ANSWER))
         except OSError:
             return
 
     def claim_use(self, grant_id: str, first: int, last: int) -> int | None:
-        """Marks one use for ever and returns its number, from 1; None if `last` is taken too.
+        """Marks one use permanently and returns its number; None if all numbers are taken.
 
-        A number that is taken although the run's counter does not know of it was used before
-        someone put back an older state, or by a process that died right then.
+        Tries the numbers from `first` to `last`. A number may be taken although the run's counter
+        does not include it: an older copy of the state was put back, or a process died between
+        the mark and the counter.
         """
         directory = make_private_dir(os.path.join(self.directory, "spent"))
         for number in range(first, last + 1):
@@ -216,7 +217,7 @@ class ApprovalFiles:
         return None
 
     def used(self, grant_id: str) -> int:
-        """How many uses are marked."""
+        """Returns the number of uses that are marked."""
         prefix = f"{encode_name(grant_id)}."
         try:
             names = os.listdir(os.path.join(self.directory, "spent"))
@@ -229,12 +230,12 @@ class ApprovalFiles:
 
 
 def approvals_dir(state_dir: str) -> str:
-    """Where the approvals of all runs are."""
+    """Returns the directory of the approvals of all runs."""
     return os.path.join(state_dir, "approvals")
 
 
 def _decoded(data: bytes, kind: type[_Kept]) -> _Kept | None:
-    """None for what another version of ours wrote."""
+    """Decodes a file's data; None if another version of Subluminal wrote it."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.MsgspecError:

@@ -1,9 +1,8 @@
-"""A run's side of approvals: what waits for a person, and what their answers let pass
-(no-call-waits).
+"""The shim's side of approvals: opens requests, and lets calls pass that have a grant.
 
-Asked only about calls that an access rule refuses, so calls that pass pay nothing, and an answer
-holds from the next try on in every shim of the run. Works under the run's lock: a use is counted
-once, whoever else races for it.
+It is asked only about calls that an access rule refuses, so other calls pay nothing for it. An
+answer takes effect at the next try of the call, in every shim of the run. All of this happens under
+the run's lock, so a use is counted once even if several shims try at the same time (no-call-waits).
 """
 
 import hashlib
@@ -37,11 +36,11 @@ from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.rules.access import AccessEntry
 
 _MAX_TOLD = 1_024
-"""Refused grants that are remembered, so that each is told once."""
+"""Most refused grants that are remembered, so that each is recorded once."""
 
 
 class _Found(NamedTuple):
-    """An answer that holds."""
+    """An answer that is in force for a call."""
 
     slot: Slot
     answer: Answer
@@ -55,7 +54,7 @@ class Approvals:
         self._run = run
         self._told: set[tuple[str, str]] = set()
         self.news: list[tuple[type[Event], dict[str, Any]]] = []
-        """events that are not written yet"""
+        """events that are not journalled yet; `tell` does that"""
         self._opened: ApprovalFiles | None = None
         self._asking = Asking(run, previewer, lambda: self._files)
 
@@ -70,9 +69,9 @@ class Approvals:
         wall_ms: int,
         mono_ms: int,
     ) -> Evaluation:
-        """What becomes of a call that access rules refuse. Needs the run's lock.
+        """Decides again about a call that access rules refuse. Needs the run's lock.
 
-        The caller writes the counters of what is returned, and of nothing else.
+        The caller writes the counter updates of the evaluation that is returned, and no others.
         """
         tried = Try(call, call_id, args_text, wall_ms, mono_ms)
         entries = refused.refused_by
@@ -86,7 +85,7 @@ class Approvals:
         return evaluation
 
     def tell(self, call_id: str) -> None:
-        """Journals what came of one call, after its decision: these events name the call."""
+        """Journals the approval events of one call. Its decision is journalled before them."""
         own = [each for each in self.news if each[1]["call"].call_id == call_id]
 
         def write() -> None:
@@ -99,7 +98,7 @@ class Approvals:
     # Answers
 
     def _find(self, entry: AccessEntry, tried: Try) -> _Found | None:
-        """The answer that holds for this call and rule: for the very call first."""
+        """Returns the answer in force for this call and rule; one for this very call goes first."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slots = [Slot(call.server_name, call.tool_name, None, layer, rule_id)]
         if entry.requirement is not None:
@@ -126,7 +125,7 @@ class Approvals:
         return None
 
     def _problem(self, answer: Answer, slot: Slot, wall_ms: int) -> tuple[GrantProblem, str] | None:
-        """Why an answer does not hold, though this home wrote it."""
+        """Returns why an answer is not in force although this home sealed it, or None."""
         given, state = answer.given, self._run.state
         if answer.run_id != self._run.run_id:
             return GrantProblem.RUN, f"it was made for run {answer.run_id}"
@@ -135,15 +134,15 @@ class Approvals:
         if slot_of(given) != slot:
             return GrantProblem.CALL, f"it was made for {given.server_name}/{given.tool_name}"
         if answer.expires_ms is not None and wall_ms >= answer.expires_ms:
-            return GrantProblem.EXPIRED, f"it held until {given.expires_at}"
+            return GrantProblem.EXPIRED, f"it expired at {given.expires_at}"
         if given.uses is not UNSET and self._used(given.grant_id) >= given.uses:
-            return GrantProblem.SPENT, f"it was used {given.uses} times"
+            return GrantProblem.SPENT, f"its use limit of {given.uses} is reached"
         return None
 
     # Grants
 
     def _let_pass(self, engine: Engine, tried: Try, found: list[_Found]) -> Evaluation | None:
-        """Decides again with the grants, and uses those that it took; None if there is none."""
+        """Decides again with the grants, and counts those that were needed; None if that fails."""
         if not found:
             return None
         by_key = {(each.slot.layer, each.slot.rule_id): each for each in found}
@@ -156,7 +155,7 @@ class Approvals:
         counters = self._run.state.counters
         evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
         if not evaluation.forwarded:
-            return evaluation  # something stands against it that no grant is for
+            return evaluation  # another rule refuses the call, and no grant is for that rule
         used = [by_key[key].answer for key in evaluation.grants_used]
         if not all(self._use(answer, tried) for answer in used):
             return None
@@ -167,7 +166,11 @@ class Approvals:
         return evaluation
 
     def _use(self, answer: Answer, tried: Try) -> bool:
-        """Counts one use: in the run's state, and by a mark that outlives an older copy of it."""
+        """Counts one use of a grant; returns False if it has no use left or cannot be counted.
+
+        The use is counted in the run's state, and marked by a file, so that putting back an older
+        copy of the state does not renew the grant.
+        """
         given = answer.given
         if given.uses is UNSET:
             return True
@@ -176,7 +179,7 @@ class Approvals:
             number = self._files.claim_use(grant_id, self._used(grant_id) + 1, given.uses)
             if number is None:
                 self._refuse_grant(
-                    GrantProblem.SPENT, f"it was used {given.uses} times", answer, tried
+                    GrantProblem.SPENT, f"its use limit of {given.uses} is reached", answer, tried
                 )
                 return False
             self._run.state.counters.write([_use_count(grant_id, number)])
@@ -195,7 +198,7 @@ class Approvals:
     def _refuse_grant(
         self, problem: GrantProblem, detail: str, answer: Answer | None, tried: Try
     ) -> None:
-        """Puts on record that a grant lay there and was not taken; once for each call."""
+        """Records that a grant was found but not accepted; once for each call and problem."""
         grant_id = UNSET if answer is None else answer.given.grant_id
         told = (f"{grant_id} {tried.call.args_hash} {tried.call.tool_name}", problem)
         if told in self._told:
@@ -214,7 +217,10 @@ class Approvals:
     # Requests
 
     def _ask(self, evaluation: Evaluation, tried: Try) -> None:
-        """Opens an approval for each rule that asks, if one of them is what decided."""
+        """Requests approval for each rule that asks for it, if one of these rules decided.
+
+        The approval's id, or why none was requested, goes into the hint to the agent.
+        """
         decision = evaluation.decision
         asking = [entry for entry in evaluation.refused_by if entry.requirement is not None]
         deciding = next((entry for entry in asking if _decided(entry, decision)), None)
@@ -225,7 +231,7 @@ class Approvals:
             return
         hint, way = decision.hint, ways[deciding]
         if isinstance(way, Request):
-            # Its name, for the user to look it up; not the command, which agents would run
+            # The id lets the user find the approval. The command is not shown: agents would run it
             # (local-is-not-trusted).
             way = f"{hint.retry_advice}; this is approval {way.approval.approval_id}"
         evaluation.decision = msgspec.structs.replace(
@@ -257,12 +263,15 @@ def _is_no(found: _Found) -> bool:
 
 
 def _decided(entry: AccessEntry, decision: Decision) -> bool:
-    """Whether it is this rule's asking that the caller will be told."""
+    """Returns True if this rule made the decision that the client is told."""
     return decision.reason_code == entry.refusal.reason_code and decision.rule_id == entry.rule_id
 
 
 def _denied(evaluation: Evaluation, entries: list[AccessEntry], no: _Found) -> Evaluation:
-    """A person's no, where the rule that asked them decides; the run may be over all the same."""
+    """Turns the refusal into a person's no, if a rule that asked for approval decided.
+
+    Another decision stands: it may, for example, end the run.
+    """
     if not any(_decided(entry, evaluation.decision) for entry in entries):
         return evaluation
     given = no.answer.given

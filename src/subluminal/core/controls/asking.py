@@ -1,7 +1,6 @@
-"""Asks a person about a call: what waits in a run, a file for each call and rule (no-call-waits,
-local-is-not-trusted).
+"""Writes approval requests: one file for each call and rule that waits for approval.
 
-Knows no answers but to see whether a question still stands; `approvals` does the rest.
+Reads answers only to see whether a request is still open; `approvals` acts on them.
 """
 
 import os
@@ -23,14 +22,14 @@ from subluminal.policy.evaluation import Call
 from subluminal.policy.rules.access import AccessEntry
 
 _PENDING_MS = 86_400_000
-"""How long an approval waits after the call was last tried."""
+"""How long a request stays open after the last try of its call."""
 
 _SWEEP_MS = 1_000
-"""How often a full run looks for room, under a lock that other shims wait for."""
+"""Shortest time between two searches for settled requests, which other shims have to wait for."""
 
-_NOT_STORED = "nobody could be asked, because the request cannot be stored: tell your user"
+_NOT_STORED = "no approval was requested, because the request cannot be stored: tell your user"
 _TOO_MANY = (
-    f"nobody was asked, because {MAX_WAITING} calls of this run wait for a person already:"
+    f"no approval was requested, because {MAX_WAITING} calls of this run already wait for one:"
     " tell your user, and do not try other arguments"
 )
 
@@ -46,17 +45,17 @@ class Try(NamedTuple):
 
 
 class Asking:
-    """What one shim asks about the calls of its run. Needs the run's lock."""
+    """Requests approval for calls of one run. Needs the run's lock."""
 
     def __init__(self, run: Run, previewer: Previewer, files: Callable[[], ApprovalFiles]) -> None:
         self._run = run
         self._previews = previewer
         self._files = files
-        """opens them when something is first to be asked"""
+        """opens the run's approval files when they are first needed"""
         self._full_until_ms = 0
 
     def ask(self, entry: AccessEntry, tried: Try) -> Request | str:
-        """Writes what waits for a person, or refreshes it; else says why nobody is asked."""
+        """Writes or renews a request and returns it, or returns why no approval was requested."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
         expires_ms = tried.wall_ms + _PENDING_MS
@@ -75,9 +74,10 @@ class Asking:
         return request
 
     def _has_room(self, tried: Try) -> bool:
-        """Whether one more may wait: who tries ever new arguments must not flood disk and person.
+        """Returns True if one more request may wait in the run.
 
-        What is settled makes room; answers hold without their requests.
+        The limit keeps an agent that tries ever new arguments from flooding the disk and the
+        person. Requests that are settled are removed; their answers stay in force.
         """
         names = list(self._files().names())
         if len(names) < MAX_WAITING:
@@ -100,7 +100,7 @@ class Asking:
             answer = self._files().answer(slot)
         except (SealBroken, OSError):
             return True
-        # One that was answered, and yet came here, was used or has expired.
+        # A call that comes here although its request was answered has a spent or expired grant.
         return answer is None or answer.given.approval_id != request.approval.approval_id
 
     def _new_request(self, entry: AccessEntry, tried: Try, expires_ms: int) -> Request:
@@ -132,7 +132,10 @@ class Asking:
         )
 
     def ref(self, tried: Try) -> CallRef:
-        """The call as it may be told; a tool that is named after a secret can get no grant."""
+        """Returns the call as it may be recorded: a secret in the tool's name is masked.
+
+        Such a call cannot get a grant, because the names do not match.
+        """
         call = tried.call
         return CallRef(
             call_id=tried.call_id,

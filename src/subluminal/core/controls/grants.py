@@ -1,6 +1,6 @@
-"""A person's side of approvals: grants and refusals, made and put on record (no-call-waits).
+"""A person's side of approvals: lists requests, and writes and records answers (no-call-waits).
 
-Needs no daemon and no shim: the next try of the call finds what is written here.
+Needs no daemon and no running shim: the next try of the call finds the answer on disk.
 """
 
 import os
@@ -24,7 +24,7 @@ from subluminal.core.controls.approval_files import (
     Slot,
     approvals_dir,
 )
-from subluminal.core.controls.operator_record import identity_in, record_act
+from subluminal.core.controls.acts import identity_in, record_act
 from subluminal.core.controls.sealed import seal_key
 from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of, is_over
@@ -32,23 +32,23 @@ from subluminal.trust.identity.users import local_user
 
 DEFAULT_TTL_MS = 3_600_000
 MAX_TTL_MS = 7 * 86_400_000
-"""A grant ends in any case, and before its run is cleared away."""
+"""Longest life of a grant. It is shorter than the time for which a run's state is kept."""
 
 MAX_USES = 1_000
-"""Each use leaves a mark on disk."""
+"""Most uses of a grant: each use leaves a file on disk."""
 
-_RETRY_HINT = "let the agent repeat the call: it then waits here under a new id"
+_RETRY_HINT = "let the agent repeat the call; it then asks again under a new id"
 
 
 class Waiting(NamedTuple):
-    """An approval as it stands now (approval_files.Standing), and its run."""
+    """The state of an approval (see approval_files.Standing), and whether its run is over."""
 
     request: Request
     state: str
     answer: Answer | None
     used: int
     run_is_over: bool
-    """whether nobody is there to try again, unless the run is resumed"""
+    """whether no process is left that could try the call again"""
 
     @property
     def approval_id(self) -> str:
@@ -70,13 +70,13 @@ def issue_grant(
     ticket: str | None = None,
     approval_id: str | None = None,
 ) -> Answer:
-    """Lets calls pass one rule of a run, from their next try on, and puts that on record.
+    """Writes and records a grant: calls pass one rule of a run from their next try on.
 
-    With `slot.args_hash` the grant is for that very call; without, for every call of the tool, and
-    then the rule need not be one that asks. `uses` may be None only there.
+    With `slot.args_hash` the grant is for that one call. Without it the grant is for every call of
+    the tool, the rule need not be one that asks for approval, and `uses` may be None (no limit).
 
     Raises:
-        SubluminalError: there is no state of such a run to bind the grant to.
+        SubluminalError: the run has no state, to which a grant is bound.
     """
     at_ms = now().wall_ms
     expires_ms = at_ms + min(ttl_ms, MAX_TTL_MS)
@@ -94,9 +94,9 @@ def issue_grant(
 
 
 def deny(places: Places, waiting: Waiting, *, reason: str | None = None) -> Answer:
-    """Turns the call's next tries into a BLOCK with this reason, for as long as the run lasts.
+    """Writes and records a no: further tries of the call get a BLOCK with this reason.
 
-    A grant that was given before is thereby taken back.
+    It holds until the run ends, and replaces a grant that was given before.
     """
     given = _given(
         ApprovalAnswer.DENIED, waiting.slot, reason=reason, approval_id=waiting.approval_id
@@ -105,7 +105,7 @@ def deny(places: Places, waiting: Waiting, *, reason: str | None = None) -> Answ
 
 
 def _given(answer: ApprovalAnswer, slot: Slot, *, reason: str | None, **more: Any) -> ApprovalGiven:
-    """What the person at this machine says of a slot."""
+    """Returns the answer of this machine's user about a slot."""
     return ApprovalGiven(
         answer=answer,
         by=local_user(),
@@ -120,7 +120,7 @@ def _given(answer: ApprovalAnswer, slot: Slot, *, reason: str | None, **more: An
 
 
 def all_waiting(places: Places) -> list[Waiting]:
-    """Every approval that is still on disk, the oldest first."""
+    """Returns every approval that is still on disk, the oldest first."""
     found = [
         _look(files, name, wall_ms, places.state)
         for wall_ms in [now().wall_ms]
@@ -132,41 +132,43 @@ def all_waiting(places: Places) -> list[Waiting]:
 
 
 def full_runs(everything: list[Waiting]) -> list[str]:
-    """The runs in which so much waits that they ask for no more."""
+    """Returns the runs in which so many approvals wait that no more are requested."""
     found = Counter(each.request.run_id for each in everything if each.state in OPEN)
     return [run_id for run_id, number in found.items() if number >= MAX_WAITING]
 
 
 def find_waiting(places: Places, approval_id: str) -> Waiting:
-    """The approval with this id, or the only one whose id begins so."""
+    """Returns the approval with this id, or the only one whose id begins so."""
     everything = all_waiting(places)
     for each in everything:
         if each.approval_id == approval_id:
             return each
     found = [each for each in everything if each.approval_id.startswith(approval_id)]
-    # An empty word, as of a variable that is not set, means nothing.
+    # An empty id comes from a shell variable that is not set, and matches nothing.
     if len(found) == 1 and approval_id:
         return found[0]
     if found:
         ids = ", ".join(f"`{each.approval_id}`" for each in found[:5])
-        raise SubluminalError(f"`{approval_id}` may be any of {ids}", hint="give more of the id")
+        raise SubluminalError(
+            f"`{approval_id}` matches more than one approval: {ids}", hint="give more of the id"
+        )
     raise SubluminalError(
         f"there is no approval `{approval_id}`",
-        hint="`sub approvals --all` lists them; one that was asked anew has a new id",
+        hint="`sub approvals --all` lists them; a call that asked again has a new id",
     )
 
 
 def check_open(places: Places, waiting: Waiting) -> None:
-    """Raises if a grant would be for nothing: it came too late, or its run's state is gone."""
+    """Raises SubluminalError if a grant would have no effect: too late, or the state is gone."""
     if waiting.state == "expired":
         raise SubluminalError(f"approval `{waiting.approval_id}` has expired", hint=_RETRY_HINT)
     if waiting.state == "used":
         raise SubluminalError(
-            f"the grant for `{waiting.approval_id}` was used already", hint=_RETRY_HINT
+            f"the grant for approval `{waiting.approval_id}` was already used", hint=_RETRY_HINT
         )
     if incarnation_of(places.state, waiting.request.run_id) != waiting.request.incarnation:
         raise SubluminalError(
-            f"the state of run `{waiting.request.run_id}` was removed since it asked",
+            f"the state of run `{waiting.request.run_id}` was removed after it asked for approval",
             hint=_RETRY_HINT,
         )
 
@@ -192,7 +194,7 @@ def _answer(
         expires_ms=expires_ms,
     )
     files = ApprovalFiles.of_run(places.state, run_id, seal_key(places.state))
-    # On record first: no call may pass by an answer that nobody can find.
+    # INVARIANT: the record comes first. No call may pass because of an answer that is not recorded.
     identity = identity_in(places, run_id)
     if not record_act(places, run_id, identity, ApprovalDecided, approval=given):
         raise SubluminalError(

@@ -1,14 +1,14 @@
-"""The kill switch: what a person has stopped, in files that every shim knows of at once
-(shared-runs).
+"""The kill switch: runs, agents and tools that a person has stopped (shared-runs).
 
-    $SUB_HOME/state/kill/run-RUN  agent-AGENT  tool-SERVER%2f.TOOL  all      one for each stop
-                         generation                                          moves with each change
+    $SUB_HOME/state/kill/run-RUN  agent-AGENT  tool-SERVER%2f.TOOL  all      one file per stop
+                         generation                                          a number
 
-A call costs one comparison while nothing is stopped. A stop holds from the next call on in every
-process, survives restarts, and needs no daemon. A file that cannot be believed stops what its name
-says: whoever may break it must not start anything by that.
+Every change moves the number in `generation`, which every process has mapped into its memory. While
+nothing is stopped, a call costs one comparison with that number. A stop holds from the next call on
+in every process, survives restarts, and needs no daemon. A file whose seal is broken still stops
+what its name says: damaging a file must not lift a stop.
 
-Light to load: who pulls the switch does not want to wait.
+This module imports little, so that `sub kill` is fast.
 """
 
 import os
@@ -29,7 +29,7 @@ _MAX_CACHED = 512
 
 
 class Stop(NamedTuple):
-    """Something that a person has stopped."""
+    """One thing that a person has stopped."""
 
     scope: str
     target: str
@@ -38,33 +38,33 @@ class Stop(NamedTuple):
     reason: str
     at: str
     hard: bool
-    """whether servers are to be stopped too"""
+    """whether the processes of servers are ended too"""
     switch_id: str
     problem: str = ""
-    """why the file cannot be believed; then only its name counts"""
+    """why the file cannot be trusted, or empty; if set, only the file's name counts"""
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """The name of its file."""
         return stop_name(self.scope, self.target)
 
     @property
     def sentence(self) -> str:
-        """Who did it and why, for the agent and for the record."""
+        """A sentence that says who set the stop and why, for the agent and for the record."""
         if self.problem:
-            return f"a stop is set, and its file cannot be believed: {self.problem}"
+            return f"a stop is set, but its file cannot be trusted: {self.problem}"
         what = {"run": "this run", "agent": "this agent", "tool": "this tool", "all": "all runs"}
         why = f": {self.reason}" if self.reason else ""
         return f"{self.by} stopped {what[self.scope]} with `sub kill`{why}"
 
 
 def stop_name(scope: str, target: str) -> str:
-    """The file's name of a stop."""
+    """Returns the name of a stop's file."""
     return "all" if scope == "all" else f"{scope}-{encode_name(target)}"
 
 
 def set_stop(state_dir: str, scope: str, target: str, *, by: str, reason: str, hard: bool) -> Stop:
-    """Stops it: when this returns, no process decides for it any more. Raises OSError."""
+    """Sets a stop: once this returns, no process allows such a call any more. Raises OSError."""
     path = os.path.join(make_private_dir(_directory(state_dir)), stop_name(scope, target))
     before = _read(path, seal_key(state_dir))
     stop = Stop(
@@ -76,17 +76,18 @@ def set_stop(state_dir: str, scope: str, target: str, *, by: str, reason: str, h
         hard=hard or (before is not None and before.hard),
         switch_id=os.urandom(8).hex(),
     )
-    import json  # what only reads no stops need not load it
+    import json  # not needed by a shim while nothing is stopped
 
     data = json.dumps(stop._asdict()).encode()
     write_sealed(path, seal_key(state_dir), _PURPOSE, data)
-    # INVARIANT: moved after the file is there. Who sees the new number sees the file.
+    # INVARIANT: the number moves after the file is in place. A process that sees the new number
+    # sees the file.
     move(os.path.join(_directory(state_dir), _GENERATION))
     return stop
 
 
 def lift_stop(state_dir: str, scope: str, target: str) -> Stop | None:
-    """Lifts a stop and returns it; None if there is none. Raises OSError."""
+    """Lifts a stop and returns it; None if it is not set. Raises OSError."""
     path = os.path.join(_directory(state_dir), stop_name(scope, target))
     stop = _read(path, seal_key(state_dir))
     if stop is None:
@@ -97,12 +98,12 @@ def lift_stop(state_dir: str, scope: str, target: str) -> Stop | None:
 
 
 def stops(state_dir: str) -> list[Stop]:
-    """Everything that is stopped. Raises OSError if nobody can tell."""
+    """Returns every stop that is set. Raises OSError."""
     return list(_all(state_dir).values())
 
 
 def stopped_runs(state_dir: str) -> list[str]:
-    """The runs that are stopped by name, as `encode_name` writes them."""
+    """Returns the runs that are stopped by their id, each as `encode_name` writes it."""
     try:
         files = os.listdir(_directory(state_dir))
     except OSError:
@@ -111,13 +112,13 @@ def stopped_runs(state_dir: str) -> list[str]:
 
 
 def stop_of_run(state_dir: str, run_id: str, agent_id: str) -> Stop | None:
-    """The stop that a whole run is under, if it is under one. Raises OSError."""
+    """Returns the stop that covers a whole run, or None. Raises OSError."""
     found = _all(state_dir)
     return next((found[name] for name in _names_of_run(run_id, agent_id) if name in found), None)
 
 
 def hard_stop(state_dir: str, run_id: str, agent_id: str, server_name: str) -> Stop | None:
-    """The stop that keeps a server from being started. Raises OSError."""
+    """Returns the stop because of which a server must not start, or None. Raises OSError."""
     found = _all(state_dir)
     whole = [found[name] for name in _names_of_run(run_id, agent_id) if name in found]
     return next((stop for stop in whole if stop.hard), None) or _hard_stop_of_server(
@@ -134,7 +135,7 @@ def _hard_stop_of_server(found: dict[str, Stop], server_name: str) -> Stop | Non
 
 
 def is_run_stopped(state_dir: str, run_id: str, agent_id: str) -> bool:
-    """Whether a whole run is stopped; where nobody can tell, it is."""
+    """Returns True if a whole run is stopped, or if the stops cannot be read."""
     try:
         return stop_of_run(state_dir, run_id, agent_id) is not None
     except OSError:
@@ -142,34 +143,38 @@ def is_run_stopped(state_dir: str, run_id: str, agent_id: str) -> bool:
 
 
 class KillSwitch:
-    """The stops as one process knows them. `view` gives each of its runs its own."""
+    """The stops as one process knows them. `view` selects those of one run."""
 
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
         self._path = os.path.join(_directory(state_dir), _GENERATION)
         self._generation: Generation | None = None
         self.seen: int | None = None
-        """the number at which the stops were read; None while it does not tell of every change"""
+        """the number when the stops were read; None if it does not reveal every change"""
         self.words: Any = [0]
-        """`words[0]` moves when a stop is set or lifted"""
+        """`words[0]` is the number, which moves when a stop is set or lifted"""
         self.stops: dict[str, Stop] = {}
+        """the stops by the names of their files"""
         self.problem = ""
-        """why nobody knows what is stopped: then everything is"""
+        """why the stops cannot be read, or empty; if set, everything is stopped"""
         self._views: list[StopView] = []
         self.look()
 
     def view(self, run_id: str, agent_id: str) -> "StopView":
-        """The stops of one run."""
+        """Returns the stops of one run."""
         view = StopView(self, run_id, agent_id)
         self._views.append(view)
         return view
 
     def forget(self, view: "StopView") -> None:
-        """Lets go of a run that this process has left."""
+        """Drops the view of a run that this process has left."""
         self._views.remove(view)
 
     def look(self) -> bool:
-        """Reads the stops if they moved, or cannot be watched; True if others hold now."""
+        """Reads the stops again if the number moved, or is not available.
+
+        Returns True if they were read.
+        """
         self._watch()
         number = self.words[0]
         if number == self.seen:
@@ -179,15 +184,16 @@ class KillSwitch:
             self.problem = ""
         except OSError as error:
             self.problem = (error.strerror or str(error)).lower()
-        # INVARIANT: the number was read before the stops. What came in between is read again.
+        # INVARIANT: the number was read before the stops. A stop that is set in between moves the
+        # number, so the stops are read again.
         self.seen = None if self._generation is None or self.problem else number
         return True
 
     def check(self) -> None:
-        """Now and then: whether the file that is watched is still the one that others move."""
+        """Checks that the mapped file is still the one that other processes change."""
         generation = self._generation
         if generation is not None and not generation.is_current():
-            # The old file stays mapped until no thread looks at its number any more.
+            # The old file stays mapped until no thread reads its number any more.
             self._generation = self.seen = None
             self.words = [0]
             self.look()
@@ -195,7 +201,7 @@ class KillSwitch:
                 view.words, view.calm = self.words, None
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the mapped file."""
         if self._generation is not None:
             self._generation.close()
             self._generation = self.seen = None
@@ -207,7 +213,7 @@ class KillSwitch:
         try:
             self._generation = Generation(self._path)
         except OSError:
-            return  # each call then looks for itself
+            return  # every call then reads the directory
         self.words = self._generation.words
 
 
@@ -220,10 +226,10 @@ class StopView:
         self._tool_names: dict[tuple[str, str], list[str]] = {}
         self.words = switch.words
         self.calm: int | None = None
-        """the number at which nothing was stopped that concerns the run; None while something is"""
+        """the number at which no stop concerned this run; None while one does"""
 
     def find(self, server_name: str, tool_name: str) -> Stop | None:
-        """The stop that a call is under, the widest first."""
+        """Returns the stop that covers a call, the widest first, or None."""
         switch = self._switch
         switch.look()
         self.words = switch.words
@@ -240,7 +246,7 @@ class StopView:
         return None
 
     def whole(self) -> Stop | None:
-        """The stop that the whole run is under, as of the last look."""
+        """Returns the stop that covers the whole run, as of the last `look`, or None."""
         switch = self._switch
         if switch.problem:
             why = f"`{_directory(switch.state_dir)}` cannot be read: {switch.problem}"
@@ -262,7 +268,7 @@ class StopView:
         return found
 
     def stops_server(self, server_name: str) -> Stop | None:
-        """The hard stop that a server's process is under on behalf of this run."""
+        """Returns the hard stop that ends a server's process as far as this run goes, or None."""
         stop = self.whole()
         if stop is not None and stop.hard:
             return stop
@@ -278,7 +284,7 @@ def _directory(state_dir: str) -> str:
 
 
 def _all(state_dir: str) -> dict[str, Stop]:
-    """Every stop by its name. Raises OSError."""
+    """Returns every stop by the name of its file. Raises OSError."""
     directory = _directory(state_dir)
     try:
         files = os.listdir(directory)
@@ -286,7 +292,7 @@ def _all(state_dir: str) -> dict[str, Stop]:
         return {}
     except NotADirectoryError:
         if not os.path.isdir(state_dir):
-            return {}  # no home at all, so nobody can have stopped anything in it
+            return {}  # there is no home, so nothing can be stopped in it
         raise
     found: dict[str, Stop] = {}
     for file in files:
@@ -294,18 +300,18 @@ def _all(state_dir: str) -> dict[str, Stop]:
             continue
         stop = _read(os.path.join(directory, file), seal_key(state_dir))
         if stop is not None:
-            # One that can be believed says itself what it stops; else the file's name does.
+            # A sealed file says what it stops; if the seal is broken, the file's name does.
             found[_known_name(file) if stop.problem else stop.name] = stop
     return found
 
 
 def _known_name(file: str) -> str:
-    """What an unbelievable file stops: what it is called after, else everything."""
+    """Returns what a file with a broken seal stops: what its name says, or everything."""
     return file if file.partition("-")[0] in SCOPES[:-1] else "all"
 
 
 def _read(path: str, key: bytes) -> Stop | None:
-    """One stop; None if there is none."""
+    """Returns the stop in a file; None if the file does not exist."""
     import json
 
     try:
@@ -317,5 +323,5 @@ def _read(path: str, key: bytes) -> Stop | None:
     except OSError as error:
         problem = f"`{path}`: {(error.strerror or str(error)).lower()}"
     except (ValueError, TypeError):
-        problem = f"`{path}` is of another version of sub"
+        problem = f"`{path}` was written by another version of sub"
     return Stop("all", "", "", "", "", hard=False, switch_id="", problem=problem)

@@ -1,8 +1,7 @@
-"""A passphrase in front of what only a person may do (local-is-not-trusted). Optional; one for each
-home.
+"""The optional passphrase of a home, asked before acts that only a person may do.
 
-It raises the price for an agent with a shell, no more: whoever may write the home can remove the
-file. docs/concepts/agents-with-a-shell.md says so.
+It makes misuse harder for an agent with a shell, but does not prevent it: anyone who can write to
+the home can remove the file. See docs/concepts/agents-with-a-shell.md (local-is-not-trusted).
 """
 
 import hashlib
@@ -15,37 +14,37 @@ from subluminal.errors import SubluminalError
 
 _PURPOSE = "passphrase"
 _COST = {"n": 1 << 15, "r": 8, "p": 1}
-"""A tenth of a second and 32 MiB for each guess."""
+"""The cost of scrypt: a tenth of a second and 32 MiB for each guess."""
 _MAX_MEMORY = 1 << 27
 
 
 def is_set(state_dir: str) -> bool:
-    """Whether this home asks for one."""
+    """Returns True if this home asks for a passphrase."""
     return os.path.lexists(_path(state_dir))
 
 
 def set_passphrase(state_dir: str, passphrase: str) -> None:
-    """Keeps what is needed to recognise it, not itself."""
+    """Stores a hash of the passphrase, never the passphrase itself."""
     salt = os.urandom(16)
     kept = {"salt": salt.hex(), **_COST, "hash": _hash(passphrase, salt, **_COST).hex()}
     write_sealed(_path(state_dir), seal_key(state_dir), _PURPOSE, json.dumps(kept).encode())
 
 
 def remove_passphrase(state_dir: str) -> None:
-    """Asks for none any more."""
+    """Removes the passphrase of this home."""
     os.unlink(_path(state_dir))
 
 
 def matches(state_dir: str, passphrase: str) -> bool:
-    """Whether it is the one. Raises where that cannot be told: nothing is then done."""
+    """Returns True if the passphrase is right. Raises SubluminalError if the file is not usable."""
     try:
         kept = json.loads(unseal(_path(state_dir), seal_key(state_dir), _PURPOSE))
         salt, wanted = bytes.fromhex(kept["salt"]), bytes.fromhex(kept["hash"])
         given = _hash(passphrase, salt, n=kept["n"], r=kept["r"], p=kept["p"])
     except (OSError, SealBroken, ValueError, KeyError) as error:
         raise SubluminalError(
-            f"`{_path(state_dir)}` cannot be believed ({type(error).__name__})",
-            hint="it was edited, or another home wrote it; remove it to ask for none",
+            f"the passphrase file `{_path(state_dir)}` cannot be trusted ({type(error).__name__})",
+            hint="it was edited, or another home wrote it; remove it to work without a passphrase",
         ) from None
     return hmac.compare_digest(given, wanted)
 

@@ -1,8 +1,7 @@
-"""Small JSON files that only this home may have written: contents under a MAC
-(local-is-not-trusted).
+"""Sealed files: small JSON files with a MAC under this home's key (local-is-not-trusted).
 
-What that stops is in the threat model: a file copied in from elsewhere or edited by mistake, not a
-process of the same user that reads the key.
+The seal detects a file that was copied in from another home, or edited. It does not stop a process
+of the same user that reads the key.
 """
 
 import errno
@@ -16,25 +15,28 @@ from subluminal.errors import SubluminalError
 
 _KEY_BYTES = 32
 _MAX_BYTES = 1 << 26
-"""No file of ours comes near: the largest is a compiled policy."""
+"""Largest file that is read; the largest of ours, a compiled policy, is far smaller."""
 
 
 class SealBroken(Exception):
-    """A file is not as this home wrote it, or this home did not write it."""
+    """A file was changed, or another home wrote it."""
 
 
 class KeyUnusable(SubluminalError, OSError):
-    """Nothing can be sealed in this home, nor believed. An OSError to who goes on without."""
+    """The key cannot be used, so no file can be sealed or trusted in this home.
+
+    It is an OSError as well, for callers that treat it like a file that cannot be read.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"the key of this home, `{path}`, cannot be used: {reason}",
-            hint="check who owns it; without it a new one is made, and every grant is void",
+            hint="check who owns it; if you remove it, a new key is made and every grant is void",
         )
 
 
 def seal_key(state_dir: str) -> bytes:
-    """Returns this home's key, made on first use. Raises KeyUnusable."""
+    """Returns this home's key; makes it on first use. Raises KeyUnusable."""
     path = os.path.join(state_dir, "seal.key")
     try:
         make_private_dir(state_dir)
@@ -49,12 +51,12 @@ def seal_key(state_dir: str) -> bytes:
 
 
 def write_sealed(path: str, key: bytes, purpose: str, data: bytes) -> None:
-    """Writes data with its MAC, atomically. `purpose` keeps one kind from passing as another."""
+    """Writes data with its MAC, atomically. A file of one `purpose` is not valid for another."""
     os.replace(_write_aside(path, _sealed(key, purpose, data)), path)
 
 
 def create_sealed(path: str, key: bytes, purpose: str, data: bytes) -> bool:
-    """Writes like `write_sealed`, unless there is such a file: False, and the first one stays."""
+    """Writes like `write_sealed`; returns False, and changes nothing, if the file exists."""
     return _link(_write_aside(path, _sealed(key, purpose, data)), path)
 
 
@@ -63,9 +65,9 @@ def _sealed(key: bytes, purpose: str, data: bytes) -> bytes:
 
 
 def _write_aside(path: str, data: bytes) -> str:
-    """Writes a file to be put in the place of another: nobody ever reads half of it."""
+    """Writes a temporary file, to be moved to `path`; returns its path."""
     make_private_dir(os.path.dirname(path))
-    # Not by pid: containers that share a home count theirs alike.
+    # Not named by pid: containers that share a home may have equal pids.
     aside = f"{path}.{os.urandom(8).hex()}.aside"
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -78,7 +80,7 @@ def _write_aside(path: str, data: bytes) -> str:
 
 
 def _link(aside: str, path: str) -> bool:
-    """Puts a file in place unless there is one: False, and the first one stays."""
+    """Moves a temporary file to `path`; returns False, and removes it, if `path` exists."""
     try:
         os.link(aside, path)
     except FileExistsError:
@@ -89,7 +91,7 @@ def _link(aside: str, path: str) -> bool:
 
 
 def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
-    """Reads data back; None if it is not there or was not sealed by this home."""
+    """Returns the data of a sealed file; None if there is none that this home has sealed."""
     try:
         return unseal(path, key, purpose)
     except (OSError, SealBroken):
@@ -97,7 +99,7 @@ def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
 
 
 def unseal(path: str, key: bytes, purpose: str) -> bytes:
-    """Reads data back, for who must know why it cannot: raises OSError or SealBroken."""
+    """Returns the data of a sealed file. Raises OSError or SealBroken."""
     found = _read(path, _MAX_BYTES + 1)
     mac, _, data = found.partition(b"\n")
     if len(found) > _MAX_BYTES or not hmac.compare_digest(mac, _mac(key, purpose, data)):
@@ -106,7 +108,10 @@ def unseal(path: str, key: bytes, purpose: str) -> bytes:
 
 
 def _read(path: str, most: int) -> bytes:
-    """The beginning of a file. A pipe in its place must not make us wait, under a run's lock."""
+    """Returns the first `most` bytes of a file.
+
+    Callers may hold a run's lock, so a pipe in place of the file must not make them wait.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

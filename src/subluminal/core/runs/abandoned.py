@@ -1,7 +1,6 @@
-"""Closes what a process left open that died without a word: its part in each of its runs
-(shared-runs, no-orphans).
+"""Closes the runs of processes that died without closing them (shared-runs, no-orphans).
 
-Calls without an end stay without one: nobody knows how they ended.
+Calls that have no end stay without one: nobody knows how they ended.
 """
 
 import os
@@ -23,7 +22,7 @@ from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
 
 _PATIENCE_S = 5.0
-"""For a lock that a stopped process holds; the warden waits twice as long for us."""
+"""Longest wait for a lock that a stopped process holds; the warden waits twice as long for us."""
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CLOCK_SLACK_S = 1.0
@@ -33,7 +32,7 @@ _TAIL_BYTES = 65_536
 
 
 def close_abandoned(places: Places, pid: int, reason: str) -> int:
-    """Leaves every run that the process was in; returns how many of them ended with it."""
+    """Leaves every run that a dead process was in; returns how many runs ended thereby."""
     ended = 0
     for left in attendances(places, pid):
         run = take_over(places, left)
@@ -48,28 +47,29 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
 
 
 def close_dead(places: Places) -> int:
-    """Closes what any dead process left open, whoever notices first; returns how many runs ended.
+    """Closes the runs of every dead process; returns how many runs ended.
 
-    A warden that is just closing the same holds the journal, and is left to it.
+    Several processes may try this at once: the one that holds a journal closes its run, the others
+    skip it.
     """
     return sum(close_one(places, pid) for pid in missing(places))
 
 
 def missing(places: Places) -> list[int]:
-    """Returns every process that is dead and left something open."""
+    """Returns the pid of every dead process that left a run open."""
     return [pid for pid in attending(places) if not _lives(places, pid)]
 
 
 def close_one(places: Places, pid: int) -> int:
-    """Closes what one of the missing left open; returns how many runs ended with it."""
-    return close_abandoned(places, pid, f"process {pid} died without a word")
+    """Closes the runs of one dead process; returns how many runs ended."""
+    return close_abandoned(places, pid, f"process {pid} died without closing its runs")
 
 
 def _lives(places: Places, pid: int) -> bool:
-    """Whether the process that noted its runs is still the one with this pid.
+    """Returns True if the process with this pid is the one that noted its runs under it.
 
-    It may have noted a run whose state it could not get at; then the times tell: whoever was born
-    after the note did not write it.
+    A process that started after the note was written did not write it: the pid was reused. Clocks
+    may be set, so a run's state is asked too.
     """
     ticks = start_time(pid)
     if ticks is None:
@@ -88,18 +88,21 @@ def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
                 for shim in state.live_shims()
             )
     except StateUnusable:
-        return True  # nobody can tell, so nobody is declared dead
+        return True  # unknown: a process that may be alive is never declared dead
 
 
 def _was_closed(path: str) -> bool:
-    """Whether the process died after its last word, before it could forget that it was there."""
+    """Returns True if a journal ends with run_end: its process died only after closing the run."""
     with open(path, "rb") as file:
         file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
         return _RUN_END in file.read().rstrip(b"\n").rpartition(b"\n")[2]
 
 
 def _leave(run: Run, reason: str) -> bool:
-    """Detaches the dead. A run that another shim ended meanwhile did fail: the last end counts."""
+    """Detaches a dead process from a run; returns True if that ended the run.
+
+    If another shim has ended the run meanwhile, it is ended again as FAILED: the last end counts.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
@@ -110,7 +113,7 @@ def _leave(run: Run, reason: str) -> bool:
                     run.state.mark_ended()
             break
         except StateBusy:
-            # Whoever holds the lock lives, and will be the last one out.
+            # The process that holds the lock is alive, and will end the run when it leaves.
             if time.monotonic() > deadline:
                 return False
     if is_last:

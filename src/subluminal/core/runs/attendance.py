@@ -1,7 +1,7 @@
-"""Notes on disk which runs a process is in, so that others can close them if it dies.
+"""Notes on disk which runs a process takes part in, so that others can close them if it dies.
 
-One small file per host under `$SUB_HOME/state/processes`, gone after an orderly end: `PID`, or
-`PID-OWNER` for a process that may have several hosts.
+Each host has one small file under `$SUB_HOME/state/processes`: `PID`, or `PID-OWNER` in a process
+that may have several hosts. An orderly end removes it.
 """
 
 import os
@@ -14,7 +14,7 @@ from subluminal.contracts.identity import Identity, Source
 
 
 class Attendance(Struct, frozen=True):
-    """One process in one run."""
+    """The fact that one process takes part in one run."""
 
     run_id: str
     identity: Identity
@@ -25,9 +25,9 @@ _decode = msgspec.json.Decoder(Attendance).decode
 
 
 def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str = "") -> None:
-    """Notes that a process is in a run.
+    """Notes that a process takes part in a run.
 
-    On a full disk nothing is noted, and nobody can close it.
+    On a full disk nothing is noted. If the process then dies, nobody can close its run.
     """
     path = _path(places, pid, owner)
     try:
@@ -44,18 +44,18 @@ def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str
 
 
 def forget_attendance(places: Places, pid: int, owner: str = "") -> None:
-    """Forgets a host that has left all its runs."""
+    """Removes the note of a host that has left all its runs."""
     _remove(_path(places, pid, owner))
 
 
 def forget_process(places: Places, pid: int) -> None:
-    """Forgets every host of a process that is dead."""
+    """Removes the notes of every host of a dead process."""
     for path in _paths(places, pid):
         _remove(path)
 
 
 def attending(places: Places) -> list[int]:
-    """Returns every process that noted a run and did not take it back, by pid."""
+    """Returns the pid of every process that has a note."""
     try:
         names = os.listdir(_directory(places))
     except OSError:
@@ -64,25 +64,25 @@ def attending(places: Places) -> list[int]:
 
 
 def noted_at(places: Places, pid: int) -> float:
-    """When a process last noted a run, in seconds since 1970; 0 if it did not."""
+    """Returns when a process last noted a run, in seconds since 1970; 0 if it never did."""
     times = [0.0]
     for path in _paths(places, pid):
         try:
             times.append(os.stat(path).st_mtime)
         except OSError:
-            continue  # taken back meanwhile
+            continue  # removed meanwhile
     return max(times)
 
 
 def attendances(places: Places, pid: int) -> list[Attendance]:
-    """Returns the runs that a process was in; a line that is torn was never entered."""
+    """Returns the runs that a process noted. Skips a torn line: its run was never entered."""
     lines: list[bytes] = []
     for path in _paths(places, pid):
         try:
             with open(path, "rb") as file:
                 lines += file.read().splitlines()
         except FileNotFoundError:
-            continue  # taken back meanwhile
+            continue  # removed meanwhile
     found: list[Attendance] = []
     for line in lines:
         try:
@@ -101,7 +101,7 @@ def _path(places: Places, pid: int, owner: str) -> str:
 
 
 def _paths(places: Places, pid: int) -> list[str]:
-    """The files of all hosts of one process."""
+    """Returns the files of all hosts of one process."""
     try:
         names = os.listdir(_directory(places))
     except OSError:
@@ -114,4 +114,4 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        return  # never noted, or the disk became read-only
+        return  # it was never written, or the disk became read-only

@@ -1,7 +1,7 @@
-"""What a dead shim could not say: it leaves the runs that it was in (no-orphans).
+"""Closes the runs of a shim that was killed: the program that the warden runs (no-orphans).
 
-The warden runs `python -m subluminal.core.runs.last_words HOME PID` after the shim's tree is gone.
-Calls without an end stay without one: nobody knows how they ended (`--status UNKNOWN`).
+The warden runs `python -m subluminal.core.runs.last_words HOME PID` after the server's process tree
+is gone. Calls that have no end stay without one: `sub query --status UNKNOWN` finds them.
 """
 
 import os

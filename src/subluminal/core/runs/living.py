@@ -1,4 +1,4 @@
-"""Which runs there are in this home, by its files alone: no ledger, no daemon."""
+"""Finds the runs of this home by its files alone, without the ledger or a daemon."""
 
 import os
 from typing import NamedTuple
@@ -18,12 +18,13 @@ class LivingRun(NamedTuple):
 
 
 def known_run(places: Places, name: str) -> str:
-    """The run of this name, or the only one that begins or ends so: one with state, or a stop.
+    """Returns the id of the run with this id, or of the only run whose id begins or ends so.
 
-    A stop outlives the state of its run (core.tidying), and must be lifted all the same.
+    A run is known if it has state, or a stop: a stop outlives the state of its run
+    (`core.runs.tidying`), and it must still be possible to lift it.
 
     Raises:
-        SubluminalError: there is none, or more than one.
+        SubluminalError: no run matches, or more than one does.
     """
     try:
         known = os.listdir(os.path.join(places.state, "runs"))
@@ -32,14 +33,16 @@ def known_run(places: Places, name: str) -> str:
     known = sorted({*known, *stopped_runs(places.state)})
     if encode_name(name) in known:
         return name
-    # A name that had to be encoded is not guessed at.
+    # Parts of an id are matched only where the file's name is the id, unencoded.
     plain = [each for each in known if "%" not in each and not each.startswith(".")]
     found = [each for each in plain if each.startswith(name) or each.endswith(name)]
     if len(found) == 1:
         return found[0]
     if found:
         some = ", ".join(f"`{each}`" for each in sorted(found)[:5])
-        raise SubluminalError(f"`{name}` may be any of {some}", hint="give more of the id")
+        raise SubluminalError(
+            f"`{name}` matches more than one run: {some}", hint="give more of the id"
+        )
     from subluminal.contracts.shape import did_you_mean
 
     hint = did_you_mean(name, plain) or "`sub query runs` lists the runs"
@@ -47,7 +50,7 @@ def known_run(places: Places, name: str) -> str:
 
 
 def living_runs(places: Places) -> list[LivingRun]:
-    """The runs that someone takes part in right now."""
+    """Returns the runs that a living process takes part in."""
     from subluminal.core.runs.attendance import attendances, attending
     from subluminal.state.processes import start_time
 

@@ -1,40 +1,53 @@
-"""Names for runs and for this machine (shared-runs, Pack 0.3): what several processes must agree
-on.
+"""Makes and finds ids: of runs, shims and this machine (shared-runs, Pack 0.3).
 
-A run that nobody named is its client's: all shims of one client process are one run. They find
-its name, a UUIDv7 of the first of them, in a small file under `$SUB_HOME/state/clients`.
+Several processes must agree on the id of a run and of the machine.
+
+If nothing names the run, all shims of one client process are one run. The first of these shims
+writes the run's id, a UUIDv7, to a small file under `$SUB_HOME/state/clients`; the others read it.
 """
 
 import os
+import time
 from collections.abc import Mapping
 
 from subluminal.config import env
 from subluminal.config.places import Places, encode_name, make_private_dir, recordable
-from subluminal.core.runs.ids import uuid7
 from subluminal.state.processes import start_time
 
 _SESSION = "CLAUDE_CODE_SESSION_ID"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
+def uuid7() -> str:
+    """Returns a new UUIDv7: milliseconds first, then randomness, so that ids sort by time."""
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    value = value & ~(0xF000 << 64) | 0x7000 << 64  # version 7
+    value = value & ~(0xC000 << 48) | 0x8000 << 48  # the variant of RFC 9562
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 def run_id_of(environ: Mapping[str, str], places: Places) -> str:
-    """Names the run where no call does: SUB_RUN_ID, the client's session, the client's process."""
+    """Returns the run of calls that do not name their own.
+
+    It is SUB_RUN_ID, else the client's session, else the run of the client's process.
+    """
     given = environ.get(env.SUB_RUN_ID.name) or environ.get(_SESSION)
     return recordable(given) if given else _run_of_process(places, os.getppid())
 
 
 def host_id(places: Places) -> str:
-    """This machine's id, made once per home; a passing one if the home cannot keep it."""
+    """Returns this machine's id, made once per home; a temporary id if the home is not writable."""
     return _agreed(os.path.join(places.state, "host_id")) or uuid7()
 
 
 def journal_dir(places: Places, run_id: str) -> str:
-    """Where the journals of a run are."""
+    """Returns the directory of a run's journals."""
     return os.path.join(places.journal, encode_name(run_id))
 
 
 def _run_of_process(places: Places, pid: int) -> str:
-    # Pids come again, and so do start times after a boot.
+    # Pids are reused, and start times repeat after a boot.
     name = f"{pid}-{start_time(pid) or 0}-{_boot()}"
     directory = os.path.join(places.state, "clients")
     path = os.path.join(directory, name)
@@ -44,7 +57,7 @@ def _run_of_process(places: Places, pid: int) -> str:
 
 
 def _agreed(path: str) -> str | None:
-    """The id in a file, made by whoever comes first; None if the disk does not let us."""
+    """Returns the id in a file, which the first process makes; None if the disk is not usable."""
     try:
         if not os.path.exists(path):
             _offer(path)
@@ -55,7 +68,7 @@ def _agreed(path: str) -> str | None:
 
 
 def _offer(path: str) -> None:
-    """Links a new id into place whole, so that nobody reads half of one."""
+    """Links a complete file with a new id into place, so that nobody reads half an id."""
     make_private_dir(os.path.dirname(path))
     aside = f"{path}.{os.getpid()}.aside"
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -69,7 +82,7 @@ def _offer(path: str) -> None:
 
 
 def _forget_dead_clients(directory: str) -> None:
-    """Removes the names of clients that are gone: no shim of theirs will ask again."""
+    """Removes the files of clients that are dead: none of their shims will ask again."""
     boot = _boot()
     try:
         names = os.listdir(directory)

@@ -30,8 +30,7 @@ from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
-from subluminal.core.runs.ids import uuid7
-from subluminal.core.runs.names import host_id
+from subluminal.core.runs.names import host_id, uuid7
 from subluminal.core.runs.opening import Sharing, open_run, problem_of, stand_in
 from subluminal.core.runs.run import Run
 from subluminal.policy.snapshot import Snapshot

@@ -15,8 +15,7 @@ from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
 from subluminal.core.controls.kill_switch import is_run_stopped
 from subluminal.core.runs.attendance import Attendance
-from subluminal.core.runs.ids import uuid7
-from subluminal.core.runs.names import host_id, journal_dir
+from subluminal.core.runs.names import host_id, journal_dir, uuid7
 from subluminal.core.runs.run import Run, Turn
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal, JournalUnavailable

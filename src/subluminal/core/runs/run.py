@@ -1,7 +1,7 @@
 """One run as this process takes part in it: its shared state, its journal, its events.
 
 A run knows how it begins and ends (shared-runs). It knows neither policies nor protocols. Entering
-and leaving never fail: a stopped process that holds the run's lock must not stop this one too.
+and leaving never fail: a suspended process that holds the run's lock must not block this one.
 """
 
 import os
@@ -34,7 +34,7 @@ from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
 
 _TURN_WAIT_MS = 10_000
-"""Bound of a wait for the journal: another thread may be writing to a slow disk."""
+"""Longest wait for the journal by default: another thread may be writing to a slow disk."""
 
 
 def _not_stopped() -> bool:
@@ -42,7 +42,7 @@ def _not_stopped() -> bool:
 
 
 class Turn:
-    """The right of one thread to write to a run's journal. A context manager, not re-entrant."""
+    """The lock of a run's journal, for runs that threads share. It is not re-entrant."""
 
     def __init__(self, journal: Journal, wait_ms: int | None) -> None:
         self._journal = journal
@@ -59,7 +59,7 @@ class Turn:
 
 
 class _AlwaysMine:
-    """The turn of a run that only one thread uses."""
+    """The stand-in for a `Turn` in a run that only one thread uses."""
 
     def __enter__(self) -> None:
         return
@@ -85,9 +85,9 @@ class Run:
         is_stopped: Callable[[], bool] = _not_stopped,
         turn: Turn | None = None,
     ) -> None:
-        """`is_stopped` tells whether a person has stopped the run.
+        """`is_stopped` returns True if a person has stopped the run.
 
-        With a `turn`, threads share it.
+        `turn` is given if several threads share the run.
         """
         self.run_id = run_id
         self.identity = identity
@@ -109,23 +109,26 @@ class Run:
         )
         self._lost_told = 0
         self.is_entered = False
-        """whether the run's other shims know of this one"""
+        """whether this process is attached, so that the run's other shims know of it"""
         self.has_left = False
         self.is_dropped = False
-        """whether this is a forked child, and the run is its parent's"""
+        """whether this is a forked child, and the run belongs to its parent"""
 
     @property
     def source(self) -> Source:
-        """The source that this process' events of the run carry."""
+        """The source that this process puts into its events of the run."""
         return self._source
 
     @property
     def shim_id(self) -> str:
-        """The name of this process within the run."""
+        """The id of this process within the run."""
         return self._source.shim_id
 
     def enter(self, mode: Mode, policy: PolicyRef, meta: dict[str, Any] | None = None) -> bool:
-        """Attaches to the run, and starts it if nobody has; False if its state cannot be reached."""
+        """Attaches to the run, and writes run_start if nobody has.
+
+        Returns False if the run's state cannot be reached.
+        """
         at = now()
         try:
             with self.state.locked():
@@ -142,7 +145,7 @@ class Run:
         return True
 
     def emit(self, kind: type[Event], **fields: Any) -> None:
-        """Adds an event other than the three of every call. Call it through `record`."""
+        """Buffers an event of any kind but the three of every call. Call it through `record`."""
         event = kind(
             v=PACK_VERSION,
             ts=rfc3339(now().wall_ms),
@@ -160,7 +163,10 @@ class Run:
         self.journal.add(encode_json(event))
 
     def record(self, write: Callable[[], None]) -> bool:
-        """Emits and flushes what need not succeed; False if the journal could not take it."""
+        """Calls `write` and flushes the journal; returns False if the journal is unavailable.
+
+        For events whose loss does not change a decision.
+        """
         try:
             with self.turn:
                 write()
@@ -170,25 +176,24 @@ class Run:
         return True
 
     def flush(self) -> bool:
-        """Writes what is buffered; False if the journal could not take it."""
+        """Writes buffered events to disk; returns False if the journal is unavailable."""
         return self.record(_nothing)
 
     def health(self, state: str, **fields: Any) -> bool:
-        """Records a step in the life of the upstream process, or of this one (no-orphans)."""
+        """Records a shim_health event: what happened to the server's process, or to this one."""
         return self.record(lambda: self.emit(ShimHealth, health=Health(state=state, **fields)))
 
     def record_gap(self) -> None:
-        """Says in the journal what a full disk kept out of it, once it takes lines again (journal-
-        first).
-        """
+        """Records how many events a full disk has cost, once the journal can be written again."""
         lost = self.journal.lost
         if lost > self._lost_told and self.health("degraded", events_lost=lost - self._lost_told):
             self._lost_told = lost
 
     def leave(self, failure: RunStatus | None = None) -> None:
-        """Detaches, once. The last process to leave writes run_end, unless `sub run` does.
+        """Detaches from the run. The last process to leave writes run_end, unless `sub run` does.
 
-        If the lock cannot be had, another living process holds it, so this one is not the last.
+        A second call does nothing. If the lock is not available, another living process holds it,
+        so this process is not the last.
         """
         if self.has_left:
             return
@@ -204,7 +209,7 @@ class Run:
             self.record(lambda: end_run(self))
 
     def end(self, status: RunStatus, reason: str | None, *, patience_s: float) -> RunStatus:
-        """Ends the run, whoever else is in it; returns the status that was recorded."""
+        """Ends the run, even if others take part in it; returns the status that was recorded."""
         self.has_left = True
         deadline = time.monotonic() + patience_s
         while True:
@@ -214,7 +219,7 @@ class Run:
                     self.state.mark_ended()
                 break
             except (StateBusy, StateUnusable):
-                # The run is over all the same, and its journal says so.
+                # The run ends without its state; the journal says that it ended.
                 if time.monotonic() > deadline:
                     break
         terminated = self.state.terminated() is not None or self.is_stopped()
@@ -222,7 +227,7 @@ class Run:
         return RunStatus.TERMINATED if terminated else status
 
     def drop(self) -> None:
-        """Closes what a forked child inherited, without a word in the parent's name."""
+        """Closes what a forked child inherited, without recording anything."""
         self.is_dropped = self.has_left = True
         self.journal.drop()
         self.state.close()
@@ -234,13 +239,14 @@ class Run:
 
 
 def _nothing() -> None:
-    """What `flush` adds to the journal."""
+    """What `flush` records."""
 
 
 def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None) -> None:
-    """Emits run_end with the totals of all shims.
+    """Buffers run_end with the totals of all shims.
 
-    Status follows shared-runs where it is not given.
+    A stopped run is TERMINATED. Otherwise the status is the one given, a failure that a shim noted,
+    or SUCCEEDED.
     """
     at = now()
     totals = run.state.totals()

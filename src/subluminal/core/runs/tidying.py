@@ -1,6 +1,6 @@
-"""Removes what nobody will come back to: the state of old runs, what was kept for them, old caches.
+"""Removes old files from the home: the state of old runs, their pins and approvals, old caches.
 
-Done by ledgerd now and then. Records are not its business: the ledger has its own retention.
+ledgerd does this from time to time. It does not touch records: the ledger has its own retention.
 """
 
 import os
@@ -12,14 +12,14 @@ from subluminal.state.pruning import prune
 from subluminal.state.storage import runs_dir
 
 KEEP_MS = 30 * 86_400_000
-"""Longer than any grant lives, and than anyone leaves an agent alone."""
+"""Longer than any grant lives, and longer than a client is left suspended."""
 
 _OF_RUNS = ("pins", "approvals")
-"""Directories below the state with an entry for each run, named as its state is."""
+"""Directories below the state directory with one entry per run, named like the run's state."""
 
 
 def tidy(places: Places, keep_ms: int = KEEP_MS) -> None:
-    """Removes what was not used for this long."""
+    """Removes files that were not used for `keep_ms`."""
     prune(places.state, keep_ms)
     living = frozenset(_names(runs_dir(places.state)))
     for kind in _OF_RUNS:
@@ -48,4 +48,4 @@ def _remove_if_old(path: str, keep_ms: int) -> None:
         else:
             os.unlink(path)
     except FileNotFoundError:
-        return  # another one was quicker
+        return  # another process removed it

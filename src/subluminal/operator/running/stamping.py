@@ -12,7 +12,7 @@ import msgspec
 from subluminal.config import env
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
-from subluminal.core.runs.ids import uuid7
+from subluminal.core.runs.names import uuid7
 from subluminal.trust.identity.agent import recordable_identity
 from subluminal.trust.identity.workload import find_principal, find_workload
 

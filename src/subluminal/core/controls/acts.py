@@ -1,6 +1,6 @@
-"""Records what a person does to a run, in a journal of its own beside those of the run's shims.
+"""Records acts of a person on a run, in a journal beside those of the run's shims.
 
-The commands write it themselves, so no daemon is needed; ledgerd reads it like any other journal.
+The commands write this journal themselves, so no daemon is needed. ledgerd reads it like any other.
 """
 
 import os
@@ -21,7 +21,7 @@ from subluminal.journal.files import SUFFIX
 from subluminal.trust.identity.users import local_user
 
 OPERATOR_RUN = "operator"
-"""The run of acts that concern no living run."""
+"""The run_id of acts that do not concern a particular run."""
 
 _MAX_LINE_BYTES = 1 << 20
 
@@ -37,7 +37,7 @@ class _Who(Struct, frozen=True):
 def record_act(
     places: Places, run_id: str, identity: Identity, kind: type[Event], **fields: Any
 ) -> bool:
-    """Journals one event of a run; False if it cannot be written, which undoes nothing."""
+    """Journals one event of a run; returns False if it cannot be written."""
     if run_id == OPERATOR_RUN:
         identity = Identity(agent_id=OPERATOR_RUN, client=Client.CUSTOM, principal=local_user())
     try:
@@ -57,7 +57,7 @@ def record_act(
 
 
 def _nothing_called() -> RunEnded:
-    """The end of a run without calls: it must not look as if it were going on."""
+    """Returns the end of a run without calls: without it, the run would look as if it were open."""
     return RunEnded(
         ended_at=rfc3339(now().wall_ms),
         status=RunStatus.SUCCEEDED,
@@ -73,7 +73,7 @@ def _nothing_called() -> RunEnded:
 
 
 def identity_in(places: Places, run_id: str) -> Identity:
-    """Returns who acts in a run, as its shims recorded it; an empty identity if that is gone."""
+    """Returns the identity that the shims of a run recorded; an empty one if that is gone."""
     directory = journal_dir(places, run_id)
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(SUFFIX))
