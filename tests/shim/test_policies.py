@@ -315,7 +315,7 @@ def test_a_pipe_in_a_policy_s_place_does_not_stop_the_shim(household):
     household.home.mkdir(exist_ok=True)
     os.mkfifo(household.home / "policy.yaml")
     shim = household.start().ready()
-    assert "it is not a file" in shim.call("echo")["error"]["message"]
+    assert "it is not a regular file" in shim.call("echo")["error"]["message"]
 
 
 def test_a_repository_cannot_loosen_a_run(household):

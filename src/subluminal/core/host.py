@@ -25,7 +25,6 @@ from subluminal.core.controls.kill_switch import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.policies.watching import Policies
-from subluminal.core.records.bugs import BugReports
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
@@ -38,6 +37,9 @@ _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
 _LOOK_S, _MAX_LOOK_S = 0.005, 0.25
 """First and longest pause in `await_policies` between two checks of the compiler."""
+
+_MAX_REPORTS = 16
+"""Most bug reports that one process writes."""
 
 
 def _nothing() -> None:
@@ -72,7 +74,7 @@ class Host:
         self._settings = settings
         self._generation = policies.generation
         self._check_at_ms = 0
-        self._bugs = BugReports(places)
+        self._bugs = _BugReports(places)
         self._runs = OpenRuns(
             places,
             identity,
@@ -273,3 +275,29 @@ class Host:
             self.leave(failure)
         self._policies.close()
         self._runs.close()
+
+
+class _BugReports:
+    """Writes bug reports of one process: one for each place in the code, at most _MAX_REPORTS."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._seen: set[tuple[str, int]] = set()
+
+    def write(self, bug: Exception) -> str | None:
+        """Writes a report and returns its path; None if the bug is known or the disk is full."""
+        where = _raised_at(bug)
+        if where in self._seen or len(self._seen) >= _MAX_REPORTS:
+            return None
+        self._seen.add(where)
+        # Loaded only when there is a bug: formatting tracebacks takes a megabyte.
+        from subluminal.config.bug_report import write_bug_report
+
+        return write_bug_report(bug, ["shim"], self._places)
+
+
+def _raised_at(bug: Exception) -> tuple[str, int]:
+    trace = bug.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace else ("", 0)

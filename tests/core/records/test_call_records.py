@@ -1,14 +1,19 @@
-"""What is kept of a tool for its next call stands for no other call. `events_of` proves the rest:
-that every line is valid and in its chain."""
+"""Templates and JSON that are kept for a tool are never used for another call.
+
+`events_of` checks that every line is valid and in its chain.
+"""
 
 from hashlib import sha256
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.adapters.policies import rule, snapshot
 from tests.adapters.records import calls_of, events_of
 from tests.hosts import enforcer_in
 
 from subluminal import canonical
+from subluminal.clock import rfc3339
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
 from subluminal.core.enforcer import Outcome
@@ -84,3 +89,13 @@ def test_what_is_kept_is_bounded_and_nothing_else_changes(own_home, monkeypatch,
     assert [[event["call"]["tool_name"] for event in events] for events in made] == [
         [name] * 3 for name in names
     ]
+
+
+NEAR = 1_763_193_600_000
+moments = st.integers(0, 4_102_444_800_000) | st.integers(NEAR - 3_000, NEAR + 3_000)
+
+
+@given(st.lists(moments, min_size=1, max_size=8))
+def test_timestamps_equal_those_of_the_clock(readings: list[int]) -> None:
+    timestamps = records.Timestamps()
+    assert [timestamps.at(each).decode() for each in readings] == [rfc3339(r) for r in readings]

@@ -1,7 +1,7 @@
-"""Compiles one policy file in a process of its own, so that no shim ever loads YAML (fast-start).
+"""Compiles one policy file in a process of its own, so that a shim never loads YAML (fast-start).
 
 `python -P -m subluminal.core.policies.compile_helper NAME < bundle` writes the snapshot to stdout,
-or the first problems as text with exit code 1. `start`, `collect` and `end` are the shim's side.
+or the first problems as text, with exit code 1. The shim uses `start`, `collect` and `end`.
 """
 
 import os
@@ -12,31 +12,31 @@ from typing import NamedTuple
 
 MAX_PROBLEM_CHARS = 2_000
 MAX_SECONDS = 30
-"""A compiler that takes longer is ended; the largest bundle takes a second."""
+"""A compiler that takes longer is killed; the largest bundle takes a second."""
 
 
 class Compilation(NamedTuple):
-    """A running helper: its process and where its answer comes from."""
+    """A running helper: its process, and the pipe that its answer comes from."""
 
     pid: int
     fd: int
     chunks: list[bytes]
     until: float
-    """when it is ended, on the monotonic clock"""
+    """deadline by the monotonic clock, in seconds"""
 
 
 class Compiled(NamedTuple):
-    """A helper's answer: a snapshot's JSON, or what is wrong with the policy."""
+    """A helper's answer: the JSON of a snapshot, or the problem with the policy."""
 
     snapshot: bytes | None
     problem: str
 
 
 def start(name: str, bundle: bytes) -> Compilation:
-    """Starts a helper over `bundle`."""
+    """Starts a helper that compiles `bundle`."""
     read_in = _file_of(bundle)
     out, their_out = os.pipe()
-    # -P: what a repository calls `yaml.py` must not be what the helper imports.
+    # -P: the helper must not import a `yaml.py` from the repository that it starts in.
     argv = [sys.executable, "-P", "-m", "subluminal.core.policies.compile_helper", name]
     try:
         pid = os.posix_spawn(
@@ -57,7 +57,7 @@ def start(name: str, bundle: bytes) -> Compilation:
 
 
 def collect(running: Compilation) -> Compiled | None:
-    """Takes what the helper has written; its answer once it is done, else None."""
+    """Reads what the helper has written; returns its answer when it is done, else None."""
     while True:
         try:
             chunk = os.read(running.fd, 65536)
@@ -78,14 +78,14 @@ def collect(running: Compilation) -> Compiled | None:
 
 
 def end(running: Compilation) -> None:
-    """Ends a helper whose answer nobody wants any more."""
+    """Kills a helper whose answer is no longer needed."""
     os.close(running.fd)
     os.kill(running.pid, signal.SIGKILL)
     os.waitpid(running.pid, 0)
 
 
 def _file_of(data: bytes) -> int:
-    """An unnamed file holding `data`: unlike a pipe it takes any amount without a reader."""
+    """Returns an unnamed file with `data`. Unlike a pipe, it holds any amount without a reader."""
     fd = os.memfd_create("bundle", os.MFD_CLOEXEC)
     view = memoryview(data)
     while view:
@@ -95,7 +95,7 @@ def _file_of(data: bytes) -> int:
 
 
 def main() -> int:
-    """The helper's own side."""
+    """Runs the helper; returns its exit code."""
     from subluminal.errors import InvalidInput, SubluminalError
     from subluminal.policy.compiling import compile_bundle, read_snapshot
     from subluminal.policy.loading import parse_bundle

@@ -1,7 +1,7 @@
-"""Which policy files a run is under, and what stands in them (policy-layers).
+"""Finds and reads the policy files of a run (policy-layers).
 
-Layers: managed (the fleet's), user (`$SUB_HOME/policy.yaml`), repository (the nearest
-`.subluminal/policy.yaml`, or the file that --policy or SUB_POLICY names).
+The layers are user (`$SUB_HOME/policy.yaml`) and repository (the nearest `.subluminal/policy.yaml`,
+or the file that --policy or SUB_POLICY names).
 """
 
 import os
@@ -14,7 +14,7 @@ from subluminal.contracts.vocabulary import Layer
 
 
 class PolicyFile(NamedTuple):
-    """A layer and the file it comes from. An `explicit` file must exist."""
+    """A layer and its file. An `explicit` file, named by --policy or SUB_POLICY, must exist."""
 
     layer: Layer
     path: str
@@ -22,7 +22,7 @@ class PolicyFile(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written or replaced."""
+    """The facts about a file that change when it is written or replaced."""
 
     mtime_ns: int
     size: int
@@ -30,7 +30,7 @@ class Stamp(NamedTuple):
 
 
 def policy_files(places: Places, cwd: str, explicit: str | None) -> list[PolicyFile]:
-    """Returns the layers that may have a policy, strictest owner first."""
+    """Returns the files that may hold a policy: the user's first, then the repository's."""
     files = [PolicyFile(Layer.USER, places.policy)]
     if explicit:
         path = os.path.join(cwd, os.path.expanduser(explicit))
@@ -52,19 +52,19 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def read_policy(path: str) -> bytes:
-    """Reads a policy file, one byte past the limit at most: the loader says what is too large."""
-    # A pipe without a writer must not stop the loop.
+    """Reads a policy file, up to one byte more than the limit: the loader refuses it then."""
+    # O_NONBLOCK: a pipe in place of the file must not block the loop.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is not a file")
+            raise OSError(0, "it is not a regular file")
         return file.read(MAX_BUNDLE_BYTES + 1)
 
 
 def repository_policy(places: Places, cwd: str) -> str | None:
-    """The nearest policy up to the repository's root, if this user or root owns it.
+    """Returns the nearest policy up to the repository's root that this user or root owns, or None.
 
-    Anyone may put a file into /tmp; a policy of somebody else's is not ours to obey. Below the
-    user's home directory, outside of any repository, the user's own policy is not found again.
+    Other owners are ignored: anyone may put a file into /tmp. The user's own policy, which the
+    search may meet in the home directory, is not a repository's policy.
     """
     directory = cwd
     while True:

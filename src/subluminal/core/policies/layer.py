@@ -1,7 +1,12 @@
-"""One layer's policy file: what was last seen of it, and what is in force from it (fast-start).
+"""One layer's policy file: watched, compiled and cached (fast-start).
 
-A file that is deleted, unreadable or wrong leaves in force what was: only a policy that compiles
-replaces a policy. Compiled snapshots are cached by content, under this home's seal.
+Theory of operation. `look` checks the file's stamp. If the file changed, its content is read and
+hashed, and the cache is asked for a snapshot with that hash. If there is none, the layer waits for
+its turn (one process of the home compiles at a time) and starts a helper process; `collect` takes
+the helper's answer. If the file changed meanwhile, all of that begins again.
+
+A file that is deleted, unreadable or wrong changes nothing: only a policy that compiles replaces
+the policy in force. Snapshots are cached by content, under this home's seal.
 """
 
 import fcntl
@@ -20,13 +25,13 @@ from subluminal.policy.snapshot import Snapshot
 
 _PURPOSE = "policy-snapshot"
 _RACY_NS = 50_000_000
-"""File times have ticks of up to 10 ms: a file this young may change again with no new time."""
+"""A file younger than this may change again without a new time: file times have ticks of 10 ms."""
 _TURN_S = 25.0
-"""How long to wait for another process that compiles; it may be stopped, and must not stop us."""
+"""Longest wait for another process that compiles: it may be suspended."""
 
 
 class Load(NamedTuple):
-    """Something that came into force, or was refused; the shim records it."""
+    """A policy that came into force (`snapshot`) or was refused (`problem`), to be recorded."""
 
     layer: Layer
     path: str
@@ -35,37 +40,37 @@ class Load(NamedTuple):
 
 
 class SnapshotCache:
-    """Compiled policies by the hash of what they were compiled from."""
+    """Compiled policies by the hash of the text that they were compiled from."""
 
     def __init__(self, places: Places) -> None:
         self._directory = os.path.join(places.cache, "policies")
         self._state_dir = places.state
 
     def get(self, content_hash: str) -> Snapshot | None:
-        """Returns a snapshot; None if there is none, or this home did not write it."""
+        """Returns a snapshot; None if there is none that this home has sealed."""
         try:
             path = self._path(content_hash)
             text = read_sealed(path, seal_key(self._state_dir), _PURPOSE)
             if text is None:
                 return None
             if os.access(path, os.W_OK):
-                os.utime(path)  # what is used is not old (core.tidying)
+                os.utime(path)  # so that core.runs.tidying keeps it
             return Snapshot.from_json(text)
         except (OSError, SubluminalError):
-            return None  # a cache that cannot be used is only slower
+            return None  # without the cache, compiling takes longer; nothing else changes
 
     def put(self, content_hash: str, snapshot: bytes) -> None:
-        """Keeps a snapshot, if there is room."""
+        """Stores a snapshot, if the disk allows it."""
         try:
             write_sealed(self._path(content_hash), seal_key(self._state_dir), _PURPOSE, snapshot)
         except OSError:
-            return  # a read-only home compiles each time
+            return  # with a read-only home, every start compiles
 
     def take_turn(self) -> int | None:
-        """The right to compile, as a descriptor to be closed; None while another process has it.
+        """Returns the right to compile, as a descriptor to close; None if another process has it.
 
-        A hundred runs that begin at once need one compiler, not a hundred. Where the home cannot
-        be written everybody compiles, and the descriptor is -1.
+        A hundred runs that start at once need one compiler, not a hundred. If the home is not
+        writable, every process compiles, and the descriptor is -1.
         """
         fd = -1
         try:
@@ -76,7 +81,7 @@ class SnapshotCache:
             os.close(fd)
             return None
         except OSError:
-            pass  # it is a courtesy only; some file systems have no locks
+            pass  # some file systems have no locks; compiling twice is only slower
         return fd
 
     def _path(self, content_hash: str) -> str:
@@ -84,7 +89,7 @@ class SnapshotCache:
 
 
 class PolicyLayer:
-    """Watches one file. `snapshot` is what is in force, `problem` what is wrong with the newest."""
+    """Watches one file. `snapshot` is in force; `problem` is what is wrong with the newest text."""
 
     def __init__(self, file: PolicyFile, cache: SnapshotCache) -> None:
         self.file = file
@@ -96,12 +101,12 @@ class PolicyLayer:
         self._content_hash = ""
         self._compiling: compile_helper.Compilation | None = None
         self._waiting: tuple[bytes, float] | None = None
-        """what is to be compiled when it is our turn, and until when we wait for that"""
+        """the text to compile when it is this process' turn, and the deadline of that wait"""
         self._turn = -1
 
     @property
     def is_awaited(self) -> bool:
-        """Whether calls may wait for this: it is being compiled, and nothing older is in force."""
+        """Whether calls wait for this layer: it is being compiled, and no older version exists."""
         return bool(self._is_busy and not self.snapshot and not self.problem)
 
     @property
@@ -109,21 +114,21 @@ class PolicyLayer:
         return self._compiling is not None or self._waiting is not None
 
     def give_up_waiting(self) -> None:
-        """Refuses instead of holding, until the compiler is done."""
+        """Makes the layer refuse calls until the compiler is done, instead of holding them."""
         if self.is_awaited:
             self.problem = "it is still being compiled"
 
     def follow(self, file: PolicyFile) -> None:
-        """Goes over to another file of the layer, such as a nearer one that appeared."""
+        """Watches another file of the layer from now on, such as a nearer one that appeared."""
         if file != self.file:
             self.file = file
             self._stamp = None
 
     def look(self) -> list[Load]:
-        """Looks at the file's times, and starts to compile what is new."""
+        """Checks the file's stamp, and starts to compile new content."""
         stamp = stamp_of(self.file.path)
         if self._is_busy or (stamp == self._stamp and stamp is not None):
-            return []  # a change meanwhile is seen at the next look
+            return []  # a change during a compilation is seen when it is done
         if stamp is None:
             self._stamp = None
             return self._missing()
@@ -133,12 +138,12 @@ class PolicyLayer:
         try:
             data = read_policy(self.file.path)
         except OSError as error:
-            self._stamp, self._content_hash = None, ""  # permissions change without a new time
+            self._stamp, self._content_hash = None, ""  # permissions change without a new stamp
             return self._refuse(f"cannot be read: {(error.strerror or str(error)).lower()}")
         return self._take(data)
 
     def _take(self, data: bytes) -> list[Load]:
-        # The name is part of it: a compiler tells bundle from snapshot by it.
+        # The name is hashed too, because the compiler tells bundle from snapshot by the name.
         name = os.fsencode(os.path.basename(self.file.path))
         content_hash = hashlib.sha256(name + b"\0" + data).hexdigest()
         if content_hash == self._content_hash:
@@ -151,7 +156,7 @@ class PolicyLayer:
         return self._wait()
 
     def _wait(self) -> list[Load]:
-        """Starts the compiler when it is our turn, unless somebody has compiled the same."""
+        """Starts the compiler when it is our turn, unless another process compiled the text."""
         assert self._waiting is not None
         data, until = self._waiting
         turn = self._cache.take_turn()
@@ -177,7 +182,7 @@ class PolicyLayer:
             self._turn = -1
 
     def collect(self) -> list[Load]:
-        """Takes the compiler's answer if it is there."""
+        """Takes the compiler's answer, if it is ready; returns what changed."""
         if self._waiting is not None:
             return self._wait()
         if self._compiling is None:
@@ -189,15 +194,17 @@ class PolicyLayer:
         try:
             return self._take_answer(compiled)
         finally:
-            if not self._is_busy:  # else it is about the next turn
+            if not self._is_busy:  # a compilation that began meanwhile needs the turn
                 self._end_turn()
 
     def _is_changed(self) -> bool:
         return stamp_of(self.file.path) not in (None, self._read_at)
 
     def _again(self) -> list[Load]:
-        """Written meanwhile: what was read may have been half of it, and half a policy may well
-        compile. What is in force stays until the file has held still for one compilation.
+        """Starts again, because the file was written while it was being compiled.
+
+        What was read may have been half a file, and half a policy may compile. The policy in force
+        stays until the file has not changed during one compilation.
         """
         self._content_hash, self._stamp = "", None
         self._end_turn()
@@ -212,7 +219,7 @@ class PolicyLayer:
         return self._accept(Snapshot.from_json(compiled.snapshot))
 
     def close(self) -> None:
-        """Ends a compiler that still runs."""
+        """Kills a compiler that still runs."""
         if self._compiling is not None:
             compile_helper.end(self._compiling)
             self._compiling = None
@@ -220,7 +227,7 @@ class PolicyLayer:
         self._end_turn()
 
     def drop_inherited(self) -> None:
-        """In a forked child: a running compiler is the parent's, so this child starts its own."""
+        """Forgets a compiler that a forked child inherited; the child starts its own."""
         if not self._is_busy:
             return
         if self._compiling is not None:
@@ -231,7 +238,7 @@ class PolicyLayer:
         self._end_turn()
 
     def _missing(self) -> list[Load]:
-        """A deleted policy stays in force: removing a file must not loosen a run."""
+        """Keeps a deleted policy in force: removing a file must not loosen a run."""
         if self.snapshot or self.problem or not self.file.explicit:
             return []
         return self._refuse("there is no such file")

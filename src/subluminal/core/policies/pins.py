@@ -1,7 +1,7 @@
-"""What a run first saw of its repository's policy, on disk for all its shims (policy-layers).
+"""Pins: the repository policy that a run saw first, on disk for all its shims (policy-layers).
 
-A repository, and the agent that edits it, may tighten what a run is under, never loosen it: the
-first-seen policy stays in force beside the current one until a person says `sub policy accept`.
+A repository, and an agent that edits it, may tighten the policy of a run but not loosen it: the
+first-seen policy stays in force beside the current one until a person runs `sub policy accept`.
 """
 
 import os
@@ -17,14 +17,14 @@ _PURPOSE = "policy-pin"
 
 
 class SeenPolicy(NamedTuple):
-    """A repository's policy as it stood at some moment."""
+    """A repository's policy at one moment."""
 
     path: str
     snapshot: Snapshot
 
 
 class Pin:
-    """The first-seen policy of one run. `look` keeps up with the other shims and with `accept`."""
+    """The first-seen policy of one run. `look` notices other shims and `sub policy accept`."""
 
     def __init__(self, places: Places, run_id: str) -> None:
         self._state_dir = places.state
@@ -33,7 +33,7 @@ class Pin:
         self.first_seen: SeenPolicy | None = None
 
     def look(self, current: SeenPolicy | None) -> bool:
-        """Reads the pin, and sets it if the run has none yet; True if something else holds now."""
+        """Reads the pin, or sets it if the run has none; returns True if `first_seen` changed."""
         before = self.first_seen
         stamp = stamp_of(self._path)
         if stamp is None and current is not None and self.first_seen is None:
@@ -42,7 +42,7 @@ class Pin:
             stamp = stamp_of(self._path)
         if stamp is not None and stamp != self._stamp:
             self._stamp = stamp
-            # One that cannot be read was not written by this home; what we saw ourselves holds.
+            # A pin with a broken seal was not written by this home; what this shim saw counts.
             self.first_seen = _read(self._path, self._state_dir) or self.first_seen
         return before is not self.first_seen
 
@@ -50,13 +50,13 @@ class Pin:
         try:
             create_sealed(self._path, seal_key(self._state_dir), _PURPOSE, _encode(current))
         except OSError:
-            return  # a full disk: this shim knows it all the same
+            return  # the disk is full; this shim still remembers it
 
 
 def accept(places: Places, current: SeenPolicy) -> list[str]:
-    """Lets `current` hold for the runs that first saw another version; returns their pins' names.
+    """Replaces the pins of runs that first saw another version; returns the names of these pins.
 
-    Their shims notice within a second.
+    The shims of these runs notice within a second.
     """
     try:
         names = sorted(os.listdir(_directory(places)))

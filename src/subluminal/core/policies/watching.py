@@ -1,9 +1,8 @@
-"""The policies in force for a shim: found, compiled, cached by content, reloaded (fast-start,
-policy-layers).
+"""The policies in force for a host: found, watched and reloaded (policy-layers, fast-start).
 
-Nothing here waits: `poll` looks at the files now and then, and takes a compiler's answer when it
-is there. The old snapshot stays in force until the new one is ready; one that does not compile
-never replaces it.
+Nothing here waits: `poll` checks the files at intervals, and takes a compiler's answer when it is
+ready. The old snapshot stays in force until the new one is ready. A policy that does not compile
+never replaces one.
 """
 
 from subluminal.config.places import Places
@@ -17,11 +16,11 @@ from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
 
 LOOK_EVERY_MS = 250
-"""How often file times are looked at, at most."""
+"""Shortest time between two checks of the files."""
 
 
 class Policies:
-    """Watches the policy files of one shim, and makes an engine for each of its runs."""
+    """Watches the policy files of one host, and makes an engine for each of its runs."""
 
     def __init__(
         self, places: Places, identity: Identity, cwd: str, explicit: str | None = None
@@ -36,24 +35,25 @@ class Policies:
         self._engines: dict[str, Engine] = {}
         self._next_look_ms = 0
         self.generation = 0
-        """grows whenever something else is in force"""
+        """a number that grows whenever the policies in force change"""
 
     @property
     def loading(self) -> bool:
-        """Whether a policy is being compiled that has no older version in force."""
+        """Whether a policy is being compiled of which no older version is in force."""
         return any(layer.is_awaited for layer in self._layers)
 
     def give_up_waiting(self) -> None:
-        """Lets nothing wait any longer: what has no policy yet is refused until it has (fast-
-        start).
-        """
+        """Makes layers that are still compiling refuse calls, instead of holding them."""
         for layer in self._layers:
             layer.give_up_waiting()
         self._changed()
 
     @property
     def refusal(self) -> Decision | None:
-        """Why every call is refused: a policy that never compiled must not mean `allow`."""
+        """The refusal of every call while a layer has a problem and no snapshot; else None.
+
+        A policy that never compiled must not mean that calls are allowed.
+        """
         for layer in self._layers:
             if layer.problem and not layer.snapshot:
                 path = layer.file.path
@@ -68,7 +68,7 @@ class Policies:
         return None
 
     def engine_for(self, run_id: str) -> Engine:
-        """The engine of one run: every layer, and what the run first saw of its repository's."""
+        """Returns the engine of one run: every layer, and the run's pinned repository policy."""
         engine = self._engines.get(run_id)
         if engine is None:
             if run_id not in self._pins:
@@ -78,12 +78,12 @@ class Policies:
         return engine
 
     def forget(self, run_id: str) -> None:
-        """Lets go of a run that this process has left."""
+        """Drops a run that this process has left."""
         self._pins.pop(run_id, None)
         self._engines.pop(run_id, None)
 
     def poll(self, mono_ms: int, *, force: bool = False) -> list[Load]:
-        """Looks at the files if it is time, and at the compilers; returns what changed."""
+        """Checks the files, if it is time, and the compilers; returns what changed."""
         loads: list[Load] = []
         if force or mono_ms >= self._next_look_ms:
             self._next_look_ms = mono_ms + LOOK_EVERY_MS
@@ -99,18 +99,18 @@ class Policies:
         return loads
 
     def close(self) -> None:
-        """Ends compilers that still run."""
+        """Kills compilers that still run."""
         for layer in self._layers:
             layer.close()
 
     def drop_inherited(self) -> None:
-        """In a forked child: leaves compilers that run to the parent."""
+        """Forgets compilers that a forked child inherited."""
         for layer in self._layers:
             layer.drop_inherited()
         self._next_look_ms = 0
 
     def _find_layers(self) -> None:
-        """A file that appears comes into force; one that goes away stays (PolicyLayer)."""
+        """Finds files that appeared. A layer whose file is gone stays (see PolicyLayer)."""
         for file in policy_files(self._places, self._cwd, self._explicit):
             known = next((each for each in self._layers if each.file.layer is file.layer), None)
             if known is None:
@@ -129,7 +129,7 @@ class Policies:
         moved = [pin.look(current) for pin in self._pins.values()]
         if current is None or not any(moved):
             return []
-        # A person accepted what stands in the repository, or another shim saw an older one.
+        # A person accepted the current policy, or another shim had pinned an older one.
         return [Load(Layer.REPOSITORY, current.path, current.snapshot)]
 
     def _in_force(self, run_id: str) -> list[tuple[Layer, Snapshot]]:

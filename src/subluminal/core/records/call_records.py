@@ -1,6 +1,8 @@
-"""Writes the events of a call as they happen: start and decision, refusals, the end.
+"""Writes the events of a call to the journal: start and decision, refusals, the end.
 
-Everything that a call leaves in the journal is put together here. Nothing is decided here.
+Theory of operation. The events of one tool's calls differ in a few members only, so each tool has
+templates (`contracts.templates`) that are filled in with `%`. The JSON of the last ALLOW is kept,
+because most calls get the same decision object again. Nothing is decided here.
 """
 
 import time
@@ -8,6 +10,7 @@ import time
 from msgspec import UNSET
 
 from subluminal.canonical import new_hash
+from subluminal.clock import rfc3339
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
@@ -23,21 +26,20 @@ from subluminal.contracts.gate import Finding
 from subluminal.contracts.templates import ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Action, Transport
 from subluminal.core.records.previews import Previewer
-from subluminal.core.records.timestamps import Timestamps
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
 
 _MAX_TOOLS = 512
-"""Templates kept at once. An agent may invent any number of names; then all are made anew."""
+"""Most tools whose templates are kept; past it, all are dropped. Agents may invent any name."""
 _MAX_KEPT_BYTES = 8_192
-"""Size of the largest template that is kept: a name may be as long as a message."""
-# Members of CallStarted that an adapter may put into a call's context, in the struct's order.
+"""Size of the largest template that is kept, in bytes: a name may be as long as a message."""
+# Members of CallStarted that an adapter may put into a call's context, in the order of the struct.
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
 
 
 class _Tool:
-    """What the events of one tool's calls have in common."""
+    """What is kept of one tool for the events of its calls."""
 
     __slots__ = (
         "classes",
@@ -56,20 +58,49 @@ class _Tool:
         self.start, self.decided, self.end = templates
         self.transport = transport
         self.decision: Decision | None = None
-        """the last decision that was encoded, and what else its JSON was made from"""
+        """the decision that `decision_json` was made from, with `policy` and `policies`"""
         self.policy: PolicyRef | None = None
         self.policies: list[LayeredPolicyRef] | None = None
         self.decision_json = b""
         self.classes: frozenset[str] | None = None
-        """the last risk classes, and their member in a start event"""
+        """the risk classes that `tags_json` was made from"""
         self.tags_json = b""
 
 
+class Timestamps:
+    """Timestamps of events as bytes: RFC 3339 in UTC with milliseconds.
+
+    Remembers the last one and its second: formatting a date takes 2 us, and the second rarely
+    changes.
+    """
+
+    __slots__ = ("_last", "_last_ms", "_prefix", "_second_ms")
+
+    def __init__(self) -> None:
+        self._last_ms = -1
+        self._last = b""
+        self._second_ms = -1_000
+        self._prefix = b""
+
+    def at(self, wall_ms: int) -> bytes:
+        """Returns the timestamp of a wall clock reading."""
+        if wall_ms == self._last_ms:
+            return self._last
+        millis = wall_ms - self._second_ms
+        if not 0 <= millis < 1000:
+            millis = wall_ms % 1000
+            self._second_ms = wall_ms - millis
+            self._prefix = rfc3339(self._second_ms)[:-4].encode()
+        self._last_ms = wall_ms
+        self._last = b"%b%03dZ" % (self._prefix, millis)
+        return self._last
+
+
 class CallRecords:
-    """Writes the calls of one run into its journal.
+    """Writes the calls of one run to its journal.
 
     `decided` and `ended` are flat on purpose: every call passes them, and each function, object or
-    look-up costs most after a pause, when nothing is left in the CPU's caches.
+    look-up is expensive after a pause, when the CPU's caches are cold.
     """
 
     def __init__(self, run: Run, previewer: Previewer) -> None:
@@ -94,7 +125,7 @@ class CallRecords:
             tool = self._new_tool(call)
         if (
             tool.decision is finding.decision
-            # Layers share decisions, and a reload may change a layer beside the one that decided.
+            # Layers share decision objects, and a reload may change a layer that did not decide.
             and tool.policy is finding.policy
             and tool.policies is policies
             and finding.would_be is None
@@ -124,8 +155,8 @@ class CallRecords:
             extra_json,
             preview_json,
         )
-        # This is chain.link, inlined. The preview text, the line's last member, is not chained
-        # (provable-ledger).
+        # This is chain.link, inlined. The last member of a line, the preview text, is not chained,
+        # so that it can be dropped later (provable-ledger).
         link = new_hash()
         link.update(prev)
         link.update(start)
@@ -196,7 +227,7 @@ class CallRecords:
     def _new_tool(self, call: ToolCall) -> _Tool:
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
-        # An agent can put a secret that it found into a tool's name (unprintable-secrets).
+        # An agent can put a secret into a tool's name (unprintable-secrets).
         shown = self._previews.safe(call.tool_name)
         made = self._run.templates.of_tool(call.server_name, shown, call.transport)
         tool = _Tool(made, call.transport)
@@ -227,7 +258,7 @@ class CallRecords:
 
 
 class ThreadedCallRecords(CallRecords):
-    """The same for a run that several threads use: one of them writes at a time."""
+    """Call records of a run that several threads use: one thread writes at a time."""
 
     def decided(
         self,
@@ -237,22 +268,22 @@ class ThreadedCallRecords(CallRecords):
         args_text: bytes | None,
         policies: list[LayeredPolicyRef],
     ) -> None:
-        """Waits for its turn; raises JournalUnavailable if that takes longer than the bound."""
+        """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
         with self._run.turn:
             super().decided(ruling, wall_ms, seq, args_text, policies)
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
-        """Waits for its turn, and writes at once: no loop comes by later to do it."""
+        """Waits for its turn, and flushes: there is no loop that would flush later."""
         try:
             with self._run.turn:
                 super().ended(ruling, outcome, latency_ms, learnt)
                 self._journal.flush()
         except JournalUnavailable:
-            return  # the journal counts what it lost
+            return  # the journal has counted the loss
 
 
 def _decision_json(tool: _Tool, finding: Finding, policies: list[LayeredPolicyRef]) -> bytes:
-    """Encodes a decision, and keeps the JSON of an ALLOW: most calls get the same object again."""
+    """Encodes a decision; keeps the JSON of an ALLOW for the tool's next call."""
     encoded = encode_json(_decision_made(finding, policies))
     is_all = finding.would_be is None and not finding.grants
     if is_all and finding.decision.action is Action.ALLOW:
@@ -282,6 +313,6 @@ def _decision_made(finding: Finding, policies: list[LayeredPolicyRef]) -> Decisi
 
 
 def _classify(tool: _Tool, risk_classes: frozenset[str]) -> None:
-    """Encodes risk classes. They mostly follow from the tool alone, and are the same object."""
+    """Encodes risk classes, and keeps the JSON: calls of one tool mostly have the same object."""
     tool.classes = risk_classes
     tool.tags_json = b',"tags":' + encode_json(sorted(risk_classes)) if risk_classes else b""

@@ -1,4 +1,4 @@
-"""Which tools a server offers, page by page: what is recorded of it, and whether it changed."""
+"""Records the tools that a server offers, page by page, whenever they change."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -12,24 +12,24 @@ from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 
 MAX_LISTING_BYTES = 1 << 18
-"""About how large a tools_listed event may be: names and hashes first, then definitions."""
+"""Approximate limit of a tools_listed event: names and hashes come first, then definitions."""
 
 MAX_PAGES = 32
-"""Pages that are remembered, to tell a change; past it, the oldest is forgotten."""
+"""Most pages that are remembered, to notice a change; past it, the oldest is forgotten."""
 
 _ENTRY_BYTES = 96
-"""What an entry takes besides its name and definition: a hash and the members' names."""
+"""Size of an entry without its name and definition: the hash and the names of the members."""
 
 
 class Definition(NamedTuple):
-    """A tool, and its canonical definition as the server sent it."""
+    """A tool's name, and the canonical text of its definition."""
 
     name: str
     text: bytes
 
 
 class Listings:
-    """What one server last said of its tools."""
+    """The pages of tools that servers listed last."""
 
     def __init__(self, previewer: Previewer) -> None:
         self._previewer = previewer
@@ -38,9 +38,9 @@ class Listings:
     def changed(
         self, server_name: str, cursor: str, tools: Sequence[Definition] | None
     ) -> ToolListing | None:
-        """Takes a page; returns what to record of it, None if it is the one known already.
+        """Takes a page; returns what to record of it, or None if it did not change.
 
-        `tools` is None where the answer was too large to be looked at.
+        `tools` is None if the answer was too large to inspect.
         """
         listing = self._hashed(server_name, tools)
         key = (server_name, cursor)
@@ -54,12 +54,12 @@ class Listings:
         return full
 
     def record_all(self, run: Run) -> None:
-        """Records what is known in a run that has just been entered."""
+        """Records every known page in a run that has just been entered."""
         for listing in self._pages.values():
             record_listing(run, listing)
 
     def _hashed(self, server_name: str, tools: Sequence[Definition] | None) -> ToolListing:
-        """A page without definitions: as many tools as there is room for."""
+        """Returns a page without definitions, with as many tools as fit."""
         listed: list[ListedTool] = []
         room = MAX_LISTING_BYTES
         for tool in tools or ():
@@ -75,7 +75,7 @@ class Listings:
         """Adds the definitions that still fit."""
         room = MAX_LISTING_BYTES - sum(_entry_bytes(each.name) for each in listing.tools)
         truncated, listed = listing.truncated, []
-        # Entries are the first of the tools, in the same order.
+        # The entries are the first of the tools, in the same order.
         for entry, tool in zip(listing.tools, tools, strict=False):
             shown = self._previewer.definition(tool.text) if len(tool.text) <= room else ""
             size = len(encode_json(shown)) if shown else 0
@@ -89,7 +89,7 @@ class Listings:
 
 
 def record_listing(run: Run, listing: ToolListing) -> None:
-    """Records a page; a journal that cannot take it costs nobody anything."""
+    """Records a page. If the journal is unavailable, only this record is lost."""
     run.record(lambda: run.emit(ToolsListed, listing=listing))
 
 
@@ -98,9 +98,10 @@ def _entry_bytes(name: str) -> int:
 
 
 def _essence(listing: ToolListing) -> tuple[bool, frozenset[tuple[str, str]]]:
-    """What makes two listings the same: not their order, nor which definitions there was room for.
+    """Returns what makes two pages equal: names and hashes, whatever their order.
 
-    A listing that was too large to be looked at is no empty one.
+    Which definitions fitted does not count. A page that was too large to inspect differs from an
+    empty one.
     """
     tools = frozenset((each.name, each.hash) for each in listing.tools)
     return (not tools and listing.truncated, tools)

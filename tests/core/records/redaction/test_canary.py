@@ -1,14 +1,12 @@
-"""Hundreds of secrets, every encoding, every nesting: not one comes through (issue 5, unprintable-secrets)."""
+"""Hundreds of secrets in every encoding and nesting: none comes through (unprintable-secrets)."""
 
 import json
-import random
 
 import pytest
 from tests.core.records.redaction.canaries import ENCODERS, leaks, make_canaries
 from tests.requirements import requirement
 
 from subluminal.core.records.redaction.redactor import Redactor
-from subluminal.core.records.redaction.stream import StreamRedactor
 from subluminal.secrets.value import SecretValue
 
 CANARIES = make_canaries(300)
@@ -64,25 +62,3 @@ def test_a_preview_cut_through_a_canary_shows_no_part_of_it() -> None:
         assert preview.truncated
         assert canary.reveal()[:8] not in preview.text
         assert len(preview.text.encode()) <= 60
-
-
-@pytest.mark.parametrize(
-    "encoding", ["raw", "json_twice", "url", "hex_upper", "base64_1", "base64_mime"]
-)
-@requirement("4.1:not-logged")
-def test_no_canary_survives_a_stream_split_anywhere(encoding: str) -> None:
-    chance = random.Random(7)
-    encode = ENCODERS[encoding]
-    for redactor, canary in _pairs()[::7]:
-        stream = StreamRedactor(redactor)
-        data = ("log line\n" * 20 + encode(canary.reveal()) + "\nmore\n" * 900).encode()
-        out = b""
-        while data:
-            size = chance.choice((1, 3, 17, 200, 5000))
-            out += stream.feed(data[:size])
-            data = data[size:]
-        out += stream.finish()
-        assert not leaks(out, canary), (encoding, canary)
-        assert canary.name in stream.names
-        assert out.startswith(b"log line\n" * 20)
-        assert out.endswith(b"\nmore\n" * 900)

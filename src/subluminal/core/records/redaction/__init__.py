@@ -1,4 +1,5 @@
-"""Masks secrets in whatever we write down, before it is written (unprintable-secrets).
+"""Masks secrets in whatever is recorded, before it is written (unprintable-secrets).
 
-`redactor.Redactor` for text, `stream.StreamRedactor` for stderr. Forwarded bytes never come here.
+`redactor.Redactor` masks text; `scanning` finds secrets in journals that exist already. Bytes that
+are forwarded never come here.
 """

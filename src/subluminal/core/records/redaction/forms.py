@@ -1,9 +1,9 @@
-"""One secret value, as patterns for all the ways in which it may be written.
+"""Makes patterns for all the forms in which a secret value may be written.
 
-Raw, JSON-escaped (nested to any depth), URL-encoded, HTML-escaped, hexadecimal, and base64 in
-both alphabets at any alignment and wrapped at 16 columns or more. Knows nothing of names or
-engines; the patterns are byte patterns in RE2's syntax (Latin-1). A pattern holds the value
-itself: it must never be printed, and never reach an error message.
+The forms are raw, JSON-escaped (nested to any depth), URL-encoded, HTML-escaped, hexadecimal, and
+base64 in both alphabets, at any alignment, wrapped at 16 columns or more. Patterns are byte
+patterns in RE2's syntax (Latin-1). INVARIANT: a pattern contains the value, so it must never be
+printed or reach an error message.
 """
 
 from binascii import b2a_base64
@@ -15,32 +15,35 @@ MIN_ANYWHERE_CHARS = 6
 """A value of this length or more is masked wherever it occurs, in every form."""
 
 MIN_ALONE_CHARS = 4
-"""A shorter one is masked only where it stands alone, raw; below this it is not masked at all:
-`1` or `on` would shred every preview and hide nothing."""
+"""A shorter value of at least this length is masked only where it stands alone, raw.
+
+Below this length a value is not masked at all: masking `1` or `on` would destroy every preview and
+hide nothing.
+"""
 
 FRAGMENT_BYTES = 512
-"""A longer value is looked for in pieces of this size, so a part of it is found as well."""
+"""A longer value is searched for in pieces of this size, so that a part of it is found too."""
 
 MIN_LINE_CHARS = 16
-"""Lines of a multi-line value that are looked for by themselves: a log may show only one."""
+"""Lines of at least this length are searched for separately: a log may show only one of them."""
 
 EXPANSION = 16
 """A form is at most this many times as long as the value: `\\\\x41` per byte, nested twice."""
 
 LEFT_EDGE = rb"(?:^|[^0-9A-Za-z]|\\[nrtbf]|\\+u[0-9A-Fa-f]{4}|\\+x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2})"
-"""Where a word can begin in escaped text: the `n` of `\\n` is no part of the word after it."""
+"""Where a word can begin in escaped text: the `n` of `\\n` does not belong to the next word."""
 
 _ANCHOR = 8
-"""Characters of a form that the prefilter looks for."""
+"""Number of characters of a form that the prefilter searches for."""
 
 _ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _PLAIN = _ALNUM | frozenset(b"-._~")
-"""What no encoder escapes (RFC 3986, unreserved)."""
+"""Bytes that no encoder escapes (RFC 3986, unreserved)."""
 
 _SHORT_ESCAPES = {"\n": b"n", "\r": b"r", "\t": b"t", "\b": b"b", "\f": b"f"}
 _ENTITIES = {"&": b"amp", "<": b"lt", ">": b"gt", '"': b"quot|#34", "'": b"apos|#39|#x27"}
 
-# Bytes may be set apart, as dumps do it, or be escaped one by one.
+# Bytes may be separated, as in dumps, or escaped one by one.
 _HEX_GAP = rb"(?:[ :-]|\\+x|\\+u00|%)?"
 _BASE64_EDGE = rb"[A-Za-z0-9+/_-]?"
 _BASE64_WRAP = rb"(?:[\r\n]|\\+[rn])*"
@@ -51,15 +54,15 @@ _BASE64_ALSO = {
 
 
 class Form(NamedTuple):
-    """One way of writing a value. The prefilter is in every text that the pattern is in."""
+    """One way of writing a value. The prefilter hits every text that the pattern hits."""
 
     prefilter: bytes
     pattern: Callable[[], bytes]
-    """Made only when the prefilter hits: it is large, and hits are rare."""
+    """makes the pattern; called only when the prefilter hits, because patterns are large"""
 
 
 def forms_of(value: str) -> list[Form]:
-    """Returns the forms of a value; none if it is too short to be told from text."""
+    """Returns the forms of a value; none if it is too short to be recognised in text."""
     if len(value) < MIN_ALONE_CHARS:
         return []
     if len(value) < MIN_ANYWHERE_CHARS:
@@ -81,7 +84,7 @@ def _pieces(value: str) -> list[str]:
 
 
 def _forms_of_piece(value: str) -> list[Form]:
-    # The end of a secret is where it differs from others: tokens share prefixes.
+    # The anchor is the end of a secret: tokens of one kind share their beginning.
     forms = [Form(_written(value[-_ANCHOR:]), partial(_written, value))]
     for raw in dict.fromkeys(_before_packing(value)):
         forms.append(Form(_hexadecimal(raw[-_ANCHOR:]), partial(_hexadecimal, raw)))
@@ -91,11 +94,11 @@ def _forms_of_piece(value: str) -> list[Form]:
 
 
 def _before_packing(value: str) -> list[bytes]:
-    """What an encoder may have been given: the value, or text that already escaped it."""
+    """Returns what an encoder may have been given: the value, or an escaped form of it."""
     raw = _bytes(value)
     if all(byte in _PLAIN for byte in raw):
         return [raw]
-    import json  # only values that some encoder would escape pay for it
+    import json  # needed only for values that an encoder escapes
 
     return [
         raw,
@@ -119,7 +122,7 @@ def _char(char: str) -> bytes:
     if len(raw) == 1 and raw[0] in _PLAIN:
         return _literal(raw)
     if char == "\\":
-        # Nesting multiplies backslashes; how many stand there does not matter.
+        # Nesting multiplies backslashes, so any number of them matches.
         return rb"(?:\\+|%(?:25)*5[cC]|\\+u005[cC])"
     ways = [
         rb"\\*" + _literal(raw) if char in "\"'/" else _literal(raw),
@@ -150,7 +153,7 @@ def _hex_byte(byte: int) -> bytes:
 
 
 def _hexadecimal(raw: bytes) -> bytes:
-    # The first byte takes its prefix along, or half an escape would be left over.
+    # The first byte includes its prefix; otherwise half an escape would be left.
     return rb"(?:\\+x|\\+u00|%)?" + _HEX_GAP.join(_hex_byte(byte) for byte in raw)
 
 
@@ -160,13 +163,13 @@ def _base64_any(raw: bytes) -> bytes:
 
 def _base64(raw: bytes, shift: int) -> bytes:
     own = _BASE64_WRAP.join(_BASE64_ALSO.get(c, b"%c" % c) for c in _base64_own(raw, shift))
-    # The characters at the edges carry a few bits of the value: they go too.
+    # The characters at the edges hold a few bits of the value, so they are masked too.
     before = _BASE64_EDGE if shift else b""
     return before + own + _BASE64_EDGE
 
 
 def _base64_anchor(raw: bytes, shift: int) -> bytes:
-    """The end, in two halves: a wrap can break only one of them."""
+    """Returns the end of the encoded value in two halves: a line break can split only one."""
     end = _base64_own(raw, shift)[-2 * _ANCHOR :]
     middle = len(end) // 2
     return b"|".join(
@@ -176,7 +179,10 @@ def _base64_anchor(raw: bytes, shift: int) -> bytes:
 
 
 def _base64_own(raw: bytes, shift: int) -> bytes:
-    """The characters that depend on the value alone, when it begins `shift` bytes into a triple."""
+    """Returns the base64 characters that depend on the value alone.
+
+    `shift` is the offset of the value within its first group of three bytes.
+    """
     encoded = b2a_base64(b"\0" * shift + raw, newline=False)
     first = -(-8 * shift // 6)
     last = 8 * (shift + len(raw)) // 6

@@ -1,8 +1,8 @@
-r"""Fits masks into JSON text, so that what was JSON before is JSON afterwards.
+r"""Fits masks into JSON text, so that JSON stays JSON.
 
-A mask may cut an escape in half, swallow a quote that ends a string, or stand where a number was.
-Works on a *view*: the text with every `\\` and `\"` blanked, byte for byte, so that each `"` left
-is structure and each `\` left begins another escape. Knows nothing of secrets.
+A mask could cut an escape in half, cover a quote that ends a string, or stand where a number was.
+The functions work on a *view*: the text with every `\\` and `\"` blanked, byte for byte, so that
+each remaining `"` is structure and each remaining `\` begins another escape.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ _LONGEST_ESCAPE = 6
 
 
 def looks_like_json(data: bytes) -> bool:
-    """Tells whether masks need fitting at all."""
+    """Returns True if a text begins like JSON, so that masks must be fitted into it."""
     return data[:64].lstrip(b" \t\r\n")[:1] in (b"{", b"[", b'"')
 
 
 def view_of(data: bytes) -> bytes:
-    """Returns the view of a text: same length, same places."""
+    """Returns the view of a text; it has the same length."""
     return data.replace(b"\\\\", _PAIR).replace(b'\\"', _PAIR)
 
 
@@ -47,7 +47,7 @@ def _escape_start(view: bytes, at: int) -> int:
     begin = view.rfind(b"\\", max(0, at - _LONGEST_ESCAPE + 1), at + 1)
     if begin < 0 or at >= _after_escape(view, begin):
         return at
-    # Half of a surrogate pair is no character: the other half goes too.
+    # Half a surrogate pair is not a character, so the other half is included.
     return begin - _LONGEST_ESCAPE if _is_pair(view, begin - _LONGEST_ESCAPE) else begin
 
 
@@ -62,7 +62,7 @@ def _escape_end(view: bytes, at: int) -> int:
 
 
 def _is_pair(view: bytes, at: int) -> bool:
-    """Tells whether two surrogate escapes that belong together begin here."""
+    """Returns True if a surrogate pair, written as two escapes, begins here."""
     return (
         at >= 0
         and view[at : at + 3].lower() == b"\\ud"
@@ -77,16 +77,16 @@ def _after_escape(view: bytes, begin: int) -> int:
 
 
 def inside_one_string(view: bytes, span: Span) -> bool:
-    """Tells whether a span lies within one string: the common case, and the simple one."""
+    """Returns True if a span lies within one string, which is the common and simple case."""
     start, end = span
     return view.find(b'"', start, end) < 0 and view.count(b'"', 0, start) % 2 == 1
 
 
 def split_at_structure(view: bytes, span: Span) -> Iterator[tuple[Span, bool]]:
-    """Yields the parts of a span that hold content; True for a part outside of strings.
+    """Yields the parts of a span that hold content, each with True if it is outside of strings.
 
-    Brackets, commas, colons, quotes and space are structure, and stay. A part outside is a whole
-    number or literal, whose mask needs quotes of its own.
+    Brackets, commas, colons, quotes and space are structure, and are not part of any content. A
+    part outside of strings is a whole number or literal; its mask needs quotes.
     """
     start, end = span
     in_string = view.count(b'"', 0, start) % 2 == 1

@@ -1,8 +1,8 @@
-"""Finds where patterns hit in bytes. RE2 only: linear time, whatever the text is (linear-patterns).
+"""Finds where patterns hit in bytes, with RE2: linear time, whatever the text (linear-patterns).
 
-One `re2.Set` of all prefilters tells in a single pass which patterns can hit at all; only those
-are then made, compiled and searched for. Knows nothing of JSON, names or marks. No pattern is
-ever printed, for it may hold a secret: RE2's own messages are off, its errors are not passed on.
+One `re2.Set` of all prefilters finds in a single pass the patterns that can hit; only those are
+made, compiled and searched for. INVARIANT: no pattern is ever printed, because it may contain a
+secret. RE2's own messages are off, and its errors are not passed on.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 from subluminal.errors import SubluminalError
 
 MAX_SET_BYTES = 200_000
-"""Pattern bytes in one set. Many secrets make several sets; each costs one pass."""
+"""Most pattern bytes in one set. Many secrets make several sets; each costs one pass."""
 
 MAX_PATTERN_MEMORY = 64 << 20
-"""RE2's bound on one set's automaton; used only as far as a text drives it there."""
+"""RE2's memory limit for one set, in bytes; allocated only as far as a text needs it."""
 
 MAX_HITS = 512
-"""Hits located in one text. A text with more is masked whole: it is a dump, or an attack."""
+"""Most hits that are located in one text. A text with more is a dump or an attack: it is masked
+whole."""
 
 
 class Hit(NamedTuple):
-    """A place to mask, and the number of the pattern that found it."""
+    """A place to mask, and the index of the pattern that found it."""
 
     start: int
     end: int
@@ -29,22 +30,25 @@ class Hit(NamedTuple):
 
 
 _PROBE = b"\0subluminal probe\0"
-"""Found by every set that works. RE2 says nothing when a set is too large for its memory."""
+"""A text that every working set must find: RE2 reports no error if a set exceeds its memory."""
 
 
 class TooManyHits(Exception):
-    """More than MAX_HITS in one text."""
+    """A text has more than MAX_HITS hits."""
 
 
 class Wanted(NamedTuple):
-    """A pattern, made when its prefilter first hits; the prefilter is in all that it is in."""
+    """A pattern and its prefilter, which hits every text that the pattern hits.
+
+    The pattern is made when the prefilter first hits.
+    """
 
     prefilter: bytes
     pattern: Callable[[], bytes]
 
 
 class Matcher:
-    """Patterns of one encoding, compiled when they are first used (re2 takes 20 ms to load)."""
+    """Patterns of one encoding, compiled when first used, because re2 takes 20 ms to load."""
 
     def __init__(self, wanted: Sequence[Wanted], *, utf8: bool = False) -> None:
         self._wanted = wanted
@@ -53,13 +57,13 @@ class Matcher:
         self._regexes: dict[int, Any] = {}
 
     def screens(self) -> list[Callable[[bytes], object]]:
-        """What to ask of a text first: if all of them say nothing, nothing would be found."""
+        """Returns functions that screen a text: if all return nothing, `find` finds nothing."""
         sets = self._compile() if self._sets is None else self._sets
-        # Set.Match in Python only calls the one below it, on each call of a tool.
+        # Set.Match is a Python wrapper; every tool call would pay for its frame.
         return [getattr(compiled, "_set", compiled).Match for compiled, _ in sets]
 
     def find(self, data: bytes) -> list[Hit]:
-        """Returns the hits in order. Raises TooManyHits instead of more than MAX_HITS."""
+        """Returns the hits in order. Raises TooManyHits if there are more than MAX_HITS."""
         hits: list[Hit] = []
         for found, offset in self._compile() if self._sets is None else self._sets:
             for index in found.Match(data) or ():
@@ -95,10 +99,10 @@ class Matcher:
             for compiled, _ in sets:
                 compiled.Compile()
         except re2.error:
-            # Its message would show the pattern, and so the secret.
-            raise SubluminalError("a secret or shape cannot be looked for") from None
+            # RE2's message would show the pattern, and so the secret.
+            raise SubluminalError("the pattern of a secret or shape cannot be compiled") from None
         if any(compiled.Match(_PROBE) is None for compiled, _ in sets):
-            raise SubluminalError("too many secrets to look for at once")
+            raise SubluminalError("there are too many secrets to search for at once")
         self._sets = sets
         return sets
 
@@ -122,7 +126,7 @@ class Matcher:
 
 
 def after_open_hits(hits: Sequence[Hit], cut: int) -> int:
-    """Moves a cut behind the hits that lie across it."""
+    """Returns a cut that is moved to the end of the hits that lie across it."""
     for hit in hits:
         if hit.start < cut:
             cut = max(cut, hit.end)
@@ -130,7 +134,7 @@ def after_open_hits(hits: Sequence[Hit], cut: int) -> int:
 
 
 def check_pattern(name: str, pattern: str) -> None:
-    """Refuses a pattern that RE2 cannot run, or that would mask nothing or everything."""
+    """Raises SubluminalError if RE2 cannot run a pattern, or if the pattern matches empty text."""
     import re2
 
     options = re2.Options()
@@ -140,7 +144,7 @@ def check_pattern(name: str, pattern: str) -> None:
     except re2.error as error:
         raise SubluminalError(
             f"redact pattern `{name}`: {_reason(error)}",
-            hint="patterns are RE2: no lookaround, no backreferences",
+            hint="patterns use RE2's syntax, without lookaround and backreferences",
         ) from None
     if regex.search("") is not None:
         raise SubluminalError(f"redact pattern `{name}` matches empty text")

@@ -1,8 +1,7 @@
-"""The redactor: text in, text with marks out, and the names of what was masked
-(unprintable-secrets, Pack 4).
+"""The redactor: takes text, returns it with secrets masked, and the names of what was masked.
 
-Each hit becomes `[REDACTED:name]`. JSON stays JSON. Costs are held by bench/bench_redaction.py.
-Does not know where text comes from or goes to.
+Each hit becomes `[REDACTED:name]`. JSON stays JSON. bench/bench_redaction.py measures the cost. The
+redactor does not know where text comes from or goes to (unprintable-secrets, Pack 4).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,21 +24,21 @@ from subluminal.secrets.value import SecretValue
 
 MARK = REDACTED.encode()
 TOO_MANY = "too_many"
-"""Name of the mark that stands for a whole text with more hits than are worth locating."""
+"""Name of the mark that replaces a whole text with more than MAX_HITS hits."""
 
 MIN_HOLD_BACK_BYTES = 4096
-"""A token of a known shape is longer than this only if it is a private key."""
+"""No token of a known shape is longer than this, except private keys."""
 
 _VIEW_MARGIN = 64
 
 _NO_SECRETS = frozenset(
     b"null none true false undefined required optional string password secret hidden".split()
 )
-"""Where a value should be, but is not one."""
+"""Words that stand where a value could be, and are not secret."""
 
 
 class Preview(NamedTuple):
-    """What may be shown of a text: redacted, then cut."""
+    """A text that was redacted, then cut."""
 
     text: str
     truncated: bool
@@ -47,7 +46,7 @@ class Preview(NamedTuple):
 
 
 class Redactor:
-    """Masks known values and known shapes. Safe to share; compiled when first used."""
+    """Masks known values and known shapes. Compiled when first used; threads may share it."""
 
     def __init__(
         self,
@@ -78,20 +77,22 @@ class Redactor:
         )
         self._users_from = len(names)
         self.unmaskable: tuple[str, ...] = tuple(unmaskable)
-        """Names of values too short to be masked (`forms.MIN_ALONE_CHARS`)."""
+        """names of values that are too short to be masked (`forms.MIN_ALONE_CHARS`)"""
         self.hold_back_bytes = max(MIN_HOLD_BACK_BYTES, EXPANSION * longest)
-        """No form of a known value is longer; text that is cut must be read this much further."""
+        """size of the longest form of a known value; text before a cut is read this much further"""
         self.screen: Callable[[bytes], object] = self._first_screen
-        """Says nothing of a text in which there is nothing to mask, as nearly all are. It stands
-        in every call's way, so it becomes RE2's own method as soon as that is compiled."""
+        """Returns something falsy if a text has nothing to mask, as nearly all texts.
+
+        Every call uses it, so it becomes RE2's own method as soon as the patterns are compiled.
+        """
 
     def redact(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Returns the text with every secret masked, and the names of what was found."""
+        """Returns the text with every secret masked, and the names of the secrets found."""
         masked, names = self.redact_bytes(text.encode("utf-8", "surrogatepass"))
         return (masked.decode("utf-8", "surrogatepass"), names) if names else (text, names)
 
     def redact_bytes(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
-        """As `redact`, for UTF-8, or for bytes of no known encoding."""
+        """Does what `redact` does, for bytes in UTF-8 or in an unknown encoding."""
         try:
             hits = self.find(data)
         except TooManyHits:
@@ -102,7 +103,7 @@ class Redactor:
         return self.mask(data, hits), self.names_of(hits)
 
     def preview(self, text: str, max_bytes: int) -> Preview:
-        """Redacts, then cuts to at most `max_bytes`: a secret across the cut leaves no half."""
+        """Redacts, then cuts to at most `max_bytes`; shows no part of a secret across the cut."""
         bound = max_bytes + self.hold_back_bytes
         window = text[:bound].encode("utf-8", "surrogatepass")
         if len(window) <= max_bytes and len(text) <= bound:
@@ -112,7 +113,7 @@ class Redactor:
             hits = self.find(window)
         except TooManyHits:
             return Preview(self._mark(TOO_MANY).decode(), True, (TOO_MANY,))
-        # What lies near the end of the window may be the beginning of something: it is not shown.
+        # A secret may begin near the end of the window, so that part is not shown.
         end = after_open_hits(hits, max_bytes)
         hits = [hit for hit in hits if hit.end <= end]
         return Preview(_cut(self.mask(window[:end], hits), max_bytes), True, self.names_of(hits))
@@ -127,13 +128,13 @@ class Redactor:
         return [hit for hit in hits if hit.pattern < self._values or not _harmless(data, hit)]
 
     def names_of(self, hits: Iterable[Hit]) -> tuple[str, ...]:
-        """The names of what was hit, each once, sorted."""
+        """Returns the names of the secrets that were hit, each once, sorted."""
         return tuple(sorted({self._names[hit.pattern] for hit in hits}))
 
     def mask(self, data: bytes, hits: Sequence[Hit]) -> bytes:
-        """Replaces the hits by marks. Hits that touch share one mark: that of a known value."""
+        """Replaces hits by marks. Hits that touch share one mark; a known value names it first."""
         is_json = json_text.looks_like_json(data)
-        # Behind the last hit only the rest of an escape matters.
+        # After the last hit, only the rest of an escape matters.
         view = json_text.view_of(data[: hits[-1].end + _VIEW_MARGIN]) if is_json and hits else None
         parts = []
         at = 0
@@ -149,7 +150,7 @@ class Redactor:
         return b"".join(parts)
 
     def warm(self) -> None:
-        """Compiles now what would be compiled at the first call. Nothing needs to call it."""
+        """Compiles the patterns now, instead of at the first call. Optional."""
         self.screen(b"")
 
     def _first_screen(self, data: bytes) -> object:
@@ -168,7 +169,7 @@ class Redactor:
 
 
 def redactor_for(settings: RedactSettings, values: Iterable[SecretValue] = ()) -> Redactor:
-    """Builds the redactor that the settings ask for. Raises on a pattern that cannot be used."""
+    """Builds the redactor for some settings. Raises SubluminalError if a pattern is not usable."""
     for pattern in settings.patterns:
         check_pattern(pattern.name, pattern.pattern)
     ignored = frozenset(settings.ignore)
@@ -189,7 +190,7 @@ def _merged(data: bytes, hits: Sequence[Hit], view: bytes | None) -> list[Hit]:
         start, end = json_text.whole_chars(data, span)
         if merged and start <= merged[-1].end:
             last = merged.pop()
-            # Values come before shapes in the table, and say more.
+            # Values come before shapes in the table; their names are more exact.
             hit = Hit(last.start, max(last.end, end), min(last.pattern, hit.pattern))
         else:
             hit = Hit(start, end, hit.pattern)
@@ -216,7 +217,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _harmless(data: bytes, hit: Hit) -> bool:
-    """Tells whether a shape caught a mark of ours, or a word that stands for no value."""
+    """Returns True if a shape has hit one of our own marks, or a word such as `null`."""
     caught = data[hit.start : hit.end]
     if caught.startswith(MARK):
         return caught.find(b"]") in (-1, len(caught) - 1)
@@ -224,7 +225,7 @@ def _harmless(data: bytes, hit: Hit) -> bool:
 
 
 def _cut(data: bytes, max_bytes: int) -> str:
-    """The text up to a bound, without the half of a character that the bound may leave."""
+    """Returns at most `max_bytes` of a text, without half a character at its end."""
     data = data[:max_bytes]
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
@@ -236,5 +237,5 @@ def _cut(data: bytes, max_bytes: int) -> str:
 
 
 def _safe(name: str) -> str:
-    """A name that fits into JSON, a log line and a mark."""
+    """Returns a name that can stand in JSON, in a line of text and in a mark."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)[:64]

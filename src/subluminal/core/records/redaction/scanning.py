@@ -1,9 +1,9 @@
-"""Looks through journals that exist for what today's redactor would mask, and can remove it.
+"""Finds secrets in existing journals that today's redactor would mask, and removes them.
 
 Preview texts are not part of the hash chain, only their hashes are (provable-ledger): dropping one
-leaves the chain whole. Anything else in an event is chained; it is overwritten only if the caller
+leaves the chain whole. Everything else in an event is chained; it is overwritten only if the caller
 says that the chain may break. Files are changed in place and keep their size, because shims append
-to them and the ledger remembers offsets in them: what a line loses is made up by spaces at its end.
+to them and the ledger remembers offsets in them: a line that became shorter is filled with spaces.
 """
 
 import os
@@ -19,20 +19,20 @@ from subluminal.journal.reading import Follower, Overlong, journal_files
 PREVIEW, EVENT = "preview", "event"
 
 
-class Finding(NamedTuple):
-    """A line of a journal with something to mask in it."""
+class JournalFinding(NamedTuple):
+    """A line of a journal with a secret in it."""
 
     path: str
     offset: int
-    """of the line's first byte"""
+    """offset of the line's first byte in the file"""
     where: str
-    """`preview` if its text is all that is concerned, else `event`"""
+    """`preview` if only the preview text has a secret, else `event`"""
     names: tuple[str, ...]
     line: bytes
 
 
-def scan_journals(root: str, redactor: Redactor) -> Iterator[Finding]:
-    """Yields what is found in every journal below a directory."""
+def scan_journals(root: str, redactor: Redactor) -> Iterator[JournalFinding]:
+    """Yields the findings in every journal below a directory."""
     for file in journal_files(root):
         follower = Follower(file.path)
         try:
@@ -41,7 +41,7 @@ def scan_journals(root: str, redactor: Redactor) -> Iterator[Finding]:
             follower.close()
 
 
-def _scan(follower: Follower, redactor: Redactor) -> Iterator[Finding]:
+def _scan(follower: Follower, redactor: Redactor) -> Iterator[JournalFinding]:
     while (read := follower.read()) is not None:
         if isinstance(read, Overlong):
             continue
@@ -50,7 +50,7 @@ def _scan(follower: Follower, redactor: Redactor) -> Iterator[Finding]:
             hits = _hits(redactor, line)
             if hits is None or hits:
                 names = (TOO_MANY,) if hits is None else redactor.names_of(hits)
-                yield Finding(follower.path, offset, _where(line, hits), names, line)
+                yield JournalFinding(follower.path, offset, _where(line, hits), names, line)
             offset += len(line) + 1
 
 
@@ -70,8 +70,8 @@ def _where(line: bytes, hits: list[Hit] | None) -> str:
     return PREVIEW if all(place[0] < hit.start and hit.end <= place[1] for hit in hits) else EVENT
 
 
-def rewrite(finding: Finding, redactor: Redactor, *, may_break_chain: bool) -> bool:
-    """Removes a finding from its file; False if that would break the chain and may not."""
+def rewrite(finding: JournalFinding, redactor: Redactor, *, may_break_chain: bool) -> bool:
+    """Removes a secret from its file; returns False if that would break the chain and must not."""
     line = without_preview(finding.line)
     rest = _hits(redactor, line)
     if rest or rest is None:
@@ -89,13 +89,13 @@ def rewrite(finding: Finding, redactor: Redactor, *, may_break_chain: bool) -> b
 
 
 def without_preview(line: bytes) -> bytes:
-    """The line without its preview text, as the chain sees it."""
+    """Returns the line without its preview text, as it is chained."""
     place = preview_place(line)
     return line if place is None else line[: place[0]] + line[place[1] :]
 
 
 def _blotted(line: bytes, hits: list[Hit] | None) -> bytes:
-    """Overwrites hits byte for byte: a mark may need more room than there is. JSON stays JSON."""
+    """Overwrites hits byte for byte, because a mark may be longer than a hit. JSON stays JSON."""
     if hits is None:
         return b"{}"
     view = json_text.view_of(line)

@@ -1,9 +1,9 @@
-r"""Tokens that are recognised by their shape, whoever issued them: data, one line each.
+r"""Tokens that are recognised by their shape: a table of names and patterns.
 
-A shape is a name, and a byte pattern in RE2's syntax. If the pattern has groups, only what they
-caught is masked, so that `password=` stays readable. Hits and near misses for each are in
-tests/core/redaction/shape_examples.py (written so that no scanner takes them for real ones).
-Patterns must hold in escaped text: `\n` before a token is two characters there, `"` may be `\"`.
+Patterns are byte patterns in RE2's syntax. If a pattern has groups, only the text of the groups is
+masked, so that `password=` stays readable. Patterns must work in escaped text: there, `\n` before a
+token is two characters, and `"` may be `\"`. Hits and near misses of each shape are in
+tests/core/records/redaction/shape_examples.py (written so that scanners do not report them).
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Shape(NamedTuple):
     name: str
     pattern: bytes
     prefilter: bytes
-    """Cheap, and found in every text that the pattern is found in."""
+    """a cheap pattern that hits every text that `pattern` hits"""
 
 
 WORD = rb"[A-Za-z0-9]"
@@ -30,23 +30,23 @@ _CREDENTIAL = rb"(?:[A-Za-z0-9._~+-]|\\*/)"
 _QUOTE = rb"""(?:\\*["'])?"""
 _IS = _QUOTE + rb"\s*(?:[:=]|=>|\\+u003[dD]|%3[aAdD])\s*"
 _BARE = rb"""[^\s"'\\&,;<>(){}\[\]$*%|]"""
-"""An unquoted value has none of these: `$X`, `<X>`, `{{x}}` are no secrets."""
+"""One byte of an unquoted value. It excludes placeholders: `$X`, `<X>` and `{{x}}`."""
 
 
 def _token(name: str, head: bytes, unit: bytes, count: bytes, *, exact: bool = False) -> Shape:
-    """`head`, then `count` times `unit`. `exact`: a word must end there, as it began there."""
+    """Returns the shape of `head` and `count` times `unit`; if `exact`, the word must end there."""
     whole = b"(" + head + unit + b"{" + count + b"})"
     return Shape(name, LEFT_EDGE + whole + (rb"\b" if exact else b""), head + unit + b"{4}")
 
 
 def _sign(name: str, sign: bytes, before: bytes, after: bytes, *, exact: bool = False) -> Shape:
-    """A token that has its sign not at its beginning, but between two parts."""
+    """Returns the shape of a token that is recognised by `sign` in its middle."""
     whole = LEFT_EDGE + b"(" + before + sign + after + b")" + (rb"\b" if exact else b"")
     return Shape(name, whole, sign)
 
 
 def _after(name: str, words: bytes, value: bytes) -> Shape:
-    """A value that only what stands before it gives away: `words = value`, in any notation."""
+    """Returns the shape of a value that follows `words`, as in `words = value`, in any notation."""
     head = b"(?i:" + words + b")" + _IS
     return Shape(name, head + _QUOTE + b"(" + value + b")", head)
 
@@ -168,7 +168,7 @@ _GENERAL = (
     _sign(
         "jwt", rb"\.eyJ", rb"eyJ" + URL_SAFE + rb"{8,}", URL_SAFE + rb"{8,}\." + URL_SAFE + b"{8,}"
     ),
-    # Without its end it is masked as well: previews are cut.
+    # A key without its end is masked too, because previews are cut.
     Shape(
         "private_key",
         rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
@@ -192,7 +192,7 @@ _GENERAL = (
         rb"([^\s/@\"'\\$<{\[*][^\s/@\"'\\]{2,})@",
         rb"/[^\s/:@\"'\\]*:[^\s/@\"'\\]+@",
     ),
-    # `PWD=` alone is a directory in every environment dump.
+    # `PWD=` alone is the working directory in every dump of an environment.
     Shape(
         "connection_password",
         rb"(?i:;\s*pwd=)([^;\"'\\\s/$<{\[*][^;\"'\\\s]{2,})",
