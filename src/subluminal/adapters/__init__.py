@@ -1,4 +1,4 @@
 """The doors: each turns one protocol into ToolCalls and decisions into that protocol's answers.
 
-An adapter decides nothing, and the core knows no adapter (Pack section 7).
+An adapter does not decide, and the core does not know any adapter (Pack section 7).
 """

@@ -231,14 +231,18 @@ def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatc
         all_waiting(where), key=lambda each: int(each.request.args_preview[5:-1])
     )
     approve(where, first)
-    assert "no approval was requested" in decide({"more": 1}).hint.retry_advice, "it may be taken back"
+    assert "no approval was requested" in decide({"more": 1}).hint.retry_advice, (
+        "it may be taken back"
+    )
     assert decide({"n": 0}).action == "ALLOW"
     assert "this is approval" in decide({"more": 1}).hint.retry_advice, "it is used"
     assert "no approval was requested" in decide({"more": 2}).hint.retry_advice
     say_no(where, second)
     assert "this is approval" in decide({"more": 2}).hint.retry_advice
     assert decide({"n": 1}).reason_code == "APPROVAL_DENIED"
-    assert "no approval was requested" in decide({"n": 0}).hint.retry_advice, "a spent one stays spent"
+    assert "no approval was requested" in decide({"n": 0}).hint.retry_advice, (
+        "a spent one stays spent"
+    )
 
 
 def test_without_a_key_nobody_is_asked_and_the_rule_stands(where, begin, own_home):

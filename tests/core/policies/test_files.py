@@ -77,7 +77,7 @@ def test_a_stamp_tells_a_replaced_file(tmp_path: Path) -> None:
 
 def test_only_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_policy(str(tmp_path / "pipe"))
     with pytest.raises(OSError, match=r"not a file|s a directory"):
         read_policy(str(tmp_path))

@@ -123,7 +123,7 @@ class Calls:
         if message.method != TOOLS_CALL:
             return True
         if not isinstance(message.name, str):
-            return self.decide_ambiguous(Ambiguous("a tools/call names no tool", ids), size)
+            return self.decide_ambiguous(Ambiguous("a tools/call does not name a tool", ids), size)
         call = ToolCall(
             server_name=self._server_name,
             tool_name=message.name,

@@ -1,8 +1,9 @@
-"""Reads what matters of a message that is too large to hold: method, id, tool, the arguments' hash.
+"""Scans a message that is too large to hold in memory: method, id, tool, hash of the arguments.
 
-From chunks, in constant memory (byte-transparent). The top object and its `params` are understood;
-what is deeper is skipped, but strictly: whatever could make another reader see other strings or
-brackets there is refused, as is an outer form that is not plain JSON. Such a message is ambiguous.
+Theory of operation. The scanner is fed chunks and uses constant memory. It understands the outer
+two levels, the message and its `params`, and skips what is deeper. But it skips strictly: text that
+another reader could split into other strings or brackets makes the message ambiguous, and so do
+outer levels that are not plain JSON (byte-transparent).
 """
 
 import codecs
@@ -17,17 +18,17 @@ from subluminal.adapters.mcp.messages import TOOLS_CALL, is_look_alike
 from subluminal.canonical import AmbiguousJSON, parse
 
 MAX_WORD_BYTES = 4_096
-"""Keys and scalars in the outer two levels are read up to here."""
+"""Size of the longest key or scalar in the outer two levels."""
 
 MAX_KEYS = 256
-"""Keys in the outer two levels; they are remembered, to find duplicates."""
+"""Most keys in the outer two levels; they are remembered, to find duplicates."""
 
 MAX_DEPTH = 512
 MAX_META_BYTES = 16_384
-"""A larger `_meta` is not read."""
+"""Size of the largest `_meta` that is read."""
 
-# Only these escapes, no control characters: what strict and lax readers agree on. Possessive, so
-# that a hostile string costs linear time.
+# String content on which strict and lax readers agree: only these escapes, no control characters.
+# The quantifiers are possessive, so that a hostile string costs linear time.
 _CONTENT = rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
 _STRING_REST = re.compile(_CONTENT)
 # Outside of strings, the characters of numbers, true, false and null: no comments, no other quotes.
@@ -39,7 +40,7 @@ _ARGUMENTS, _META = ("params", "arguments"), ("params", "_meta")
 
 
 class LargeMessage(Struct, frozen=True):
-    """What could be told of a large message; `problem` if its form is not to be trusted."""
+    """What was read of a large message."""
 
     method: Any = UNSET
     id: Any = UNSET
@@ -49,16 +50,17 @@ class LargeMessage(Struct, frozen=True):
     meta: dict[str, Any] = {}
     request_state: str | None = None
     problem: str = ""
+    """why the message is ambiguous, or lost; empty if it is neither"""
     is_lost: bool = False
-    """whether it was too large even for the disk: it cannot be forwarded, whatever is decided"""
+    """whether it was too large even for the disk, so that it cannot be forwarded"""
 
 
 class _Unrecognised(Exception):
-    """The form of the message is not plainly that of a JSON-RPC message."""
+    """The message is not plainly a JSON-RPC message."""
 
 
 class _Kept:
-    """Takes bytes as a hash does, and keeps them up to a bound."""
+    """Takes bytes like a hash object, and keeps them up to MAX_META_BYTES."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -75,14 +77,15 @@ class _Kept:
 
 
 class LargeScanner:
-    """Fed chunk by chunk; `result` when the line is over."""
+    """Takes a line chunk by chunk; `result` returns what was found."""
 
     def __init__(self) -> None:
         self._path: tuple[str, ...] = ()
-        """the keys whose values we are in; a container of the outer two levels has one each"""
+        """the key that is current in each open container of the outer two levels"""
         self._outer_depth = 0
+        """number of open containers in the outer two levels"""
         self._closers: list[int] = []
-        """what closes each open container, at any depth"""
+        """the byte that closes each open container, at any depth"""
         self._found: dict[tuple[str, ...], Any] = {}
         self._has_odd_args = False
         self._in_string = False
@@ -91,7 +94,7 @@ class LargeScanner:
         self._carry = b""
         self._expect = "value"
         self._tap: Any = None
-        """gets the raw bytes of the container that we are in: a hash, or what keeps them"""
+        """takes the raw bytes of the current container: a hash object, or `_Kept`"""
         self._args_hash = ""
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._problem = ""
@@ -141,7 +144,7 @@ class LargeScanner:
             tap, start = self._tap, at
             at = self._step(data, start)
             if at == start:
-                break  # the rest makes sense with the next chunk only
+                break  # the rest needs the next chunk
             if tap is not None:
                 tap.update(data[start:at])
                 if self._tap is None:
@@ -151,7 +154,7 @@ class LargeScanner:
             raise _Unrecognised("a word in its outer levels is too long")
 
     def _step(self, data: bytes, at: int) -> int:
-        """Consumes one piece; returns where the next begins, or `at` if it needs more data."""
+        """Consumes one piece; returns where the next one begins, or `at` if more data is needed."""
         if self._in_string:
             return self._string_piece(data, at)
         if len(self._closers) > self._outer_depth:
@@ -173,7 +176,8 @@ class LargeScanner:
             self._string_ended()
             return end + 1
         if data[end] == ord("\\") and len(data) - end < _ESCAPE_BYTES:
-            # An escape cut in two; what stands before it is consumed, so that it comes again.
+            # The chunk ends inside an escape. What precedes it is consumed; the escape is read
+            # again with the next chunk.
             return end
         raise _Unrecognised("a string in it is not JSON")
 
@@ -201,7 +205,7 @@ class LargeScanner:
             return end
         mark = data[end]
         if mark == ord('"'):
-            self._in_string = True  # it goes on in the next chunk, or is no string
+            self._in_string = True  # it continues in the next chunk, or is not JSON
         elif mark in _PARTNER:
             self._push(mark)
         elif mark == self._closers[-1]:
@@ -210,7 +214,7 @@ class LargeScanner:
                 self._tap = None
                 self._value(UNSET)
         else:
-            raise _Unrecognised("it is not JSON inside")
+            raise _Unrecognised("its inner levels are not JSON")
         return end + 1
 
     def _outer_piece(self, data: bytes, at: int) -> int:
@@ -266,7 +270,7 @@ class LargeScanner:
     def _scalar(self, data: bytes, at: int) -> int:
         found = _SCALAR.match(data, at)
         if found is None or found.end() == len(data):
-            return at  # it may go on in the next chunk
+            return at  # it may continue in the next chunk
         if found.end() - at > MAX_WORD_BYTES:
             raise _Unrecognised("a word in its outer levels is too long")
         try:
@@ -288,7 +292,7 @@ class LargeScanner:
 
     def _value(self, value: Any) -> None:
         if not self._path:
-            raise _Unrecognised("it is no object")
+            raise _Unrecognised("it is not an object")
         if self._path == ("params",) and value is not UNSET:
             raise _Unrecognised("its params are not an object")
         if self._path == _ARGUMENTS and value is not UNSET and value is not None:

@@ -1,7 +1,8 @@
-"""What a client's line means to us. Pure: bytes in, meaning out; the line itself is never changed.
+"""Classifies a client's message. Pure: takes bytes and returns a `Message`.
 
-Everything is parsed strictly, because a call that we read differently than the server does is a
-way past us (byte-transparent). What is not a tool call, or the end of one, is `Other` and passes.
+Messages are parsed strictly. A call that the server reads differently from Subluminal would bypass
+it, so a message that can be read in two ways is `Ambiguous` (byte-transparent). A message that
+neither makes nor cancels a tool call is `Other`, and passes.
 """
 
 from decimal import Decimal
@@ -19,36 +20,34 @@ CANCELLED = "notifications/cancelled"
 _MESSAGE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 _PARAMS_KEYS = frozenset(("name", "arguments", "_meta", "requestState", "inputResponses", "task"))
 _DECISIVE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "name", "arguments"))
-"""What decides whether a server executes something, and what."""
+"""The keys that decide what a server executes."""
 
 _JSON_SPACE = b" \t\r\n"
 
 
 class Other(Struct, frozen=True):
-    """A line that is forwarded and not looked at further."""
+    """A message that is forwarded without further inspection."""
 
 
 class ListRequest(Other, frozen=True):
-    """A `tools/list`: forwarded like any other, but its answer is worth a look."""
+    """A `tools/list`: it is forwarded, and its answer is recorded."""
 
     id: Any
     cursor: str
-    """which page is asked for; empty for the first"""
+    """the page that is requested; empty for the first"""
 
 
 class CallMessage(Struct, frozen=True):
-    """A `tools/call`. `id` is UNSET for a notification, which a server may still execute."""
+    """A `tools/call`. `id` is UNSET in a notification, which a server may still execute."""
 
     id: Any
     name: str
     args: dict[str, Any]
     args_text: bytes
-    """the canonical arguments: what is hashed and previewed"""
+    """the canonical arguments, which are hashed and previewed"""
     meta: dict[str, Any]
     request_state: str | None
-    """set where the call continues an earlier one (every-mcp-era); empty where that one gave no
-    state
-    """
+    """the state of the call that this one continues; empty if it had none; None for a new call"""
 
 
 class Cancellation(Struct, frozen=True):
@@ -59,19 +58,20 @@ class Cancellation(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Several messages in one line (MCP 2025-03-26 only). `ids` are those that want an answer."""
+    """Several messages in one JSON array (MCP 2025-03-26 only)."""
 
     calls: list[CallMessage]
     cancellations: list[Cancellation]
     ids: list[Any]
+    """ids of the requests, which need an answer"""
 
 
 class Ambiguous(Struct, frozen=True):
-    """A line that another parser may read as something else."""
+    """A message that another parser may read differently."""
 
     why: str
     ids: list[Any]
-    """whom to answer, as far as that can be told"""
+    """ids that need an answer, as far as they are known"""
 
 
 Message = Other | CallMessage | Cancellation | Batch | Ambiguous
@@ -80,7 +80,7 @@ OTHER = Other()
 
 
 def classify(line: bytes) -> Message:
-    """Reads one client line, without its newline."""
+    """Returns the meaning of one client message; space around it is ignored."""
     text = line.strip(_JSON_SPACE)
     plain = read_plain_call(text)
     if plain is not None:
@@ -96,7 +96,7 @@ def _read_closely(text: bytes) -> Message:
     try:
         document = parse(text)
     except AmbiguousJSON as error:
-        # Without a bracket nobody can read a message into it.
+        # Without a bracket, no parser finds a message in it.
         if b"{" not in text and b"[" not in text:
             return OTHER
         return Ambiguous(str(error), _salvaged_ids(text))
@@ -108,13 +108,17 @@ def _read_closely(text: bytes) -> Message:
     else:
         return OTHER
     if b"\r" in text:
-        # Space to us, the end of a line to a reader with universal newlines: the Python SDK's.
-        return Ambiguous("a carriage return inside of it may end the line", _ids_in(value))
+        # JSON reads it as space; a reader with universal newlines, such as the Python SDK, reads
+        # it as the end of the line.
+        return Ambiguous("a carriage return inside the message may end its line", _ids_in(value))
     return message
 
 
 def is_look_alike(key: str) -> bool:
-    """Whether a key is one that matters in other letters; some readers take it for that, Go's."""
+    """Returns True if a key equals a decisive key but for upper and lower case.
+
+    Some parsers, such as Go's, ignore the case of keys.
+    """
     return key not in _DECISIVE_KEYS and key.casefold() in _DECISIVE_KEYS
 
 
@@ -136,7 +140,7 @@ def _one(value: dict[str, Any], plain: bool) -> Message:
     if method == TOOLS_LIST:
         return _list_request(value)
     if "method" in value and not isinstance(method, str):
-        # A reader that looks it up in a table may turn it into a string.
+        # A server that looks methods up in a table may convert it to a string.
         return Ambiguous("the method is not a string", _ids_in(value))
     return OTHER
 
@@ -153,7 +157,7 @@ def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
     name = params.get("name")
     args = params.get("arguments")
     if not isinstance(name, str):
-        return Ambiguous("a tools/call names no tool", ids)
+        return Ambiguous("a tools/call does not name a tool", ids)
     if args is None:
         args = {}
     elif not isinstance(args, dict):
@@ -177,7 +181,7 @@ def _request_state(params: dict[str, Any]) -> str | None:
     state = params.get("requestState")
     if isinstance(state, str):
         return state
-    # A server may ask for input and give no state; the answers alone then mark the next round.
+    # A server may ask for input without a state; then `inputResponses` marks the next round.
     return "" if "inputResponses" in params else None
 
 
@@ -205,7 +209,7 @@ def _batch(values: list[Any], plain: bool) -> Message:
     ids = _ids_in(values)
     for each in values:
         if not isinstance(each, dict):
-            return Ambiguous("a batch holds something that is no message", ids)
+            return Ambiguous("an element of the batch is not a message", ids)
         message = _one(each, plain)
         if isinstance(message, Ambiguous):
             return Ambiguous(message.why, ids)
@@ -217,14 +221,17 @@ def _batch(values: list[Any], plain: bool) -> Message:
 
 
 def _ids_in(value: Any) -> list[Any]:
-    """The ids of the requests in a message or batch: those that want an answer."""
+    """Returns the ids of the requests in a message or batch."""
     each = value if isinstance(value, list) else [value]
     return [one["id"] for one in each if isinstance(one, dict) and "id" in one and "method" in one]
 
 
 def _salvaged_ids(text: bytes) -> list[Any]:
-    """Whom to answer when a line is refused: read laxly, because nothing else hangs on it."""
-    import json  # the strict parser needed it already to say what is wrong
+    """Returns the ids to answer if an unreadable message is refused.
+
+    They are read with a lax parser: nothing but the answer depends on them.
+    """
+    import json  # the strict parser has loaded it to describe the problem
 
     try:
         ids = _ids_in(json.loads(text.decode("utf-8", "replace")))
@@ -242,12 +249,12 @@ def _is_writable(request_id: Any) -> bool:
 
 
 def id_key(request_id: Any) -> tuple[bool, Any]:
-    """A key under which request and answer meet: 1 is 1.0, never "1", never true."""
+    """Returns the key under which request and answer match: 1 is 1.0, but not "1" or true."""
     if type(request_id) is int:
         return (False, request_id)
     if isinstance(request_id, bool | dict | list):
         return (True, encode(request_id))
     if isinstance(request_id, Decimal):
-        # A server that reads numbers as doubles gives back the nearest one.
+        # A server that reads numbers as doubles returns the nearest double.
         return (False, float(request_id))
     return (isinstance(request_id, str), request_id)

@@ -1,11 +1,11 @@
-"""How a call ended, from the wire's words into the core's."""
+"""Translates how an MCP call ended into an `Outcome` of the core."""
 
 from subluminal.adapters.mcp.replies import Reply
 from subluminal.contracts.vocabulary import Action, ErrorClass, ErrorCode, Status
 from subluminal.core.ruling import Outcome
 
 FORWARDED = Outcome(Status.OK, 0)
-"""Of a message whose answer, if there is one, cannot be known."""
+"""The outcome of a forwarded message whose answer, if any, cannot be identified."""
 
 TIMED_OUT = Outcome(
     Status.TIMEOUT,
@@ -23,7 +23,7 @@ _CODES = {
 
 
 def answered(reply: Reply) -> Outcome:
-    """The server answered."""
+    """Returns the outcome of a call that the server answered."""
     if not reply.is_error:
         return Outcome(Status.OK, reply.size, reply.result, result_stream_hash=reply.stream_hash)
     return Outcome(
@@ -38,7 +38,7 @@ def answered(reply: Reply) -> Outcome:
 
 
 def refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> Outcome:
-    """We answered instead, with `size` bytes."""
+    """Returns the outcome of a call that was refused with an answer of `size` bytes."""
     return Outcome(
         status,
         size,
@@ -49,7 +49,7 @@ def refused(message: str, size: int, action: Action, status: Status = Status.ERR
 
 
 def given_up(status: Status, message: str, error_class: ErrorClass | None = None) -> Outcome:
-    """Nobody will answer, or nobody waits any more."""
+    """Returns the outcome of a call that gets no answer, or whose client no longer waits."""
     if error_class is None:
         is_timeout = status is Status.TIMEOUT
         error_class = ErrorClass.TIMEOUT if is_timeout else ErrorClass.UNKNOWN

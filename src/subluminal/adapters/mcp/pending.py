@@ -1,7 +1,7 @@
-"""Forwarded calls that have no end yet: by the id of their request, or by the state of their round.
+"""Forwarded calls that have not ended, by the id of their request or the state of their round.
 
-Keeps and finds; knows nothing of events. Ids are the client's, so two calls may share one: the
-first one asked is the first one answered.
+Ids come from the client, so two calls may share one. Then the server's first answer is for the
+first call.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from subluminal.contracts.call import ToolCall
 from subluminal.core.ruling import Ruling
 
 MAX_ROUNDS = 256
-"""Calls that wait for more input from the client, remembered per shim (every-mcp-era)."""
+"""Most calls that wait for more input from the client (every-mcp-era)."""
 
 
 class Pending(Struct):
@@ -26,29 +26,32 @@ class Pending(Struct):
 
 
 class PendingCalls:
-    """What waits for the server's answer, or for the client's next round."""
+    """Calls that wait for the server's answer, or for the client's next round."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[bool, Any], Pending] = {}
         self._asked_again: dict[tuple[bool, Any], deque[Pending]] = {}
-        """later calls under an id that already waits, in their order"""
+        """later calls with an id that is already pending, in order"""
         self._rounds: dict[tuple[str, str, str], Pending] = {}
         self.open = 0
-        """how many wait for the server"""
+        """number of calls that wait for the server"""
 
     def __iter__(self) -> Iterator[Pending]:
-        """All of them."""
+        """Yields every pending call."""
         yield from self.asked()
         yield from self._rounds.values()
 
     def asked(self) -> Iterator[Pending]:
-        """Those that wait for the server."""
+        """Yields the calls that wait for the server."""
         for key, first in self._asked.items():
             yield first
             yield from self._asked_again.get(key, ())
 
     def ids(self) -> list[Any]:
-        """The requests that wait for the server; an id that is no plain value as its JSON text."""
+        """Returns the ids of the calls that wait for the server.
+
+        An id that is neither a number nor a string is given as its JSON text.
+        """
         return [
             key[1] for key in self._asked for _ in range(1 + len(self._asked_again.get(key, ())))
         ]
@@ -61,7 +64,7 @@ class PendingCalls:
         self.open += 1
 
     def answered(self, request_id: Any) -> Pending | None:
-        """Takes out the call that an answer is for."""
+        """Removes and returns the call that an answer is for, or None."""
         key = id_key(request_id)
         pending = self._asked.pop(key, None)
         if pending is None:
@@ -72,7 +75,7 @@ class PendingCalls:
         return pending
 
     def _move_up(self, key: tuple[bool, Any]) -> None:
-        """Makes the next call under an id the one that the next answer is for."""
+        """Makes the next call with an id the one that the next answer is for."""
         again = self._asked_again.get(key)
         if again:
             self._asked[key] = again.popleft()
@@ -80,7 +83,7 @@ class PendingCalls:
                 del self._asked_again[key]
 
     def cancelled(self, request_id: Any) -> list[Pending]:
-        """Takes out every call that a cancellation is for."""
+        """Removes and returns every call that a cancellation is for."""
         key = id_key(request_id)
         found = [self._asked.pop(key)] if key in self._asked else []
         found += self._asked_again.pop(key, ())
@@ -88,7 +91,10 @@ class PendingCalls:
         return found
 
     def await_round(self, pending: Pending, request_state: str) -> Pending | None:
-        """Keeps a call until the client goes on with it; returns one that is given up for it."""
+        """Keeps a call until the client continues it; returns a call that is given up, or None.
+
+        A call is given up if another one has the same key, or if there are too many.
+        """
         key = _round_key(pending.ruling.call, request_state)
         given_up = self._rounds.pop(key, None)
         if given_up is None and len(self._rounds) >= MAX_ROUNDS:
@@ -97,11 +103,11 @@ class PendingCalls:
         return given_up
 
     def next_round(self, call: ToolCall, request_state: str) -> Pending | None:
-        """Takes out the call that this one goes on with: the same tool, arguments and state."""
+        """Removes and returns the call with the same tool, arguments and state, or None."""
         return self._rounds.pop(_round_key(call, request_state), None)
 
     def clear(self) -> list[Pending]:
-        """Takes out everything."""
+        """Removes and returns every pending call."""
         found = list(self)
         self._asked.clear()
         self._asked_again.clear()

@@ -1,8 +1,9 @@
-"""A `tools/call` as nearly every client writes it: one typed decode, and a proof that it is plain.
+"""Reads a `tools/call` as nearly every client writes it: one typed decode, and a check.
 
-The proof is canonical.parsing's: what was read, written again, is exactly as long as the line, so
-no key was there twice, nothing was escaped, and no space hides anything. Whatever is not proven
-here is read by `messages.classify`, which looks at every pair; nothing is refused here.
+The check, explained in `canonical.parsing`, proves that the message is plain: what was read is
+written again and must be exactly as long as the message. So no key occurs twice, nothing is
+escaped, and there is no extra space. Messages that fail the check are not refused:
+`messages.classify` reads them key by key.
 """
 
 from typing import Any, Literal
@@ -20,7 +21,7 @@ _META_BYTES = len(b',"_meta":')
 
 
 class PlainParams(Struct, forbid_unknown_fields=True, rename={"meta": "_meta"}):
-    """What a call asks for. Rounds and tasks are rare, and not read here."""
+    """The params of a call. Rounds and tasks are rare, and are not read here."""
 
     name: str
     arguments: dict[str, Any]

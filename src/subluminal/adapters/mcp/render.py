@@ -1,7 +1,7 @@
 """Writes refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint.
 
-Most clients show the model only `error.message`, so it says in one or two sentences what happened,
-how to do better, with which arguments, and when. `error.data` carries the contract
+Most clients show the model only `error.message`, so it says in a few sentences what happened, what
+to do instead, with which arguments, and when to retry. `error.data` carries the contract
 (visible-hints).
 """
 
@@ -25,13 +25,13 @@ _CODES = {
 }
 _A_PERSONS = (ReasonCode.KILL_SWITCH, ReasonCode.APPROVAL_DENIED)
 _MAX_SHOWN_ARGS = 2_000
-"""Suggested arguments longer than this are shown as changes only; `error.data` has them all."""
+"""Suggested arguments longer than this are shown as changes only; `error.data` has all of them."""
 _MASK = "[REDACTED:"
-"""Stands for a secret in the agent's own arguments; the agent must not send the mask instead."""
+"""Replaces a secret in the agent's own arguments; the agent must not send it in a retry."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
-    """What an error tells about the call that it answers."""
+    """The facts about a refused call that its error contains."""
 
     run_id: str
     call_id: str
@@ -40,11 +40,11 @@ class RefusedCall(msgspec.Struct, frozen=True):
     args_hash: str
     policy: PolicyRef
     args: dict[str, Any] | None = None
-    """None where they were too large to inspect"""
+    """None if they were too large to inspect"""
 
 
 class Renderer:
-    """Writes refusals. `codes` is config.settings' shim.codes."""
+    """Writes refusals. `codes` is `shim.codes` of the settings."""
 
     def __init__(self, codes: str = "pack") -> None:
         self._uses_pack_codes = codes == "pack"
@@ -77,7 +77,7 @@ class Renderer:
         return error_message(request_id, int(code), message_of(decision, call.args), data)
 
     def plain_error(self, request_id: Any, message: str) -> bytes:
-        """Returns an error for a request that itself was not refused, but is not executed."""
+        """Returns an error for a request that is not executed, although no rule refused it."""
         codes = ErrorCode if self._uses_pack_codes else McpErrorCode
         return error_message(request_id, int(codes.POLICY_BLOCKED), message)
 
@@ -95,8 +95,8 @@ def error_message(request_id: Any, code: int, message: str, data: Any = None) ->
 
 def _id_text(request_id: Any) -> bytes:
     if isinstance(request_id, bytes):
-        return request_id  # its JSON text
-    # Every digit of it: canonical JSON would write a large integer with an exponent.
+        return request_id  # already JSON text
+    # Canonical JSON would write a large integer with an exponent, and so lose digits.
     if isinstance(request_id, int) and not isinstance(request_id, bool):
         return b"%d" % request_id
     return encode(request_id)
@@ -111,9 +111,9 @@ _decode_asked = msgspec.json.Decoder(list[_Asked] | _Asked).decode
 
 
 def halted_answers(message: bytes, why: str) -> list[bytes]:
-    """Refuses what a message asks of a server that a person has stopped (`sub kill --hard`).
+    """Returns the errors to a message for a server that was stopped with `sub kill --hard`.
 
-    Tool calls are refused elsewhere. Notifications and answers get nothing.
+    Tool calls are refused elsewhere. Notifications and answers get no error.
     """
     try:
         found = _decode_asked(message)
@@ -128,7 +128,7 @@ def halted_answers(message: bytes, why: str) -> list[bytes]:
 
 
 def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:
-    """What the model reads: summary, hint, suggested arguments, advice; in that order, once."""
+    """Returns the text for the model: summary, hint, suggested arguments, advice, in that order."""
     said = _sentence(_opening(decision))
     hint = decision.hint
     if hint is not None:
@@ -158,7 +158,7 @@ def _opening(decision: Decision) -> str:
 
 
 def _is_a_persons(decision: Decision) -> bool:
-    """Whether the summary names the person who refused it."""
+    """Returns True if a person refused the call; the summary then names that person."""
     ended = decision.terminate
     return decision.reason_code in _A_PERSONS or (
         ended is not None and ended.terminate_code == KILLED
@@ -175,12 +175,15 @@ def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
 
 
 def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
-    """What differs from the agent's own arguments. What is masked is its own, keys included."""
+    """Returns how suggested arguments differ from the agent's own.
+
+    Masked keys and values are the agent's own, so they are not shown.
+    """
     texts = {encode_json(key).decode(): key for key in suggested}
     masked = [text for text in texts if _MASK in text]
     gone = [encode_json(key).decode() for key in args if key not in suggested]
     if len(gone) > len(masked) > 0:
-        return ""  # which of them were masked and which go cannot be told without naming them
+        return ""  # it is not known which of these keys were masked and which are removed
     new = [
         f"{text}:{value}"
         for text, key in texts.items()

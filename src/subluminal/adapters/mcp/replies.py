@@ -1,6 +1,9 @@
-"""Which call a server's line answers, and how: looked at after the line was forwarded.
+"""Finds the replies in a server's message, after the message was forwarded to the client.
 
-Knows no events and no policies. A line that cannot be read answers nothing, and harms nobody.
+Theory of operation. Nearly all replies have one of two forms, which `replies_in` recognises by
+their edges, without decoding the result. `_other` does the same with regular expressions for other
+ids and for errors. Anything else is decoded. Of a message that was too large to keep, only head and
+tail are searched for an id. A message that cannot be read has no replies.
 """
 
 import re
@@ -14,8 +17,8 @@ from msgspec.structs import replace
 from subluminal.canonical import AmbiguousJSON, parse
 
 _ID = rb'(-?[0-9]{1,15}|"[^"\\]{0,200}")'
-# What SDKs write: Python and Rust put the id first, TypeScript puts it last. Patterns are compiled
-# when a line needs one: every shim would wait for them at its start.
+# The forms that SDKs write: Python and Rust put the id first, TypeScript puts it last. Patterns are
+# compiled when a message needs them: compiling them at the start would delay every shim.
 _BEFORE_ID = b'{"jsonrpc":"2.0","id":'
 _BEFORE_RESULT = b',"result":'
 _BEFORE_ID_LAST = b'},"jsonrpc":"2.0","id":'
@@ -25,7 +28,7 @@ _ID_FIRST = rb'\{"jsonrpc":"2\.0","id":' + _ID + rb',"(result|error)":'
 _ID_LAST = rb'\},"jsonrpc":"2\.0","id":' + _ID + rb"\}\r?$"
 _RESULT_FIRST = b'{"result":{'
 
-# The same with any spacing and order, for lines of which only the edges were kept.
+# The same with any spacing and order, for messages of which only head and tail were kept.
 _MEMBER = rb'\s*"(?:jsonrpc|id)"\s*:\s*(?:-?[0-9]+|"[^"\\]*")\s*'
 _HEAD = rb"\s*\{((?:" + _MEMBER + rb',)*)\s*"(result|error)"\s*:'
 _TAIL = rb"((?:," + _MEMBER + rb")+)\}\s*$"
@@ -33,28 +36,28 @@ _ID_MEMBER = rb'"id"\s*:\s*' + _ID
 
 _MAX_CODE_CHARS = 64
 _INPUT_REQUIRED = b'"input_required"'
-# As SDKs end a result. Whatever else a result says, its last word on `isError` counts; and this
-# can be nothing but a member of the result itself, because its `}` is the result's.
+# SDKs end a result like this. The last `isError` of an object counts, and this one is certainly a
+# member of the result itself, because the `}` after it closes the result.
 _NO_ERROR_LAST = b',"isError":false}'
 
 
 EDGE_BYTES = 1_024
-"""How much of a large message's head and tail is kept: enough to find an id there."""
+"""Size of the head and of the tail that are kept of a large message: enough to find an id."""
 
 _IS_ERROR_NAME = b'"isError"'
 _IS_ERROR = _IS_ERROR_NAME + rb"\s*:\s*true"
 
 
 def says_error(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
-    """Tells whether there is an `isError` somewhere that is true."""
-    # From the right, where results have it; CPython also searches from there in larger steps.
+    """Returns True if the text contains a true `isError` anywhere."""
+    # Searched from the right, where results have it; CPython is also faster in that direction.
     if text.rfind(_IS_ERROR_NAME, start, end) < 0:
         return False
     return re.compile(_IS_ERROR).search(text, start, end) is not None
 
 
 class ServerMessage(Struct, frozen=True):
-    """One message of the server, as its transport framed it. `text` is None if it was too large."""
+    """One message of the server. `text` is None if the message was too large to keep."""
 
     size: int
     text: bytes | None
@@ -62,22 +65,22 @@ class ServerMessage(Struct, frozen=True):
     tail: bytes = b""
     stream_hash: str | None = None
     says_error: bool = False
-    """whether a true `isError` was seen in a message that was not kept"""
+    """whether a message that was too large to keep contains a true `isError`"""
 
 
 class Reply(Struct, frozen=True):
-    """An answer to a request of the client's."""
+    """The answer to one of the client's requests."""
 
     id: Any
     size: int
     result: bytes | None
-    """the result's text, or its beginning; None if its line was too large to keep"""
+    """the result's text, or its beginning; None if the message was too large to keep"""
     is_error: bool = False
     error_code: Any = None
     error_message: str = ""
     stream_hash: str | None = None
     request_state: str | None = None
-    """set where the server wants more input first: the call is not over (every-mcp-era)"""
+    """set if the server wants more input first, so that the call goes on (every-mcp-era)"""
 
 
 class _Envelope(Struct):
@@ -103,20 +106,20 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
 _decode_result = msgspec.json.Decoder(_Result).decode
-# What msgspec raises on a server's line; none of it may end the loop.
+# What msgspec raises for an unreadable message.
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 def replies_in(line: ServerMessage, keep_bytes: int = sys.maxsize) -> list[Reply]:
-    """Returns the answers that a line holds; a line that is no answer holds none.
+    """Returns the replies in a message.
 
-    A result is kept up to `keep_bytes`: many answers may wait until they are recorded.
+    At most `keep_bytes` of a result are kept, because many replies may wait to be recorded.
     """
     if line.text is None:
         return _large(line)
     text = line.text
-    # Nearly all answers are one of these two. Flat, and without a regex: its engine is cold when
-    # an answer comes, and then costs more than all of this.
+    # Nearly all replies have one of these two forms. This is flat, and without a regex: after a
+    # pause the regex engine is not in the CPU's caches, and costs more than all of this.
     if text.startswith(_BEFORE_ID):
         at = text.find(_BEFORE_RESULT, len(_BEFORE_ID), _MAX_RESULT_AT)
         id_text = text[len(_BEFORE_ID) : at]
@@ -153,7 +156,7 @@ def _cut(replies: list[Reply], keep_bytes: int) -> list[Reply]:
 
 
 def _other(line: ServerMessage, text: bytes) -> list[Reply]:
-    """The same for errors, and for ids and lines that look different."""
+    """Returns the replies in a message that is an error, or has another id or form."""
     found = re.match(_ID_FIRST, text)
     if found is not None:
         body = text[found.end() : text.rfind(b"}")]
@@ -168,9 +171,9 @@ def _other(line: ServerMessage, text: bytes) -> list[Reply]:
 
 
 def _is_plain(text: bytes, start: int, end: int) -> bool:
-    """Whether a result says neither that it is an error nor that it is not yet the end."""
+    """Returns True if a result is neither an error nor a request for more input."""
     is_fine = text.endswith(_NO_ERROR_LAST, start, end) or not says_error(text, start, end)
-    # From the right, as in says_error.
+    # Searched from the right, as in says_error.
     return is_fine and text.rfind(_INPUT_REQUIRED, start, end) < 0
 
 
@@ -199,7 +202,7 @@ def _decoded(line: ServerMessage, text: bytes) -> list[Reply]:
 
 def _reply(line: ServerMessage, id_text: bytes, body: bytes, is_result: bool) -> list[Reply]:
     try:
-        # As the request's id was read, so that the two compare.
+        # The request's id was read by the same parser, so the two can be compared.
         request_id = parse(id_text).value
     except AmbiguousJSON:
         return []
@@ -253,7 +256,7 @@ def _result_of(body: bytes) -> _Result:
 
 
 def _large(line: ServerMessage) -> list[Reply]:
-    """Finds the id of an answer of which only the edges were kept."""
+    """Returns the reply in a message of which only head and tail were kept."""
     head = re.match(_HEAD, line.head)
     if head is None:
         return []

@@ -1,7 +1,7 @@
-"""Which tools the server offers: answers to `tools/list`, looked at after they were forwarded.
+"""Records the tools that a server offers: the answers to `tools/list`, after they were forwarded.
 
-Notes what was asked, keeps the answers until the loop is idle, and hands them to the core. A batch
-is not looked into. An answer that cannot be read is ignored: the client has it anyway.
+Remembers requests, keeps their answers until the loop is idle, and hands them to the host. Requests
+in a batch are ignored, and so are answers that cannot be read.
 """
 
 from collections import deque
@@ -14,10 +14,10 @@ from subluminal.core.host import Host
 from subluminal.core.records.listings import Definition
 
 MAX_ASKED = 64
-"""Requests that are remembered until their answer comes; past it, the oldest is forgotten."""
+"""Most requests that are remembered until their answer comes; past it, the oldest is forgotten."""
 
 MAX_WAITING = 8
-"""Answers that wait for the loop to be idle; past it, the oldest is dealt with at once."""
+"""Most answers that wait for the loop to be idle; past it, the oldest is recorded at once."""
 
 
 class ToolLists:
@@ -27,7 +27,7 @@ class ToolLists:
         self._server_name = server_name
         self._host = host
         self.asked: dict[tuple[bool, Any], str] = {}
-        """requests without an answer, with the page that they ask for"""
+        """the page that each unanswered request asks for"""
         self.waiting: deque[tuple[str, bytes | None]] = deque()
         """answers that are not yet recorded"""
 
@@ -38,12 +38,12 @@ class ToolLists:
         self.asked[id_key(request.id)] = request.cursor
 
     def cancel(self, request_id: Any) -> None:
-        """Forgets a request that may never be answered."""
+        """Forgets a cancelled request, which may never be answered."""
         if self.asked:
             self.asked.pop(id_key(request_id), None)
 
     def replied(self, reply: Reply) -> None:
-        """Keeps a reply that answers a request."""
+        """Keeps a reply if it answers a request that is remembered."""
         cursor = self.asked.pop(id_key(reply.id), None)
         if cursor is None or reply.is_error:
             return
@@ -64,7 +64,7 @@ class ToolLists:
 
 
 def tools_in(result: bytes) -> list[Definition] | None:
-    """The tools of an answer, in its order; None if it is no such answer."""
+    """Returns the tools in an answer, in order; None if it is not the result of a `tools/list`."""
     try:
         document = parse(result)
         value = document.value

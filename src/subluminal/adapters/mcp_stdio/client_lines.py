@@ -1,6 +1,6 @@
-"""Cuts the client's bytes into lines, held in memory up to a bound and on disk above it.
+"""Splits the client's bytes into lines. A line above a bound is kept on disk instead of in memory.
 
-Lines are returned as they came; forwarding is left to the shim (byte-transparent).
+Lines are returned unchanged, with their newlines (byte-transparent).
 """
 
 import os
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class SpoolFull(Exception):
-    """The line is larger than the bound, or the disk is full."""
+    """The line is larger than the bound of the spool, or the disk is full."""
 
 
 class Spool:
-    """Bytes in a file without a name: appended, then read once from the start.
+    """A file without a name: bytes are appended, then read once from the start.
 
-    Nobody can find the file, and it is gone when the shim is.
+    Nobody else can open the file, and it disappears when the shim ends.
     """
 
     def __init__(self, directory: str, max_bytes: int) -> None:
@@ -33,7 +33,7 @@ class Spool:
         self._read_at = 0
 
     def append(self, data: bytes) -> None:
-        """Adds bytes, or raises SpoolFull."""
+        """Appends bytes. Raises SpoolFull."""
         if self.size + len(data) > self._max_bytes:
             raise SpoolFull
         if self._fd is None:
@@ -62,7 +62,7 @@ class Spool:
 
 
 def _unnamed_file(directory: str) -> int:
-    import tempfile  # few shims ever need it
+    import tempfile  # rarely needed
 
     for place in (directory, tempfile.gettempdir()):
         try:
@@ -75,10 +75,10 @@ def _unnamed_file(directory: str) -> int:
 
 
 class LargeLine:
-    """A line on disk, ended or being read."""
+    """A line on disk, complete or still being read."""
 
     def __init__(self, spool: Spool) -> None:
-        from subluminal.adapters.mcp.large import LargeScanner  # most shims never need it
+        from subluminal.adapters.mcp.large import LargeScanner  # rarely needed
 
         self.spool = spool
         self.overflowed = False
@@ -88,7 +88,7 @@ class LargeLine:
         self._scanner = LargeScanner()
 
     def append(self, data: bytes) -> None:
-        """Takes more of the line; bytes past the bound are dropped."""
+        """Takes more of the line; if it exceeds the spool's bound, its bytes are dropped."""
         self._scanner.feed(data)
         self.size += len(data) - data.endswith(b"\n")
         if self.overflowed:
@@ -109,7 +109,7 @@ class LargeLine:
 
 
 class LineSplitter:
-    """Cuts chunks into lines. A line that outgrows `max_bytes` goes to a spool."""
+    """Splits chunks into lines. A line longer than `max_bytes` goes to a spool."""
 
     def __init__(self, max_bytes: int, open_spool: Callable[[], Spool]) -> None:
         self.max_bytes = max_bytes
@@ -132,7 +132,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> Iterator[bytes | LargeLine]:
-        """Yields a last line that no newline ended."""
+        """Yields a last line without a newline."""
         if self._size or self._large is not None:
             yield self._ended(b"")
 
@@ -150,7 +150,7 @@ class LineSplitter:
             return
         self._parts.append(piece)
         self._size += len(piece)
-        # The newline does not count: a message of exactly the bound is inspected.
+        # The newline does not count: a message of exactly `max_bytes` is inspected.
         if self._size > self.max_bytes + 1:
             self._large = LargeLine(self._open_spool())
             self._large.append(b"".join(self._parts))

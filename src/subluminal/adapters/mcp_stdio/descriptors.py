@@ -1,4 +1,4 @@
-"""What a loop asks of a file descriptor, and how the client's are borrowed and given back."""
+"""File descriptors of the loop: reading without blocking, flags set and put back, signals."""
 
 import fcntl
 import os
@@ -10,14 +10,14 @@ from typing import Any
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""By these a client ends a server."""
+"""The signals with which a client ends a server."""
 
 _PIPE_BYTES = 262_144
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def read(fd: int) -> bytes | None:
-    """Returns what is there, empty at the end, None if nothing is there yet."""
+    """Returns the bytes that are available: empty at the end, None if there are none yet."""
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -27,12 +27,12 @@ def read(fd: int) -> bytes | None:
 
 
 def readable(fd: int) -> bool:
-    """Whether a read would return something, or the end."""
+    """Returns True if a read would return bytes, or the end."""
     return _looked(fd, select.POLLIN) != 0
 
 
 def hung_up(fd: int) -> bool:
-    """Whether nobody reads any more what is written here. A file never hangs up."""
+    """Returns True if the reader of a pipe or socket is gone. Always False for a file."""
     return bool(_looked(fd, 0) & _GONE)
 
 
@@ -44,9 +44,10 @@ def _looked(fd: int, events: int) -> int:
 
 
 class Borrowed:
-    """Descriptors that never block while we run. Pipes and sockets only: a terminal is shared.
+    """Descriptors that do not block while the shim runs.
 
-    The flag belongs to the pipe, not to us, so it is put back for whoever uses it after us.
+    Only pipes and sockets are changed: a terminal is shared with others. The flag belongs to the
+    pipe, so it is put back for the next process that uses it.
     """
 
     def __init__(self, fds: tuple[int, ...]) -> None:
@@ -69,7 +70,7 @@ class Borrowed:
 
 
 def _widen(fd: int) -> None:
-    """Makes room for more at once: a large answer then needs fewer turns (performance.md 1f)."""
+    """Enlarges a pipe's buffer, so that a large answer needs fewer turns of the loop."""
     try:
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except (OSError, AttributeError):
@@ -77,7 +78,7 @@ def _widen(fd: int) -> None:
 
 
 def wake_on_signals() -> int:
-    """A descriptor that tells, a byte each, which signals came."""
+    """Returns a descriptor from which one byte can be read for each signal that arrived."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -88,4 +89,4 @@ def wake_on_signals() -> int:
 
 
 def _noted(_signum: int, _frame: Any) -> None:
-    """The wake-up descriptor has the signal; a handler must exist for it to be written."""
+    """Does nothing. Without a handler, the signal would not be written to the descriptor."""

@@ -1,7 +1,8 @@
-"""`sub shim stdio --server NAME [--policy FILE] [--home DIR] -- CMD…`: from nothing to the loop.
+"""Runs `sub shim stdio --server NAME [--policy FILE] [--home DIR] -- CMD…`.
 
-The order is the point (fast-start): the warden is forked before anything is loaded, the server is
-started as soon as its secrets are known, and the rest is loaded while it boots.
+The order of steps makes the start fast (fast-start): the warden is forked before anything is
+loaded, the server is started as soon as its secrets are known, and the rest is loaded while the
+server starts.
 """
 
 import sys
@@ -29,7 +30,7 @@ _OPTIONS = ("--server", "--policy", "--home")
 
 
 class Options:
-    """What the command line says. Not argparse: it would cost as much as the rest."""
+    """The command line, parsed without argparse, which would double the time of this step."""
 
     def __init__(self, words: list[str]) -> None:
         self.values: dict[str, str] = {}
@@ -65,7 +66,7 @@ class Options:
 def run(words: list[str], open_host: "OpenHost") -> int:
     """Runs a shim and returns its exit code.
 
-    `open_host` is `wiring.open_host`, loaded when called.
+    `open_host` calls `wiring.open_host`, and loads it first.
     """
     if any(word in ("-h", "--help") for word in words[:2]):
         sys.stdout.write(_HELP)
@@ -78,7 +79,8 @@ def run(words: list[str], open_host: "OpenHost") -> int:
     from subluminal.supervise.system import posix
 
     if posix.getsignal(posix.SIGINT) is posix.default_int_handler:
-        # Until the loop listens: an end by signal, which the warden sees, and no traceback.
+        # Until the loop handles signals, SIGINT ends the process without a traceback; the warden
+        # notices that.
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
     warden = WardenHandle.fork()

@@ -1,8 +1,8 @@
-"""The first exchange, before what only tool calls need is loaded (fast-start).
+"""Passes on the first message and its answer, before the modules for tool calls are loaded.
 
 Clients send `initialize` as soon as they have started a server. It is neither decided nor recorded,
-so an instant server's answer need not wait for policies and journals. Whatever is not that simple
-is left to the loop, byte for byte.
+so the answer of a fast server need not wait for policies and journals (fast-start). Everything that
+is not that simple is left to the loop, byte for byte.
 """
 
 import os
@@ -13,28 +13,30 @@ from subluminal.adapters.mcp.messages import OTHER, classify
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
 
 _WAIT_MS = 10
-"""A server that answers at once has answered by then; any other boots for longer than we load."""
+"""Longest wait for the answer: a server that needs longer takes more time to start than we do."""
 _SMALL_BYTES = 4_096
-"""A pipe that nothing was written to takes this much without blocking (PIPE_BUF)."""
+"""Bytes that an empty pipe accepts without blocking (PIPE_BUF)."""
 
 
 class Greeting(NamedTuple):
-    """What was exchanged, and what was read and is for the loop to take."""
+    """What was exchanged, and the bytes that were read but not passed on."""
 
     asked: bool = False
-    """whether the server was sent something"""
+    """whether something was sent to the server"""
     answered: bool = False
-    """whether the server said something"""
+    """whether the server has written something"""
     from_client: bytes = b""
+    """bytes of the client that the loop must take"""
     from_server: bytes = b""
+    """bytes of the server that the loop must take"""
 
 
 def greet(client_in: int, client_out: int, server_in: int, server_out: int) -> Greeting:
-    """Passes on the client's first message and its answer, if both are there and simple."""
+    """Passes on the client's first message and its answer, if both are available and simple."""
     data = _read(client_in, 0)
     end = data.find(b"\n") + 1
     line = data[:end]
-    # The very object: a `tools/list` is an Other too, but its answer is to be looked at.
+    # Identity, not type: a `tools/list` is an Other too, but its answer must be recorded.
     if not 0 < end <= _SMALL_BYTES or classify(line) is not OTHER or not _write(server_in, line):
         return Greeting(from_client=data)
     answer = _read(server_out, _WAIT_MS)
@@ -46,7 +48,7 @@ def greet(client_in: int, client_out: int, server_in: int, server_out: int) -> G
 
 
 def _read(fd: int, wait_ms: int) -> bytes:
-    """What is there by then; nothing also at the end, which the loop will see again."""
+    """Returns the bytes that are available in time. The loop will notice the end by itself."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     try:
@@ -56,7 +58,7 @@ def _read(fd: int, wait_ms: int) -> bytes:
 
 
 def _write(fd: int, data: bytes) -> int:
-    """How much was taken; nothing where nobody reads."""
+    """Returns the number of bytes that were written; 0 if the reader is gone."""
     try:
         return os.write(fd, data)
     except OSError:

@@ -1,11 +1,11 @@
-"""One descriptor to write to, without ever blocking: what it does not take now waits in order."""
+"""Writes to a descriptor without blocking: bytes that it does not accept yet wait in order."""
 
 import os
 from collections import deque
 from typing import Protocol
 
 CHUNK_BYTES = 65_536
-"""Larger reads cost page faults (performance.md 1f)."""
+"""Size of a read. Larger reads are slower, because their memory is mapped anew each time."""
 
 
 class Streamed(Protocol):
@@ -17,27 +17,27 @@ class Streamed(Protocol):
         """Returns the next piece; empty at the end."""
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Frees its resources."""
 
 
 class Outlet:
-    """Bytes and streams on their way out. `waiting` is how many bytes have not left yet."""
+    """Bytes and streams to be written. `waiting` is the number of bytes not yet written."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.waiting = 0
         self.broken = False
-        """nobody reads any more; what is sent goes nowhere"""
+        """whether the reader is gone; then everything that is sent is dropped"""
         self.busy = False
         """whether the descriptor should be polled for room"""
         self._queue: deque[bytes | Streamed] = deque()
 
     def send(self, data: bytes) -> None:
-        """Writes what the descriptor takes at once; the rest waits."""
+        """Writes what the descriptor accepts now; the rest waits."""
         if self.broken or not data:
             return
         if not self._queue:
-            try:  # not by _write: every call and every answer passes here
+            try:  # this is _write, inlined: every call and every answer passes here
                 written = os.write(self.fd, data)
             except OSError as error:
                 written = self._not_written(error)
@@ -49,7 +49,7 @@ class Outlet:
         self.busy = True
 
     def stream(self, source: Streamed) -> None:
-        """Sends something large behind what is waiting; all of it counts as waiting."""
+        """Sends something large after what is waiting; all of it counts as waiting."""
         if self.broken:
             source.close()
             return
@@ -59,14 +59,14 @@ class Outlet:
         self.drain()
 
     def drain(self) -> None:
-        """Writes what waits, as far as the descriptor takes it. Bounded, so that others get on."""
+        """Writes what waits, as far as the descriptor accepts it; at most 16 pieces in one call."""
         for _ in range(16):
             if not self._queue or not self._drain_one():
                 break
         self.busy = bool(self._queue)
 
     def drop_oldest(self, limit: int) -> int:
-        """Forgets what waits longest until at most `limit` bytes wait; returns how many went."""
+        """Drops the oldest bytes until at most `limit` bytes wait; returns how many it dropped."""
         dropped = 0
         while self.waiting > limit and self._queue:
             oldest = self._queue.popleft()
@@ -77,7 +77,7 @@ class Outlet:
         return dropped
 
     def _drain_one(self) -> bool:
-        """Writes from the front of the queue; False if the descriptor is full."""
+        """Writes the front of the queue; returns False if the descriptor is full or broken."""
         front = self._queue[0]
         if not isinstance(front, bytes):
             piece = front.read(CHUNK_BYTES)
@@ -104,7 +104,7 @@ class Outlet:
             return self._not_written(error)
 
     def _not_written(self, error: OSError) -> int:
-        """Nothing was taken: for now, or for ever."""
+        """Handles a write that accepted no bytes: the pipe is full, or its reader is gone."""
         if not isinstance(error, BlockingIOError):
             self.broken = True
             self._let_go()
@@ -120,7 +120,7 @@ class Outlet:
 
 
 class ClientOutlet(Outlet):
-    """The client's side: the server's bytes, and our own lines between its lines, never inside."""
+    """The outlet to the client: the server's bytes, with our own lines between its lines."""
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd)
@@ -129,7 +129,7 @@ class ClientOutlet(Outlet):
         self._server_ended = False
 
     def forward(self, chunk: bytes) -> None:
-        """Passes on what the server wrote, and lets held lines in at its next line's end."""
+        """Passes on what the server wrote; sends held lines after the server's next newline."""
         if self._held:
             end = chunk.rfind(b"\n") + 1
             if end:
@@ -142,13 +142,13 @@ class ClientOutlet(Outlet):
         self.send(chunk)
 
     def answer(self, message: bytes) -> int:
-        """Sends a message of our own as a line; returns its size in bytes."""
+        """Sends a message of our own as a line; returns the size of the line in bytes."""
         line = message + b"\n"
         self.inject(line)
         return len(line)
 
     def inject(self, line: bytes) -> None:
-        """Sends a line of our own, as soon as the server is between two of its lines."""
+        """Sends a line of our own; holds it while the server is in the middle of a line."""
         if self._at_line_start or self.broken:
             self.send(line)
         else:
@@ -158,7 +158,7 @@ class ClientOutlet(Outlet):
                 self._let_in(b"\n")
 
     def server_ended(self) -> None:
-        """Lets held lines out when the server will not end the line that it began."""
+        """Sends held lines, because the server will not end the line that it began."""
         self._server_ended = True
         if self._held:
             self._let_in(b"\n")

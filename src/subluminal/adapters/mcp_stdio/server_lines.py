@@ -1,7 +1,7 @@
-"""Cuts the server's chunks into messages, in constant memory.
+"""Splits the server's chunks into messages, in constant memory.
 
-A line is kept whole up to a bound. Past it only its head, tail, size and hash remain, and whether
-it says that it is an error. What a message means is known to `mcp.replies`.
+A line is kept whole up to a bound. Of a longer line only head, tail, size and hash are kept, and
+whether it contains a true `isError`. `mcp.replies` reads the messages.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,11 @@ from typing import Any
 from subluminal.adapters.mcp.replies import EDGE_BYTES, ServerMessage, says_error
 
 _SEAM_BYTES = 64
-"""A member that lies across two chunks is found if its spacing is no wider than this."""
+"""Bytes on either side of a seam between chunks in which an `isError` across it is found."""
 
 
 class LineKeeper:
-    """Cuts chunks into lines, and keeps no more of a line than `max_bytes`."""
+    """Splits chunks into lines, and keeps at most `max_bytes` of a line."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -30,11 +30,11 @@ class LineKeeper:
     def feed(self, chunk: bytes, *, wanted: bool) -> Iterable[ServerMessage]:
         """Returns the lines that end in this chunk.
 
-        `wanted`: whether an answer may come. A line that began when none could is not kept.
+        `wanted` is False if no request is pending. A line that begins then is not kept.
         """
         end = chunk.find(b"\n")
         if 0 <= end == len(chunk) - 1 <= self.max_bytes and not (self._size or self._skipping):
-            # One line and whole, as nearly all are.
+            # Nearly every chunk is one whole line.
             return (ServerMessage(end, chunk[:end]),) if wanted else ()
         return self._cut(chunk, wanted)
 
@@ -84,7 +84,7 @@ class LineKeeper:
         self._note(text)
 
     def _note(self, piece: bytes) -> None:
-        """Keeps of a part of a large line what there is to keep."""
+        """Adds a part of a large line to its hash, its tail and the search for `isError`."""
         self._hash.update(piece)
         if not self._says_error:
             seam = self._tail[-_SEAM_BYTES:] + piece[:_SEAM_BYTES]

@@ -1,8 +1,10 @@
-"""The loop between a client and its MCP server: one thread, one poll, original bytes
-(byte-transparent, no-orphans).
+"""The loop between a client and its MCP server (byte-transparent, no-orphans).
 
-Whatever arrives is passed on first where it may be, and looked at afterwards; only a client's
-`tools/call` waits for its decision. Nothing here blocks, and every buffer has a bound.
+Theory of operation. One thread polls all descriptors. Bytes are passed on unchanged, and inspected
+afterwards; only a client's `tools/call` waits for its decision. Nothing here blocks, and every
+buffer has a bound. Ends of calls and tool lists are recorded when the loop is idle, so that they do
+not delay answers. When the client leaves, a signal arrives or the server ends, the runs are closed
+on record first; then the server's process tree is stopped (`ending`).
 """
 
 import os
@@ -42,26 +44,28 @@ from subluminal.errors import ExitCode
 from subluminal.supervise import EXITED, FAILED, Report, WardenHandle, sweep_descendants
 
 MAX_WAITING_BYTES = 1 << 20
-"""A side that is behind by this much is not read for any more."""
+"""While this many bytes wait for one side, nothing more is read from the other."""
 
 _MAX_CHUNKS = 4
-"""Read of the server in one turn; the client's pipe takes as much (descriptors)."""
+"""Most chunks that are read from the server in one turn; the client's pipe holds as many."""
 
 MAX_STDERR_BYTES = 1 << 18
-"""stderr that nobody reads is dropped past this, the oldest first: it must never block."""
+"""Most bytes of stderr that wait; past it the oldest are dropped, because stderr must not block."""
 
 _IDLE_MS = 500
-"""A changed policy is seen within this and its compiler's time, also by a shim with no traffic."""
+"""Longest sleep without traffic; a changed policy is noticed within this time."""
 _SETTLE_MS = 1
-"""Ends of calls are written when nothing has happened for this long…"""
+"""Ends of calls are written when nothing has happened for this long."""
 _MAX_UNRECORDED = 64
-"""…or in slices, when this many wait: never all at once (performance.md 1f)."""
+"""If more ends of calls wait, some are written in each turn: writing all at once delays calls."""
 _LOOK_EVERY_MS = 50
+"""Shortest time between two runs of `_housekeep` in a settled shim."""
 _SOON_MS = 20
-"""While a policy is compiled, or something is left to load when nobody waits for us."""
+"""Longest sleep while a policy is being compiled, or while modules are left to load."""
 _GIVE_UP_MS = 5_000
+"""Longest wait for the warden after a bug in the loop."""
 _LAST_WORDS_MS = 500
-"""How long a client that does not read keeps us, after the server's tree is gone."""
+"""Longest wait for a client that does not read, after the server's tree is gone."""
 
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR
 
@@ -78,7 +82,7 @@ class Shim:
         server_name: str,
         run_is_known: bool,
     ) -> None:
-        """`run_is_known`: the run is named before any call; else by the first call (shared-runs)."""
+        """`run_is_known` is False if the first call will name the run (shared-runs)."""
         settings, own = host.settings, of_server(host.settings, server_name)
         self._warden = warden
         self._host = host
@@ -103,13 +107,14 @@ class Shim:
         )
         self._keeper = LineKeeper(settings.limits.max_inspect_bytes)
         self._keep_bytes = host.looked_at_bytes
-        """bytes kept of a result that waits to be recorded"""
+        """size of the part of a result that is kept until it is recorded"""
         self._reading_client = True
         self._spoke = False
-        """whether the server has said anything"""
+        """whether the server has written anything"""
         self._is_warm = False
-        """whether what the first call needs is loaded: done when nobody waits for us"""
+        """whether the modules that the first call needs are loaded; done when the loop is idle"""
         self._server_speaks = True
+        """whether the server's stdout is open"""
         self._stderr_open = True
         self._signal = 0
         self._poll = select.poll()
@@ -118,7 +123,7 @@ class Shim:
         self._changed = True
         """whether the set of descriptors to poll may have to change"""
         self._settled = False
-        """whether nothing but data is expected: loaded, the run open, the client there"""
+        """whether starting is over and ending has not begun; then `_housekeep` runs less often"""
         self._next_look_ms = 0
         self.ending = Ending(warden, own.grace_ms)
 
@@ -143,9 +148,9 @@ class Shim:
         return code
 
     def _go_on_from(self, greeting: Greeting) -> None:
-        """Takes what was read before the loop was there."""
+        """Takes the bytes that were read before the loop started."""
         self._requests.asked, self._spoke = greeting.asked, greeting.answered
-        self._read_reports()  # that the server was started comes first on record
+        self._read_reports()  # the start of the server must be recorded first
         if greeting.from_server:
             self._take_answer(greeting.from_server)
         if greeting.from_client:
@@ -161,7 +166,7 @@ class Shim:
         ready = self._poll.poll(_SETTLE_MS if unsettled else self._timeout_ms())
         now_ms = time.monotonic_ns() // 1_000_000
         if now_ms >= self._next_look_ms:
-            # Before what arrived is decided: a policy may have changed while we slept.
+            # Done before new lines are decided: a policy may have changed during the sleep.
             self._housekeep(now_ms)
         for fd, _ in ready:
             self._handlers[fd]()
@@ -173,7 +178,7 @@ class Shim:
             self._housekeep(_now_ms())
 
     def _settle(self) -> None:
-        """What can wait until nothing happens."""
+        """Does what can wait until the loop is idle."""
         self._calls.record(None)
         if self._tool_lists.waiting:
             self._record_tool_lists()
@@ -182,7 +187,7 @@ class Shim:
             self._host.warm()
 
     def _wanted(self, wakeup: int) -> dict[int, int]:
-        """Which descriptors matter now, and for what."""
+        """Returns the descriptors to poll now, each with its events."""
         warden, wanted = self._warden, {wakeup: _IN}
         if self._reading_client and self._has_room():
             wanted[0] = _IN
@@ -193,14 +198,14 @@ class Shim:
         if not warden.closed:
             wanted[warden.report_fd] = _IN
         if self.ending.waits_for_answers:
-            wanted[1] = 0  # only to hear that nobody listens any more
+            wanted[1] = 0  # only to notice that the client has closed it
         for outlet in (self._client, self._server, self._stderr):
             if outlet.busy:
                 wanted[outlet.fd] = select.POLLOUT
         return wanted
 
     def _watch(self, wanted: dict[int, int]) -> None:
-        # Stays changed while something waits: when that has left, others may be read again.
+        # The set may change again while bytes wait: once they have left, the other side is read.
         self._changed = self._client.busy or self._server.busy or self._stderr.busy
         for fd in self._watched.keys() - wanted.keys():
             self._poll.unregister(fd)
@@ -223,8 +228,9 @@ class Shim:
         }
 
     def _has_room(self) -> bool:
-        # What waits for the client past the bound are our own refusals: the server is not read
-        # there. A client that writes before it reads must not be stopped by the server's part.
+        # Beyond MAX_WAITING_BYTES the server is not read, so what waits for the client beyond it
+        # are our own refusals. Only these count: a client that writes before it reads must not be
+        # blocked by the server's bytes.
         refusals = self._client.waiting - MAX_WAITING_BYTES
         return max(self._server.waiting, refusals, self._requests.held.size) < MAX_WAITING_BYTES
 
@@ -240,7 +246,7 @@ class Shim:
         return self.ending.timeout_ms(_now_ms(), _IDLE_MS)
 
     def _housekeep(self, now_ms: int) -> None:
-        """What is due now and then, and in every turn while the shim starts or ends."""
+        """Does what is due at intervals, and in every turn while the shim starts or ends."""
         self._next_look_ms = now_ms + _LOOK_EVERY_MS
         settings = self._host.tick(now_ms, self._record_ends)
         self._requests.is_loading = self._host.is_loading
@@ -269,12 +275,12 @@ class Shim:
         self._calls.adopt(Renderer(settings.shim.codes), own.call_timeout_ms)
 
     def _halt_if_told(self) -> None:
-        """`sub kill --hard`: ends the server's tree. We stay, and refuse."""
+        """Ends the server's tree after `sub kill --hard`. The shim stays, and refuses calls."""
         stop = self._host.hard_stop(self._server_name)
         if stop is None:
             return
         self._calls.halted = (
-            f"the server was stopped: {stop.sentence}; the client can start it anew"
+            f"the server was stopped: {stop.sentence}; restart it from the client to use it again"
         )
         self._host.health("stopping", server_name=self._server_name, detail=stop.sentence)
         self.ending.close_input()
@@ -282,7 +288,7 @@ class Shim:
         self._warden.stop(grace_ms=0)
 
     def _begin_if_ready(self, now_ms: int) -> None:
-        """Opens the run and lets held calls go, once the policies are there or time is up."""
+        """Opens the run and decides held calls, once the policies are ready or time is up."""
         if self.ending.stopping:
             return
         if self._requests.is_loading:
@@ -299,7 +305,7 @@ class Shim:
             self._client_left()
 
     def _open(self, *, required: bool = False) -> None:
-        """Opens the run that is known without a call; if it is `required`, in any case."""
+        """Opens the run, unless the first call is to name it; `required` opens it in any case."""
         if not self._run_is_open or (required and not self._host.has_runs):
             self._run_is_open = True
             if required or self._run_is_known:
@@ -318,18 +324,18 @@ class Shim:
         self._requests.take(data)
 
     def _client_left(self) -> None:
-        """EOF. What was asked is still answered to who listens; then the server has its grace."""
+        """Handles the end of the client's input: waits for answers, then stops the server."""
         self._reading_client = self._settled = False
         self._changed = True
         if self._requests.is_loading:
-            return  # what was asked is decided when the policy is there
+            return  # held calls are decided when the policy is ready
         self._open()
         now_ms = _now_ms()
         self.ending.wait_for_answers(now_ms, server_spoke=self._spoke)
         self._wait_for_answers(now_ms)
 
     def _wait_for_answers(self, now_ms: int) -> None:
-        """Ends the waiting when all is answered, nobody listens, or the server says nothing."""
+        """Stops the server when all is answered, the client is gone, or the time is over."""
         if not self._server.busy:
             self.ending.close_input()
             self._server.broken = True
@@ -346,7 +352,7 @@ class Shim:
     # The server's side
 
     def _read_server(self) -> None:
-        """Passes on what is there. Of a large answer several chunks: a turn costs more than one."""
+        """Passes on what the server wrote: up to _MAX_CHUNKS chunks, because a turn costs time."""
         for _ in range(_MAX_CHUNKS):
             data = read(self._warden.stdout_fd)
             if data is None:
@@ -361,7 +367,7 @@ class Shim:
                 return
 
     def _take_answer(self, data: bytes) -> None:
-        # The client comes first: accounting must not delay an answer.
+        # The bytes go to the client first: recording must not delay an answer.
         self._client.forward(data)
         self._spoke = True
         calls, lists = self._calls, self._tool_lists
@@ -373,7 +379,7 @@ class Shim:
                         calls.replied(reply)
                         if lists.asked:
                             lists.replied(reply)
-        except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer has left already
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge: the answer was passed on
             self._host.report_bug(bug)
         if self.ending.waits_for_answers:
             self.ending.wait_for_answers(_now_ms(), server_spoke=True)
@@ -409,7 +415,7 @@ class Shim:
             self._sweep()
 
     def _server_left(self, report: Report) -> None:
-        """The server ended or never started: by itself, or because we asked."""
+        """Handles a report that the server ended or never started."""
         if self.ending.stopping:
             return
         self._open()
@@ -429,12 +435,12 @@ class Shim:
             self._stop(RunStatus.CANCELLED if had_open else None)
 
     def _hear_last_words(self) -> None:
-        """A server's last words may hold answers."""
+        """Reads what a dead server left in its pipe: it may hold answers."""
         while self._server_speaks and readable(self._warden.stdout_fd):
             self._read_server()
 
     def _sweep(self) -> None:
-        """The warden was killed: its work is ours, after the record."""
+        """Does the work of a warden that was killed: records the end, then ends the tree."""
         self._hear_last_words()
         self._calls.end_all(Status.ERROR, "the warden was killed", ErrorClass.TRANSPORT)
         self._open(required=True)
@@ -451,7 +457,7 @@ class Shim:
                 continue
             self._signal = self._signal or signum
             self._open()
-            # Little time is left (no-orphans): first the record, then everything else.
+            # The client may kill us within 40 ms (no-orphans), so the record comes first.
             had_open = self._calls.open > 0 or bool(self._requests.held)
             self._calls.end_all(Status.CANCELLED, "the client stopped", ErrorClass.UNKNOWN)
             self._leave(RunStatus.CANCELLED if had_open else None)
@@ -475,7 +481,7 @@ class Shim:
         self._host.leave(failure)
 
     def _give_up(self, bug: Exception) -> int:
-        """A bug in the loop itself ends the shim as a crash of it would, but with a report."""
+        """Ends the shim after a bug in the loop, with a bug report; returns the exit code."""
         self._host.report_bug(bug)
         self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
         self._host.leave(RunStatus.FAILED)
@@ -487,7 +493,7 @@ class Shim:
         self._stderr.send(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def _drain_client(self) -> None:
-        """Gives a client that still reads what the server said last."""
+        """Writes what is left for the client, if it still reads."""
         deadline = _now_ms() + _LAST_WORDS_MS
         poll = select.poll()
         while (self._client.busy or self._stderr.busy) and _now_ms() < deadline:

@@ -1,8 +1,7 @@
-"""Starts the upstream server, first of all: it boots while we load what we need ourselves.
+"""Starts the server before anything else, so that it starts while the shim loads its modules.
 
-Whatever is imported before `WardenHandle.spawn` delays every server by its time (fast-start), so
-this module has only what the start needs and nothing that loads `typing`; the rest is in
-`assembly`.
+Every import before `WardenHandle.spawn` delays every server (fast-start). So this module has only
+what the start needs, and does not import `typing`. The rest is in `assembly`.
 """
 
 import os
@@ -27,7 +26,7 @@ def start(
     after_death = _last_words(where)
     stopped = _hard_stop(where, server)
     if stopped or os.path.exists(where.settings):
-        # Secrets may be bound: the server waits for them.
+        # The settings may bind secrets, so they are read before the server starts.
         _load_msgspec()
         from subluminal.adapters.mcp_stdio.assembly import Prepared, not_started, run
 
@@ -37,7 +36,7 @@ def start(
         warden.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
         greeting = _greet(warden)
     else:
-        # No settings, so no secrets: the server boots while we load.
+        # Without settings there are no secrets, so the server can start at once.
         env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
         warden.spawn(command, env, after_death=after_death)
         greeting = _greet(warden)
@@ -55,9 +54,9 @@ def _greet(warden: WardenHandle) -> "Greeting":
 
 
 def _load_msgspec() -> None:
-    """Loads msgspec without typing_extensions, which it can do without and which loads `inspect`.
+    """Loads msgspec without typing_extensions, which is optional and would load `inspect`.
 
-    That would be a tenth of a shim's start.
+    That would take a tenth of the time that a shim needs to start.
     """
     if "typing_extensions" in sys.modules:
         return
@@ -68,15 +67,15 @@ def _load_msgspec() -> None:
 
 
 def _hard_stop(where: Places, server: str) -> str:
-    """Says why this server must not start (`sub kill --hard`); empty if it may."""
+    """Returns why this server must not start (`sub kill --hard`); empty if it may."""
     try:
         files = os.listdir(os.path.join(where.state, "kill"))
     except FileNotFoundError:
         return ""
     except OSError:
-        return ""  # nothing passes then, so the server may well run
+        return ""  # every call will be refused, so the server may start
     if len(files) < 2:
-        return ""  # the number that moves is always there
+        return ""  # the only file is `generation`
     from subluminal.config import env
     from subluminal.core.controls.kill_switch import hard_stop
 
@@ -87,9 +86,9 @@ def _hard_stop(where: Places, server: str) -> str:
 
 
 def _usable_home(wanted: Places) -> Places:
-    """The home; where it cannot be written, its policy and settings with another place to record.
+    """Returns the home; if it is not writable, another place with the home's policy and settings.
 
-    Where nothing can be written the home itself: each call then meets `decision_on_error`
+    If no place is writable, returns the home itself: `decision_on_error` then applies to each call
     (journal-first).
     """
     try:
@@ -111,7 +110,7 @@ def _usable_home(wanted: Places) -> Places:
 
 
 def _spare_home() -> str | None:
-    """A directory in the place for temporary files that is ours alone; None if there is none."""
+    """Returns a temporary directory that only this user can use; None if there is none."""
     import stat
     import tempfile
 
@@ -119,7 +118,7 @@ def _spare_home() -> str | None:
     try:
         make_private_dir(home)
         status = os.lstat(home)
-        # Anyone may have put it there before us.
+        # Another user may have created it.
         if (
             not stat.S_ISDIR(status.st_mode)
             or status.st_uid != os.getuid()
@@ -132,10 +131,10 @@ def _spare_home() -> str | None:
 
 
 def _last_words(where: Places) -> list[str]:
-    """What the warden runs when we die without a word: it closes the runs that we left open."""
+    """Returns the command that the warden runs if the shim is killed; it closes the shim's runs."""
     return [
         sys.executable,
-        "-P",  # the client's directory is no place to import from
+        "-P",  # do not import from the client's directory
         "-m",
         "subluminal.core.runs.last_words",
         where.home,
