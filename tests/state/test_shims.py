@@ -48,7 +48,7 @@ def test_256_shims_fit_and_the_dead_make_room(state):
         state.attach("dead", OWN[0], OWN[1] + 1)
         state.attach("last", *OWN)
         assert len(state.live_shims()) == 256
-        with pytest.raises(StateUnusable, match="256 shims use it already"):
+        with pytest.raises(StateUnusable, match="256 shims already use it"):
             state.attach("one more", *OWN)
 
 

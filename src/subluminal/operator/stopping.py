@@ -12,7 +12,7 @@ from subluminal.config.places import Places
 from subluminal.core.controls.kill_switch import Stop, lift_stop, set_stop
 from subluminal.core.runs.living import LivingRun, known_run, living_runs
 from subluminal.errors import SubluminalError, UsageError
-from subluminal.trust.identity.users import local_user
+from subluminal.trust.identity.machine import local_user
 
 _PATIENCE_S = 5.0
 """A shim checks for stops twice a second, and a server has half a second after SIGTERM."""

@@ -1,26 +1,26 @@
 """
-What can go wrong with the state of a run:
+The errors of a run's state:
 
 * SubluminalError
-  x StateBusy        another process has held the lock past its bound; `decision_on_error` applies
-  x StateUnusable    the file cannot be made, opened, trusted or grown
+  x StateBusy        another process holds the lock for too long; `decision_on_error` applies
+  x StateUnusable    the file cannot be created, opened, trusted or grown
 """
 
 from subluminal.errors import SubluminalError
 
 
 class StateBusy(SubluminalError):
-    """The lock of a run was not free in time: its holder is stopped, or the machine is overrun."""
+    """The lock of a run was not free in time: its holder is suspended, or the CPUs overloaded."""
 
     def __init__(self, path: str, waited_ms: int) -> None:
         super().__init__(
-            f"the state of the run is locked by another process for over {waited_ms} ms: `{path}`",
-            hint="look for a stopped shim of this run (`sub doctor`)",
+            f"another process has locked the state of the run for over {waited_ms} ms: `{path}`",
+            hint="look for a suspended shim of this run with `sub doctor`",
         )
 
 
 class StateUnusable(SubluminalError):
-    """The state file of a run cannot be relied on. It is left as it is, for a person to look at."""
+    """The state file of a run cannot be used. It is left unchanged, for a person to inspect."""
 
     def __init__(self, path: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(f"cannot use the state of the run at `{path}`: {reason}", hint=hint)
@@ -28,7 +28,7 @@ class StateUnusable(SubluminalError):
 
 
 def damaged(path: str, reason: str) -> StateUnusable:
-    """The file contradicts itself; going on would invent counters."""
+    """Returns the error for a file that contradicts itself: its counters would be wrong."""
     return StateUnusable(
-        path, reason, hint="move the file away: the run's budgets and windows then start anew"
+        path, reason, hint="move the file away; the run's budgets and windows then start from zero"
     )

@@ -1,5 +1,4 @@
-"""The lock of a run: every decision of the run is one step under it, in whatever process
-(shared-runs).
+"""The lock of a run: each decision of the run is one step under it, in every process (shared-runs).
 
 How it works:
 
@@ -30,18 +29,18 @@ from subluminal.state.processes import is_starved
 from subluminal.state.storage import StateFile
 
 LOCK_WAIT_MS = 50
-"""Default bound of a wait: far above a normal hold (tens of microseconds), too short to notice."""
+"""Longest wait by default: far above a normal hold (tens of microseconds), too short to notice."""
 STARVED_WAIT_MS = 10_000
-"""Bound of a wait for a holder that only needs a CPU: a hundred runs on two CPUs take this long."""
+"""Longest wait for a holder that only needs a CPU: a hundred runs on two CPUs take this long."""
 
 _PAUSE_S = 0.00005
+"""Pause between two tries."""
 _STARVED_PAUSE_S = 0.001
-"""Pause between tries while the holder waits for a CPU: trying more often would only slow it down.
-"""
+"""Additional pause while the holder waits for a CPU: more tries would only slow it down."""
 _PATIENCE_S = 0.0005
 """How long a waiter tries before it asks to go first."""
 _MAX_COURTESIES = 20
-"""Pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
+"""Most pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
 
 _lockf = fcntl.lockf
 _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
@@ -52,7 +51,7 @@ _ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class RunLock:
-    """A context manager for one thread, not re-entrant.
+    """The lock for a process with one thread: a context manager, not re-entrant.
 
     `wait_ms` is the caller's own bound for a wait; None is the default of 50 ms, or up to 10 s
     while the holder waits for a CPU.
@@ -68,10 +67,10 @@ class RunLock:
         self._bound_s = (LOCK_WAIT_MS if wait_ms is None else wait_ms) / 1000
         self._starved_s = STARVED_WAIT_MS / 1000 if wait_ms is None else self._bound_s
         self.held = False
-        """True while this process is inside"""
+        """whether this process holds the lock"""
         self.absent: dict[bytes, int] = {}
-        """recent keys that were not found since the lock was taken, each with the end of its chain;
-        no other process can add them until the lock is released"""
+        """keys that were not found since the lock was taken, each with the end of its chain; no
+        other process can add them until the lock is released"""
 
     def __enter__(self) -> None:
         if self.held:
@@ -106,7 +105,7 @@ class RunLock:
     def _wait(self) -> None:
         words, own_pid = self._words, os.getpid()
         began, first, courtesies = time.monotonic(), 0, 0
-        # On a single CPU the holder needs ours to finish.
+        # On a machine with one CPU, the holder needs it to finish.
         os.sched_yield()
         try:
             while True:
@@ -118,7 +117,7 @@ class RunLock:
                 courtesies += not may_try
                 waited = time.monotonic() - began
                 if waited >= self._bound_s:
-                    if self._try():  # better to jump the queue than to fail a decision
+                    if self._try():  # taking another's turn is better than failing a decision
                         return
                     if waited >= self._starved_s or self._is_stuck():
                         raise StateBusy(self._path, round(self._bound_s * 1000))
@@ -131,9 +130,9 @@ class RunLock:
                 words[W_WANTED] = 0
 
     def _is_stuck(self) -> bool:
-        """Tells whether the holder would keep the lock even with a CPU of its own."""
+        """Returns True if the holder waits for something other than a CPU."""
         holder = self._holder()
-        # A process that released the lock while we looked at it may well be asleep by now.
+        # The holder may have released the lock and gone to sleep meanwhile, so it is read again.
         return holder is not None and not is_starved(holder) and self._holder() == holder
 
     def _holder(self) -> int | None:

@@ -1,7 +1,7 @@
 """The state of a run: its lock, its counters, and the few facts that its shims share (shared-runs).
 
-Every change needs the lock (`with state.locked():`), so that a caller can make several changes one
-step. Reading does not. What the facts mean is known to `core`.
+Changes need the lock (`with state.locked():`), so that a caller can make several changes as one
+step. Reading does not need it. `core` decides what the facts mean.
 """
 
 from enum import IntEnum
@@ -18,11 +18,11 @@ from subluminal.state.storage import StateFile, open_or_create
 from subluminal.state.termination import Termination, TerminationLatch
 
 _FAILURES = (None, RunStatus.CANCELLED, RunStatus.FAILED)
-"""From harmless to worst."""
+"""The failures of a run, from harmless to worst; a state file holds the index."""
 
 
 class Total(IntEnum):
-    """What is counted over all shims of a run."""
+    """The numbers that are counted over all shims of a run."""
 
     CALLS_ALLOWED = 0
     CALLS_BLOCKED = 1
@@ -31,10 +31,7 @@ class Total(IntEnum):
 
 
 class Totals(NamedTuple):
-    """The totals of a run.
-
-    `calls_total` is a sum (shared-runs), so it is not stored and cannot drift.
-    """
+    """The totals of a run. `calls_total` is the sum of the next three, and is not stored."""
 
     calls_total: int
     calls_allowed: int
@@ -60,12 +57,13 @@ class RunState:
     def open(
         cls, state_dir: str, run_id: str, *, threads: bool = False, wait_ms: int | None = None
     ) -> Self:
-        """Opens the state of a run, and makes it if this is the first shim.
+        """Opens the state of a run, and creates it if this is the first shim.
 
-        `threads`: several threads or hosts of this process use the run. `wait_ms`: see `RunLock`.
+        `threads` is True if several threads or hosts of this process use the run. For `wait_ms`
+        see `RunLock`.
 
         Raises:
-            StateUnusable: the file cannot be made or opened, or is not a sound state file.
+            StateUnusable: the file cannot be created or opened, or is not a valid state file.
         """
         while True:
             file = open_or_create(state_dir, run_id)
@@ -85,12 +83,12 @@ class RunState:
         self.close()
 
     def locked(self) -> RunLock:
-        """Returns the lock, for a `with` statement; entering it raises StateBusy after its bound."""
+        """Returns the lock, for a `with` statement, which raises StateBusy after the bound."""
         return self._lock
 
     @property
     def incarnation(self) -> int:
-        """A number that this file alone has: a file made after it was removed has another."""
+        """The random number of this file: a new file of the same run has another one."""
         return int(self._words[layout.W_INCARNATION])
 
     def take_seq(self) -> int:
@@ -102,11 +100,11 @@ class RunState:
         return seq
 
     def last_seq(self) -> int:
-        """The last sequence number that was taken."""
+        """Returns the last sequence number that was taken."""
         return int(self._words[layout.W_SEQ])
 
     def count(self, total: Total) -> None:
-        """Adds one to a total, and pays what is owed."""
+        """Adds one to a total, and adds what is owed."""
         if not self._lock.held:
             self._lock.require()
         self._words[layout.W_TOTALS + total] += 1
@@ -114,7 +112,7 @@ class RunState:
             self._pay()
 
     def owe(self, total: Total) -> None:
-        """Remembers one for a total while the lock cannot be had; the next `count` adds it."""
+        """Remembers to add one to a total, when the lock is unavailable; the next `count` does."""
         self._owed.append(total)
 
     def _pay(self) -> None:
@@ -122,37 +120,37 @@ class RunState:
             self._words[layout.W_TOTALS + self._owed.pop()] += 1
 
     def totals(self) -> Totals:
-        """The totals so far."""
+        """Returns the totals so far."""
         start = layout.W_TOTALS
         allowed, blocked, throttled, errors = self._words[start : start + len(Total)].tolist()
         return Totals(allowed + blocked + throttled, allowed, blocked, throttled, errors)
 
     def claim_start(self, wall_ms: int, mono_ms: int) -> bool:
-        """Returns True to one caller in the life of a run: that caller emits run_start."""
+        """Returns True to the first caller in the life of a run, which must emit run_start."""
         self._lock.require()
         words = self._words
         if words[layout.W_STARTED_WALL_MS]:
             return False
         words[layout.W_STARTED_MONO_MS] = mono_ms
-        # INVARIANT: stored last; a run has started when this is not zero.
+        # INVARIANT: stored last. A run has started if this is not zero.
         words[layout.W_STARTED_WALL_MS] = wall_ms
         return True
 
     def started_at(self) -> clock.Now | None:
-        """Both clocks when the run started, or None."""
+        """Returns both clocks at the start of the run, or None."""
         wall_ms = self._words[layout.W_STARTED_WALL_MS]
         return clock.Now(wall_ms, self._words[layout.W_STARTED_MONO_MS]) if wall_ms else None
 
     def terminate(self, code: str, message: str) -> bool:
-        """Ends the run for all its shims, for good.
+        """Ends the run permanently for all its shims.
 
-        False if it had ended: the first reason stays.
+        Returns False if it had ended before; the first reason stays.
         """
         self._lock.require()
         return self._latch.set(code, message)
 
     def terminated(self) -> Termination | None:
-        """Why the run was terminated, or None. Cheap enough to ask before every call."""
+        """Returns why the run was terminated, or None. Cheap enough for every call."""
         return self._latch.get() if self._words[layout.W_TERMINATED] else None
 
     def attach(self, shim_id: str, pid: int, start_time: int) -> bool:
@@ -169,7 +167,7 @@ class RunState:
         return was_ended
 
     def detach(self, shim_id: str) -> int:
-        """Removes a shim, and dead ones. Returns how many live."""
+        """Removes a shim and every dead one; returns how many live."""
         self._lock.require()
         self._pay()
         self._shims.drop(shim_id)
@@ -177,11 +175,11 @@ class RunState:
         return len(self._shims.live())
 
     def live_shims(self) -> tuple[Shim, ...]:
-        """The attached shims whose processes live."""
+        """Returns the attached shims whose processes live."""
         return self._shims.live()
 
     def mark_ended(self) -> bool:
-        """Returns True to one caller until a shim reopens the run: that caller emits run_end."""
+        """Returns True to the first caller since a shim attached, which must emit run_end."""
         self._lock.require()
         if self.ended():
             return False
@@ -189,7 +187,7 @@ class RunState:
         return True
 
     def ended(self) -> bool:
-        """Tells whether run_end was emitted and no shim came after it."""
+        """Returns True if run_end was emitted, and no shim has attached since."""
         return bool(self._words[layout.W_ENDED])
 
     def note_failure(self, kind: RunStatus) -> None:

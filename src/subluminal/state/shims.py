@@ -1,4 +1,4 @@
-"""Which shims of a run live. The last one out ends the run (shared-runs)."""
+"""The table of a run's shims. The last living shim that detaches ends the run (shared-runs)."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from subluminal.state.storage import StateFile
 
 
 class Shim(NamedTuple):
-    """A shim, and the process it is. The start time tells it from a later owner of its pid."""
+    """A shim and its process. The start time distinguishes it from a later process of that pid."""
 
     shim_id: str
     pid: int
@@ -17,13 +17,13 @@ class Shim(NamedTuple):
 
 
 class ShimTable:
-    """The shims that attached and did not detach. A slot with pid 0 is free."""
+    """The shims that have attached and not detached. A slot with pid 0 is free."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
     def add(self, shim: Shim) -> None:
-        """Enters a shim, in place of an earlier entry with its id. Needs the run's lock."""
+        """Adds a shim, and replaces an earlier entry with the same id. Needs the run's lock."""
         name = shim.shim_id.encode()
         if not 0 < len(name) <= layout.SHIM_ID_BYTES or b"\0" in name:
             raise ValueError(f"a shim id has 1 to {layout.SHIM_ID_BYTES} bytes, and no NUL")
@@ -35,7 +35,7 @@ class ShimTable:
             layout.SHIM_ID_BYTES, b"\0"
         )
         words[layout.SHIM_STARTS + slot] = shim.start_time
-        # INVARIANT: the pid is stored last; it makes the entry one.
+        # INVARIANT: the pid is stored last; the entry is valid from then on.
         words[layout.SHIM_PIDS + slot] = shim.pid
 
     def drop(self, shim_id: str) -> None:
@@ -45,7 +45,7 @@ class ShimTable:
                 self._file.words[layout.SHIM_PIDS + slot] = 0
 
     def live(self) -> tuple[Shim, ...]:
-        """The shims whose processes live."""
+        """Returns the shims whose processes live."""
         return tuple(shim for _, shim in self._entries() if _lives(shim))
 
     def _entries(self) -> list[tuple[int, Shim]]:
@@ -64,8 +64,8 @@ class ShimTable:
                 return slot
         raise StateUnusable(
             self._file.path,
-            f"{layout.MAX_SHIMS} shims use it already",
-            hint="give agents that run side by side a SUB_RUN_ID each",
+            f"{layout.MAX_SHIMS} shims already use it",
+            hint="give each agent that runs at the same time its own SUB_RUN_ID",
         )
 
     def _id(self, slot: int) -> str:

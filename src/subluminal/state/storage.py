@@ -1,8 +1,8 @@
-"""Makes, opens and checks the memory-mapped file of a run. Knows its header, not its contents.
+"""Creates, opens and checks the memory-mapped file of a run. Knows its header, not its contents.
 
-A process maps a state file once, however many runs, hosts and threads use it: closing any other
-descriptor of the file would free the run's lock (`lock`). `StateFile` objects of one file therefore
-share a mapping, and the last one to close lets go of it.
+A process maps a state file once, however many hosts and threads use it: closing a second descriptor
+of the file would free the run's lock (see `lock`). So `StateFile` objects of one file share a
+mapping, and the last one to close frees it.
 """
 
 import errno
@@ -17,10 +17,10 @@ from subluminal.state import layout
 from subluminal.state.errors import StateUnusable, damaged
 
 UNFINISHED = "."
-"""First character of the name of an unfinished file; `encode_name` never yields it."""
+"""First character of an unfinished file's name; names from `encode_name` never begin with it."""
 
 _FILE_BYTES = layout.FILE_WORDS * layout.WORD_BYTES
-_CHECK_HINT = "check the disk, and who owns SUB_HOME and may write there"
+_CHECK_HINT = "check that the disk has room, and that you own SUB_HOME and may write there"
 
 
 def runs_dir(state_dir: str) -> str:
@@ -34,7 +34,7 @@ def state_path(state_dir: str, run_id: str) -> str:
 
 
 class _Mapping:
-    """One state file in this process: its descriptor, its memory, and who shares them."""
+    """One state file in this process: its descriptor, its memory, and the number of its users."""
 
     __slots__ = ("data", "fd", "key", "mutex", "users", "words")
 
@@ -59,11 +59,11 @@ class _Mapping:
 _mappings: dict[tuple[int, int], _Mapping] = {}
 """Every state file that this process has open, by device and inode."""
 _registry = allocate_lock()
-"""Held while `_mappings` is looked at or changed."""
+"""Held while `_mappings` is read or changed."""
 
 
 def _renew_mutexes() -> None:
-    """After a fork: another thread of the parent may have held any of these, and is not here."""
+    """Makes new locks in a forked child: a thread of the parent may have held the old ones."""
     global _registry
     _registry = allocate_lock()
     for mapping in _mappings.values():
@@ -77,7 +77,7 @@ class StateFile:
     """An open, mapped and checked state file."""
 
     def __init__(self, path: str) -> None:
-        """Opens an existing file; FileNotFoundError if there is none."""
+        """Opens an existing file. Raises FileNotFoundError or StateUnusable."""
         self.path = path
         with _registry:
             mapping = _mapped(path)
@@ -86,7 +86,7 @@ class StateFile:
         self.fd = mapping.fd
         self.data = mapping.data
         self.words = mapping.words
-        """the same bytes as integers: assigning one of them is a single store"""
+        """the bytes of the file as integers; assigning one of them is a single store"""
         try:
             self._check_header()
         except StateUnusable:
@@ -99,11 +99,11 @@ class StateFile:
         return self._mapping.mutex
 
     def back(self, start: int, words: int) -> None:
-        """Gives disk blocks to a range before it is written for the first time.
+        """Allocates disk blocks for a range before it is written for the first time.
 
-        A store into a hole of a sparse file on a full disk is a SIGBUS, which would end the shim
-        and the client's stream. Allocating first turns it into an error that `decision_on_error`
-        answers.
+        On a full disk, a store into a hole of a sparse file raises SIGBUS, which would end the shim
+        and the client's stream. Allocating first raises StateUnusable instead, and
+        `decision_on_error` applies.
         """
         try:
             _fallocate(self.fd, start, words)
@@ -111,7 +111,7 @@ class StateFile:
             raise _unusable(self.path, error) from error
 
     def is_current(self) -> bool:
-        """Tells whether the path still leads to this file: it may have been pruned and made anew."""
+        """Returns True if the path still leads to this file; `prune` may have removed it."""
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class StateFile:
         return _key(there) == self._mapping.key
 
     def close(self) -> None:
-        """Lets go of the file; the last user in this process unmaps it, which frees the run's lock."""
+        """Closes the file. The last user in this process unmaps it, which frees the run's lock."""
         with _registry:
             mapping = self._mapping
             mapping.users -= 1
@@ -134,7 +134,7 @@ class StateFile:
         if version != layout.VERSION:
             raise StateUnusable(
                 self.path,
-                f"its version is {version}, and this is a `sub` for version {layout.VERSION}",
+                f"its version is {version}, and this `sub` needs version {layout.VERSION}",
                 hint="start a new run, or finish this one with the `sub` that began it",
             )
         for place in layout.TABLES:
@@ -143,11 +143,10 @@ class StateFile:
 
 
 def incarnation_of(state_dir: str, run_id: str) -> int | None:
-    """Returns the number that tells a run's state from a later one of the same run; None without
-    one.
+    """Returns the incarnation of a run's state (see `RunState.incarnation`); None without a state.
 
     Raises:
-        StateUnusable: there is a file, and it is not a sound one.
+        StateUnusable: the file is not a valid state file.
     """
     try:
         file = StateFile(state_path(state_dir, run_id))
@@ -160,7 +159,7 @@ def incarnation_of(state_dir: str, run_id: str) -> int | None:
 
 
 def is_over(state_dir: str, run_id: str) -> bool:
-    """Tells whether the run ended and no shim came after, or its state is gone."""
+    """Returns True if the run has ended and no shim has attached since, or if its state is gone."""
     try:
         file = StateFile(state_path(state_dir, run_id))
     except (FileNotFoundError, StateUnusable):
@@ -172,7 +171,7 @@ def is_over(state_dir: str, run_id: str) -> bool:
 
 
 def open_or_create(state_dir: str, run_id: str) -> StateFile:
-    """Opens the state of a run, and makes it if there is none. All racers get the same file."""
+    """Opens the state of a run, and creates it if needed. Processes that race get the same file."""
     path = state_path(state_dir, run_id)
     while True:
         try:
@@ -186,15 +185,15 @@ def open_or_create(state_dir: str, run_id: str) -> StateFile:
 
 
 def _create(directory: str, path: str) -> None:
-    # Made under another name and linked when complete: no process ever sees half a header, and a
-    # process that is killed here leaves nothing to repair.
+    # The file is created under another name and linked when it is complete: no process ever sees
+    # half a header, and a process that is killed here leaves nothing to repair.
     unfinished = os.path.join(directory, f"{UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, _FILE_BYTES)
         _fallocate(fd, 0, layout.ALWAYS_BACKED_WORDS)
         os.pwrite(fd, struct.pack("=2q", layout.MAGIC, layout.VERSION), 0)
-        # Grants name this number, so removing the file does not give back what was spent.
+        # Grants name this number, so removing the file does not make spent grants valid again.
         os.pwrite(fd, os.urandom(layout.WORD_BYTES), layout.W_INCARNATION * layout.WORD_BYTES)
         os.link(unfinished, path)
     except FileExistsError:
@@ -205,7 +204,7 @@ def _create(directory: str, path: str) -> None:
 
 
 def _mapped(path: str) -> _Mapping:
-    """Returns this process' mapping of a file, and makes it if there is none. Needs `_registry`."""
+    """Returns this process' mapping of a file, and creates it if needed. Needs `_registry`."""
     try:
         known = _mappings.get(_key(os.lstat(path)))
     except FileNotFoundError:
@@ -226,7 +225,7 @@ def _key(found: os.stat_result) -> tuple[int, int]:
 def _open(path: str) -> int:
     """Opens a regular file of the right size and returns its descriptor."""
     try:
-        # We never make links here: do not follow somebody else's.
+        # We never create symbolic links here, so we do not follow one.
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise
@@ -245,7 +244,7 @@ def _fallocate(fd: int, start: int, words: int) -> None:
     try:
         os.posix_fallocate(fd, start * layout.WORD_BYTES, words * layout.WORD_BYTES)
     except OSError as error:
-        # This file system cannot reserve blocks; a full disk may then end the shim.
+        # Some file systems cannot reserve blocks; there, a full disk may end the shim.
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
 

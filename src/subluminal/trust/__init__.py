@@ -1,1 +1,1 @@
-"""Who is acting, and how far that can be believed."""
+"""Trust: `identity/` is who acts and where."""

@@ -26,7 +26,7 @@ EXCEPTION = """\
 
 @pytest.fixture(autouse=True)
 def maria(monkeypatch):
-    monkeypatch.setattr("subluminal.trust.identity.users.local_user", lambda: "maria")
+    monkeypatch.setattr("subluminal.trust.identity.machine.local_user", lambda: "maria")
 
 
 def written(text, hint, args):

@@ -18,7 +18,7 @@ from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import open_record
 from subluminal.journal import JournalUnavailable
 from subluminal.journal.files import SUFFIX
-from subluminal.trust.identity.users import local_user
+from subluminal.trust.identity.machine import local_user
 
 OPERATOR_RUN = "operator"
 """The run_id of acts that do not concern a particular run."""

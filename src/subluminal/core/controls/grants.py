@@ -28,7 +28,7 @@ from subluminal.core.controls.acts import identity_in, record_act
 from subluminal.core.controls.sealed import seal_key
 from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of, is_over
-from subluminal.trust.identity.users import local_user
+from subluminal.trust.identity.machine import local_user
 
 DEFAULT_TTL_MS = 3_600_000
 MAX_TTL_MS = 7 * 86_400_000

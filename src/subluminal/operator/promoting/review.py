@@ -17,7 +17,7 @@ from subluminal.policy.diff.diffing import diff
 from subluminal.policy.diff.report import Report, report
 from subluminal.policy.promoting import decide
 from subluminal.policy.replay.tallying import Backtest
-from subluminal.trust.identity.users import local_user
+from subluminal.trust.identity.machine import local_user
 
 if TYPE_CHECKING:
     import apsw

@@ -1,1 +1,1 @@
-"""Who acts and where: agents, workloads, CI systems, pods."""
+"""Who acts and where: the agent and its client, the user, the CI job, the pod."""

@@ -1,7 +1,6 @@
-"""Who acts: the SUB_* variables first (Pack section 5), then what the environment shows
-(shared-runs).
+"""Finds out who acts: agent, client, principal and workload (Pack section 5).
 
-Reads the environment and /proc; decides nothing.
+The SUB_* variables come first, then other signs in the environment and in /proc.
 """
 
 import os
@@ -16,7 +15,7 @@ from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.trust.identity.workload import find_principal, find_workload
 
-# Variables by which clients mark their children. Those outside the Pack's list are `custom`.
+# Variables that clients set for their children. Clients that the Pack does not list are `custom`.
 _CLIENT_MARKS = (
     ("CLAUDECODE", Client.CLAUDE),
     ("CODEX_THREAD_ID", Client.CODEX),
@@ -29,7 +28,7 @@ _Word = TypeVar("_Word", Client, Env)
 
 
 def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
-    """Builds the identity that events carry and selectors look at."""
+    """Returns the identity that events carry and policy selectors match."""
     workload = _given_workload(environ) or find_workload(environ, cwd)
     found = Identity(
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
@@ -42,7 +41,7 @@ def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
 
 
 def recordable_identity(found: Identity) -> Identity:
-    """The same, if its names are text: directories and variables may hold any bytes."""
+    """Returns an identity that can be written as UTF-8: directories may have names of any bytes."""
     try:
         msgspec.json.encode(found)
     except UnicodeEncodeError:
@@ -57,7 +56,7 @@ def _recordable(value: Any) -> Any:
 
 
 def parent_is(name: str) -> bool:
-    """Whether the client's process has this word in its name."""
+    """Returns True if the name of the parent process, the client, contains this word."""
     try:
         with open(f"/proc/{os.getppid()}/comm", encoding="utf-8", errors="replace") as file:
             return name in file.read().lower()

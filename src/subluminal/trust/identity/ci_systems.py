@@ -1,9 +1,9 @@
-"""How CI systems tell a job where it runs: one row each, from each system's documentation.
+"""Reads the variables in which CI systems describe a job: one row of a table for each system.
 
-A selector such as `branch: [main]` opens doors, so nothing but a branch of the repository itself
-may be called `main` here. A tag has no branch. A pull request of another repository gives its
-branch as `owner/name:branch`, a name that git allows no branch; `?:branch` if its repository
-cannot be told. Nothing here fails; what cannot be read is left out.
+A selector such as `branch: [main]` may allow a lot, so only a branch of the repository itself may
+be called `main` here. A tag has no branch. The branch of a pull request from another repository is
+`owner/name:branch`, which git does not allow as a branch name; it is `?:branch` if that repository
+is unknown. Nothing here fails: what cannot be read is left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,46 +11,46 @@ from typing import NamedTuple
 
 import msgspec
 
-from subluminal.trust.identity.small_files import open_unblocked
+from subluminal.trust.identity.machine import open_unblocked
 
 UNKNOWN_REPO = "?"
 _HEADS = "refs/heads/"
 _REMOTE_BRANCH = "GIT_BRANCH"
-"""Jenkins' git plugin names the branch of its remote: `origin/main`."""
+"""Jenkins' git plugin gives the branch with its remote: `origin/main`."""
 _NO_BRANCHES = ("detached", "HEAD")
 _MAX_EVENT_BYTES = 32 * 1024 * 1024
-"""GitHub's bound for what it tells of an event is 25 MB."""
+"""Most bytes that are read of GitHub's event file, which GitHub limits to 25 MB."""
 
 Environ = Mapping[str, str]
 Fork = Callable[[Environ], str | None]
-"""Gives the name of the other repository that the job's commit comes from, if there is one."""
+"""Returns the name of the other repository that the job's commit comes from, or None."""
 
 
 class CiJob(NamedTuple):
-    """What a CI system says; None where it says nothing."""
+    """A job as its CI system describes it; None for what the system does not say."""
 
     provider: str
     job_id: str | None
     repo: str | None
     branch: str | None
     has_ref: bool
-    """whether it says what is built, so that nobody else need be asked"""
+    """whether the system says what is built, so that git need not be asked"""
 
 
 def ci_job(environ: Environ) -> CiJob | None:
-    """The job that this is, or None outside CI."""
+    """Returns the current job, or None outside CI."""
     system = _system(environ)
     return None if system is None else _job(system, environ)
 
 
 def ci_actor(environ: Environ) -> str | None:
-    """Who started the job, as the CI system calls them."""
+    """Returns the CI system's name for the person who started the job, or None."""
     system = _system(environ)
     return None if system is None else _first(environ, system.actor)
 
 
 def repo_name(address: str) -> str:
-    """`owner/name` of a repository's address; the address itself if it has no such part."""
+    """Returns `owner/name` of a repository's address; the address itself if it has no such part."""
     path = address.removesuffix("/").removesuffix(".git")
     if "://" in path:
         path = path.split("://", 1)[1].partition("/")[2]
@@ -86,7 +86,7 @@ def _first(environ: Environ, names: tuple[str, ...]) -> str | None:
 
 
 def _branch(variable: str, name: str) -> str | None:
-    """Some systems give git's reference, which may be one to a tag or to a pull request."""
+    """Returns the branch in a variable's value; None if that is a reference to something else."""
     if name.startswith("refs/") and not name.startswith(_HEADS):
         return None
     if variable == _REMOTE_BRANCH:
@@ -99,7 +99,7 @@ def _no_fork(_environ: Environ) -> str | None:
 
 
 def _differs(*pairs: tuple[str, str]) -> Fork:
-    """For systems that name both repositories: where from, where to."""
+    """Returns a `Fork` for a system that names both repositories, as pairs of source and target."""
 
     def fork(environ: Environ) -> str | None:
         for source, target in pairs:
@@ -113,7 +113,7 @@ def _differs(*pairs: tuple[str, str]) -> Fork:
 
 
 def _github_fork(environ: Environ) -> str | None:
-    """Only the event's file tells where a pull request comes from."""
+    """Returns where a pull request comes from; only the file of the event says that."""
     if not environ.get("GITHUB_HEAD_REF"):
         return None
     try:
@@ -130,20 +130,20 @@ def _github_fork(environ: Environ) -> str | None:
 
 
 def _azure_fork(environ: Environ) -> str | None:
-    """One repository has several addresses there, so they are not compared."""
+    """Uses Azure's own flag: a repository has several addresses there, which do not compare."""
     if environ.get("SYSTEM_PULLREQUEST_ISFORK", "").lower() != "true":
         return None
     return repo_name(environ.get("SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI") or UNKNOWN_REPO)
 
 
 def _circleci_fork(environ: Environ) -> str | None:
-    """Both variables are there for forks only."""
+    """Uses two variables that are set for forks only."""
     owner, name = environ.get("CIRCLE_PR_USERNAME"), environ.get("CIRCLE_PR_REPONAME")
     return f"{owner or UNKNOWN_REPO}/{name or UNKNOWN_REPO}" if owner or name else None
 
 
 def _jenkins_fork(environ: Environ) -> str | None:
-    """Set for forks only: their owner, or owner and name."""
+    """Uses a variable that is set for forks only: the fork's owner, or owner and name."""
     return environ.get("CHANGE_FORK") or None
 
 
@@ -160,13 +160,13 @@ class _PullRequest(msgspec.Struct, frozen=True):
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """What GitHub tells of a pull request, as far as it matters here."""
+    """The part of GitHub's event that names a pull request's repository."""
 
     pull_request: _PullRequest
 
 
 class CiSystem(NamedTuple):
-    """How one CI system names things: variables, the first one that is set counts."""
+    """The variables of one CI system. The first one of each list that is set counts."""
 
     provider: str
     marks: tuple[str, ...]
@@ -174,9 +174,9 @@ class CiSystem(NamedTuple):
     actor: tuple[str, ...]
     repo: tuple[str, ...]
     branch: tuple[str, ...]
-    """the branch, or git's reference; a pull request's own branch first"""
+    """the branch, or git's reference; the source branch of a pull request first"""
     tag: tuple[str, ...] = ()
-    """set when a tag is built"""
+    """variables that are set if a tag is built"""
     fork: Fork = _no_fork
 
 
@@ -187,7 +187,7 @@ CI_SYSTEMS = (
         job_id=("GITHUB_RUN_ID",),
         actor=("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"),
         repo=("GITHUB_REPOSITORY",),
-        # GITHUB_REF_NAME does not tell a tag from a branch.
+        # Not GITHUB_REF_NAME, which may be a tag or a branch.
         branch=("GITHUB_HEAD_REF", "GITHUB_REF"),
         fork=_github_fork,
     ),
@@ -214,10 +214,10 @@ CI_SYSTEMS = (
     ),
     CiSystem(
         "jenkins",
-        # The first is there only if somebody has told Jenkins its own address.
+        # The first is set only if Jenkins is configured with its own address.
         marks=("JENKINS_URL", "JENKINS_HOME"),
         job_id=("BUILD_TAG", "BUILD_ID"),
-        # The first by a plugin that many have.
+        # A common plugin sets the first one.
         actor=("BUILD_USER_ID", "CHANGE_AUTHOR"),
         repo=("GIT_URL", "GIT_URL_1"),
         branch=("CHANGE_BRANCH", "BRANCH_NAME", _REMOTE_BRANCH),
@@ -250,7 +250,7 @@ CI_SYSTEMS = (
         job_id=("BUILD_BUILDID",),
         actor=("BUILD_REQUESTEDFOR",),
         repo=("BUILD_REPOSITORY_NAME",),
-        # BUILD_SOURCEBRANCHNAME is the last part only: `main` for the branch `evil/main`.
+        # Not BUILD_SOURCEBRANCHNAME, which is the last part only: `main` for `evil/main`.
         branch=("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"),
         fork=_azure_fork,
     ),
@@ -260,7 +260,7 @@ CI_SYSTEMS = (
         job_id=("BITBUCKET_BUILD_NUMBER",),
         actor=("BITBUCKET_STEP_TRIGGERER_UUID",),
         repo=("BITBUCKET_REPO_FULL_NAME",),
-        # Pull requests of forks start no pipeline there.
+        # Pull requests from forks do not start a pipeline there.
         branch=("BITBUCKET_BRANCH",),
         tag=("BITBUCKET_TAG",),
     ),

@@ -1,7 +1,7 @@
-"""What Kubernetes tells a pod of itself: variables, files of the downward API, the service account.
+"""Reads what Kubernetes tells a pod: variables, files of the downward API, the service account.
 
-Nothing here fails; what cannot be read is left out. The service account's token is looked at for
-its owner's name only: that is no proof, and nothing of the token is kept.
+Nothing here fails: what cannot be read is left out. Of the service account's token only the owner's
+name is used. It is not verified, and the token is not kept.
 """
 
 from collections.abc import Mapping
@@ -9,32 +9,32 @@ from typing import NamedTuple
 
 import msgspec
 
-from subluminal.trust.identity.small_files import read_text
+from subluminal.trust.identity.machine import read_text
 
 _MAX_LABELS_CHARS = 16_384
-"""Every event carries the labels."""
+"""Longest text of labels that is read: every event carries the labels."""
 _MAX_NAME_CHARS = 253
 _MAX_KEY_CHARS, _MAX_VALUE_CHARS = 317, 63
-"""Kubernetes' own bounds; what is longer is no name and no label."""
+"""Kubernetes' own limits; anything longer is not a name or a label."""
 _SUBJECT = "system:serviceaccount:"
 _GO_ESCAPES = dict(zip('abfnrtv\\"', '\a\b\f\n\r\t\v\\"', strict=True))
 _GO_CODES = {"x": 2, "u": 4, "U": 8}
-"""How many hexadecimal digits follow."""
+"""Number of hexadecimal digits after each of these escapes."""
 
 
 class PodFiles(NamedTuple):
-    """Where Kubernetes puts what a pod may know of itself."""
+    """The directories in which Kubernetes describes a pod to itself."""
 
     service_account: str = "/var/run/secrets/kubernetes.io/serviceaccount"
     pod_info: str = "/etc/podinfo"
-    """a volume of the downward API, under the name that its documentation uses"""
+    """a volume of the downward API, mounted where its documentation does"""
 
 
 POD_FILES = PodFiles()
 
 
 class Pod(NamedTuple):
-    """A pod as it sees itself; None where it sees nothing."""
+    """What is known of a pod; None for what is not known."""
 
     namespace: str | None
     service_account: str | None
@@ -43,7 +43,7 @@ class Pod(NamedTuple):
 
 
 def find_pod(environ: Mapping[str, str], files: PodFiles = POD_FILES) -> Pod:
-    """What a manifest says goes before what the service account shows."""
+    """Returns what is known of this pod; its manifest counts more than its service account."""
     account, info = files
     owner = _token_owner(f"{account}/token")
     labels = read_text(f"{info}/labels")
@@ -66,7 +66,7 @@ def _read_name(path: str) -> str | None:
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """The downward API writes one `key="value"` a line, the value as Go quotes it."""
+    """Parses labels as the downward API writes them: lines of `key="value"`, quoted as in Go."""
     whole = text
     if len(text) > _MAX_LABELS_CHARS:
         whole = text[:_MAX_LABELS_CHARS].rpartition("\n")[0]
@@ -87,12 +87,12 @@ def _unquoted(value: str) -> str:
         return inner
     try:
         return _unescaped(inner)
-    except (ValueError, OverflowError):  # not Go's
+    except (ValueError, OverflowError):  # not a quoted string of Go
         return inner
 
 
 def _unescaped(text: str) -> str:
-    """Go escapes bytes, so that several escapes may be one character."""
+    """Resolves Go's escapes, which stand for bytes: several may be one character."""
     made = bytearray()
     rest = text
     while rest:
@@ -132,7 +132,7 @@ class _Owner(NamedTuple):
 
 
 def _token_owner(path: str) -> _Owner:
-    """The subject of a token is `system:serviceaccount:NAMESPACE:NAME`, whatever its age."""
+    """Returns the owner of a token: its subject is `system:serviceaccount:NAMESPACE:NAME`."""
     token = read_text(path)
     if token is None:
         return _Owner()

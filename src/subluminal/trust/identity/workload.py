@@ -1,6 +1,6 @@
-"""Where a run lives, as far as the machine shows it: CI systems, Kubernetes, git (Pack 1.3.1).
+"""Finds out where a run takes place: CI job, Kubernetes pod, git repository (Pack 1.3.1).
 
-Nothing here fails; what cannot be read is left out.
+Nothing here fails: what cannot be read is left out.
 """
 
 import os
@@ -11,19 +11,19 @@ from msgspec import UNSET
 from subluminal.contracts.identity import Workload
 from subluminal.trust.identity.ci_systems import ci_actor, ci_job, repo_name
 from subluminal.trust.identity.pods import POD_FILES, PodFiles, find_pod
-from subluminal.trust.identity.small_files import read_text
+from subluminal.trust.identity.machine import read_text
 
 
 def find_workload(
     environ: Mapping[str, str], cwd: str, pod_files: PodFiles = POD_FILES
 ) -> Workload:
-    """Gathers what CI, Kubernetes and git say; CI's word on repo and branch goes before git's."""
+    """Collects what CI, Kubernetes and git say. For repository and branch, CI comes before git."""
     job = ci_job(environ)
     root = _git_root(cwd)
     repo, branch = _git(root) if root else (None, None)
     if job is not None:
         repo = job.repo or repo
-        # A job may check out what it likes; that does not change what it was started for.
+        # A job may check out any branch; that does not change the branch it was started for.
         branch = job.branch if job.has_ref else branch
     pod = find_pod(environ, pod_files)
     return Workload(
@@ -41,7 +41,7 @@ def find_workload(
 
 
 def find_principal(environ: Mapping[str, str]) -> str | None:
-    """Who started the run: whom CI names, else the user, who in CI is the same for all jobs."""
+    """Returns who started the run: the person whom CI names, else the user of the process."""
     return ci_actor(environ) or environ.get("USER") or environ.get("LOGNAME") or None
 
 
@@ -57,7 +57,7 @@ def _git_root(cwd: str) -> str | None:
 
 
 def _git(root: str) -> tuple[str | None, str | None]:
-    """Reads repository and branch from git's own files: starting git would cost 5 ms."""
+    """Reads repository and branch from git's files, because starting git would take 5 ms."""
     directory = os.path.join(root, ".git")
     pointer = read_text(directory) if os.path.isfile(directory) else None
     if pointer and pointer.startswith("gitdir:"):  # a worktree or submodule

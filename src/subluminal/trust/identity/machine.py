@@ -1,0 +1,35 @@
+"""What the machine itself knows: its user, and small files in which it describes itself.
+
+Imports little, because `sub kill` and every shim load it.
+"""
+
+import os
+
+_MAX_CHARS = 65_536
+
+
+def local_user() -> str:
+    """Returns the name of the user that this process runs as.
+
+    The system is asked, not the environment, because an agent can set variables.
+    """
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def read_text(path: str) -> str | None:
+    """Returns the text of a small file, without space around it; None if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace", opener=open_unblocked) as file:
+            return file.read(_MAX_CHARS).strip() or None
+    except OSError:
+        return None
+
+
+def open_unblocked(path: str, flags: int) -> int:
+    """An opener for `open`: a pipe in place of the file must not delay the start of a server."""
+    return os.open(path, flags | os.O_NONBLOCK)
