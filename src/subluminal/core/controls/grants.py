@@ -15,6 +15,7 @@ from subluminal.config.places import Places
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.events import ApprovalDecided
 from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
+from subluminal.core.controls.acts import identity_in, record_act
 from subluminal.core.controls.approval_files import (
     MAX_WAITING,
     OPEN,
@@ -24,7 +25,6 @@ from subluminal.core.controls.approval_files import (
     Slot,
     approvals_dir,
 )
-from subluminal.core.controls.acts import identity_in, record_act
 from subluminal.core.controls.sealed import seal_key
 from subluminal.errors import SubluminalError
 from subluminal.state.storage import incarnation_of, is_over

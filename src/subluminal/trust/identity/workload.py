@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from subluminal.contracts.identity import Workload
 from subluminal.trust.identity.ci_systems import ci_actor, ci_job, repo_name
-from subluminal.trust.identity.pods import POD_FILES, PodFiles, find_pod
 from subluminal.trust.identity.machine import read_text
+from subluminal.trust.identity.pods import POD_FILES, PodFiles, find_pod
 
 
 def find_workload(
