@@ -1,4 +1,4 @@
-"""Hosts for tests: with given policies in place of files, in a home of the test's own."""
+"""Hosts for tests, with given policies instead of files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

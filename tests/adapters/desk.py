@@ -1,4 +1,4 @@
-"""The adapter without a process: client lines and server bytes in, what goes where out.
+"""The adapter without a process: takes client lines and server bytes, shows what goes where.
 
 Everything between the loop and the enforcer is the real thing; the loop itself is not here.
 """
@@ -55,17 +55,17 @@ class Desk:
         return self.client(call_line(name, arguments, id, **params))
 
     def server(self, data: bytes) -> None:
-        """Gives bytes of the server's."""
+        """Gives bytes of the server."""
         for line in self._keeper.feed(data, wanted=self.calls.open > 0):
             for reply in replies_in(line):
                 self.calls.replied(reply)
 
     def answer(self) -> Any:
-        """The last thing that the client was told, parsed."""
+        """The last message to the client, parsed."""
         return json.loads(self.answers[-1])
 
     def events(self) -> list[dict[str, Any]]:
-        """Leaves the run and returns its record, proven sound."""
+        """Leaves the run and returns its events, after checking that the journals are sound."""
         self.calls.record(None)
         self.host.close()
         return events_of(self.home)

@@ -88,7 +88,7 @@ def _bytes_lines(data: bytes) -> bool:
 
 
 def _stream(data: bytes) -> bool:
-    """A decoder that minds no newlines: one value after the other, as Go's and jq's do."""
+    """A decoder that ignores newlines: one value after the other, as in Go and jq."""
     text, at = data.decode("utf-8", "replace"), 0
     decoder = json.JSONDecoder(strict=False)
     while at < len(text):

@@ -1,4 +1,4 @@
-"""What must hold of every run's journal: Contract A, the chain, the order, the totals.
+"""Checks that hold for every run's journal: Contract A, the chain, the order, the totals.
 
 Used by every test that makes a shim or an enforcer write events, so each path proves all of it.
 """
@@ -29,7 +29,7 @@ def lines_of(home: Path) -> list[tuple[str, bytes]]:
 
 
 def events_of(home: Path, *, threads: bool = False) -> list[dict[str, Any]]:
-    """Every event below a home, after a proof that the record as a whole is sound.
+    """Returns every event below a home, after checking that the journals are sound.
 
     Threads take their `seq` in one order and may journal their calls in another.
     """

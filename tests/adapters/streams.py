@@ -1,4 +1,4 @@
-"""Seeded streams of JSON-RPC and of what is none: valid, odd, broken, tiny and huge lines."""
+"""Seeded streams of JSON-RPC and other lines: valid, odd, broken, tiny and huge."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Contract A for every way that a call can go. The record of each test is proven sound as a whole."""
+"""Contract A for every way that a call can end. Each test checks that its journals are sound."""
 
 import json
 
@@ -329,7 +329,7 @@ class TestRounds:
 
 
 class TestAmbiguous:
-    """byte-transparent: recorded always, forwarded only where nothing is enforced."""
+    """Always recorded; forwarded only if nothing is enforced (byte-transparent)."""
 
     LINE = b'{"jsonrpc":"2.0","id":4,"method":"ping","method":"tools/call","params":{"name":"rm"}}'
 

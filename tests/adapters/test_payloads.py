@@ -1,4 +1,4 @@
-"""Lines of any size pass whole, in constant memory, and say in the record what was not looked at."""
+"""Lines of any size pass whole, in constant memory, and the record says what was not inspected."""
 
 import contextlib
 import hashlib
@@ -52,7 +52,7 @@ class Peer:
         return digest.hexdigest()
 
     def read(self) -> bytes:
-        """Waits for what comes next."""
+        """Waits for the next bytes."""
         ready, _, _ = select.select([self.fd_out], [], [], 60)
         assert ready, "nothing comes any more"
         data = os.read(self.fd_out, 1 << 16)
@@ -141,7 +141,7 @@ def test_several_large_lines_do_not_pile_up(wire, tmp_path):
 
 
 def test_answers_that_wait_to_be_recorded_do_not_pile_up(wire, tmp_path):
-    """Of a result no more is kept than its record can use: without a pause many of them wait."""
+    """No more of a result is kept than its record can use: without a pause, many results wait."""
     started = wire(upstream("weigher", tmp_path / "x"))
     started.send(b'{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"warm"}}\n')
     started.raw_line()

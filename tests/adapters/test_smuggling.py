@@ -1,4 +1,4 @@
-"""No variant of a denied call that any lax reader would execute gets past a policy (byte-transparent)."""
+"""No variant of a denied call that a lax reader would execute gets past a policy."""
 
 import json
 import random
@@ -112,7 +112,7 @@ def large(variant: str | bytes) -> bytes:
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 def test_each_variant_is_a_danger(variant):
-    """Else this suite would prove nothing."""
+    """Otherwise this suite would prove nothing."""
     assert executed(small(variant) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Which tools a server offers is on record, when first told and when it changed; no byte differs."""
+"""Tool lists are recorded when they are new or changed; no forwarded byte differs."""
 
 import hashlib
 import json
@@ -89,7 +89,7 @@ def test_definitions_that_do_not_fit_leave_their_hashes(wire):
     assert hashes(listing)["big"] == hashlib.sha256(encode(big)).hexdigest()
 
 
-def test_an_answer_too_large_to_inspect_names_no_tools(wire):
+def test_an_answer_too_large_to_inspect_is_recorded_without_tools(wire):
     line = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"huge","description":"%s"}]}}'
     program = f"for _ in open(0): print({line!r} % ('x' * 2_000_000), flush=True)"
     started = wire([sys.executable, "-I", "-S", "-c", program])
@@ -104,7 +104,7 @@ def test_an_answer_too_large_to_inspect_names_no_tools(wire):
     "result",
     ["{}", "[]", "3", '{"tools":{}}', '{"tools":[{"name":"a","name":"b"}]}', '{"tools":['],
 )
-def test_an_answer_that_is_no_list_is_ignored(wire, result):
+def test_an_answer_that_is_not_a_list_is_ignored(wire, result):
     assert talk(wire, ask(result), ask({"tools": [READ]}, 2))[0]["tools"][0]["name"] == "read"
 
 

@@ -1,4 +1,4 @@
-"""With no policy the shim is a pipe: what either side receives is what the other sent (byte-transparent)."""
+"""Without a policy the shim is a pipe: each side receives what the other sent."""
 
 import pytest
 from tests.adapters.streams import cut, stream
@@ -39,7 +39,7 @@ def test_with_huge_lines_among_them(wire, tmp_path, seed):
 
 
 def test_the_bare_server_gives_the_same(wire, tmp_path):
-    """What these tests compare with: the same programs without a shim between them."""
+    """The baseline of these tests: the same programs without a shim between them."""
     client, server = stream(3, 100), stream(4, 100)
     started, seen = both_ways(wire, tmp_path, client=client, server=server, shimmed=False)
     assert (seen, started.received) == (client, server)
@@ -53,7 +53,7 @@ def test_streams_that_are_hardly_there(wire, tmp_path, client):
 
 
 def test_a_client_that_writes_much_before_it_reads_anything(wire, tmp_path):
-    """The server here reads whatever its own output waits for, as one in Node does."""
+    """The server here reads while its own output waits, as a server in Node does."""
     client, server = stream(5, 9_000), stream(6, 9_000)
     assert min(len(client), len(server)) > 1_500_000
     started, seen = both_ways(wire, tmp_path, client=client, server=server, read=False)

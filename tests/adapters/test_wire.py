@@ -156,7 +156,7 @@ def test_many_calls_at_once_answered_in_any_order(wire):
 
 
 def test_refusals_stand_between_the_servers_lines(wire, tmp_path):
-    """The server is in the middle of a line for a while; nothing of ours gets into it."""
+    """While the server is in the middle of a line, no line of ours gets into it."""
     server = b"".join(
         b'{"jsonrpc":"2.0","method":"n","params":"%b"}\n' % (b"y" * 3_000) for _ in range(400)
     )
@@ -184,7 +184,7 @@ def test_a_client_that_is_signalled_with_a_call_open(wire):
 
 @requirement("6.4:no-leak")
 def test_an_injected_secret_shows_in_no_event_and_no_error(wire, home):
-    """Pack 6.4: the server says its own secret in every way that it can."""
+    """The server writes its own secret in every form (Pack 6.4)."""
     secret = "hunter2-8f3a9c1d5e7b"
     config = (
         "[[servers.probe.secret_bindings]]\n"

@@ -114,7 +114,7 @@ def _raise(error):
 
 
 def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
-    """Replay needs the clock that decided, and which calls were decided before an end (rule-evaluation)."""
+    """Replay needs the clock of the decision, and the calls that were decided before an end."""
     enforcer = enforcer_in(own_home)
     failing = enforcer.begin(call(), b"{}")
     fine = enforcer.begin(call(), b"{}")
@@ -128,7 +128,7 @@ def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
 
 
 def test_what_one_layer_would_have_done_is_on_record_beside_anothers_allow(own_home):
-    """Layers share DEFAULT_ALLOW; its bytes are kept, and must not stand for more than it."""
+    """Layers share the DEFAULT_ALLOW object, and its JSON is kept; it must not be used for another policy."""
     observed = snapshot(deny("rm"), mode="observe")
     enforcer = enforcer_in(own_home, snapshot(budget(9)), observed)
     for name in ("read", "rm", "read"):
@@ -138,7 +138,7 @@ def test_what_one_layer_would_have_done_is_on_record_beside_anothers_allow(own_h
 
 
 def test_a_decision_names_the_layers_of_its_own_time(own_home):
-    """A reload may change a layer beside the one that decides."""
+    """A reload may change a layer that does not decide."""
     first, second = snapshot(budget(9)), snapshot(deny("rm"))
     enforcer = enforcer_in(own_home, first)
     enforcer.begin(call(), b"{}")
@@ -149,7 +149,7 @@ def test_a_decision_names_the_layers_of_its_own_time(own_home):
 
 
 def test_a_rejection_keeps_a_hint_even_where_a_secret_is_one_of_our_own_words(own_home):
-    """Then what is told cannot be read back; the agent still learns not to repeat the call."""
+    """The masked decision is not valid JSON then; the agent still gets a hint not to repeat the call."""
     made = enforcer_in(own_home, snapshot(budget(0, "REJECT_WITH_HINT")))
     redactor = Redactor([SecretValue("odd", "REJECT_WITH_HINT")])
     made._previews = Previewer(redactor, record_mode="metadata", max_bytes=99, full_bytes=99)
@@ -162,7 +162,7 @@ def test_a_rejection_keeps_a_hint_even_where_a_secret_is_one_of_our_own_words(ow
 
 
 def test_whoever_waited_for_the_lock_decides_by_the_clock_of_its_turn(own_home, monkeypatch):
-    """Else a bucket's clock would go back, and the same seconds would refill it twice."""
+    """Otherwise a bucket's clock would go back, and the same seconds would refill it twice."""
     enforcer = enforcer_in(own_home, snapshot(budget(9)))
     now = {"ms": 1_000_000}
     monkeypatch.setattr("time.monotonic_ns", lambda: now["ms"] * 1_000_000)

@@ -1,4 +1,4 @@
-"""One host for many threads, tasks and forks: budgets exact, chains whole, nothing raises (issue 15)."""
+"""One host for many threads, tasks and forks: budgets exact, chains whole, nothing raises."""
 
 import asyncio
 import json

@@ -15,7 +15,7 @@ options = sys.argv[2:]
 
 
 def flood(megabytes):
-    """Talks before the handshake, to whoever listens or not."""
+    """Writes to stderr before the handshake, whether it is read or not."""
     for _ in range(megabytes * 16):
         os.write(2, b"x" * 65535 + b"\n")
 

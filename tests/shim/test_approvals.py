@@ -45,7 +45,7 @@ def answers_dir(household, run="run-1"):
 
 
 def test_the_agent_is_told_which_approval_waits_but_not_how_to_approve(household, person):
-    """It has a shell (local-is-not-trusted)."""
+    """The agent has a shell (local-is-not-trusted)."""
     household.write_policy(asking())
     shim = household.start().ready()
     message = shim.call("push")["error"]["message"]
@@ -57,7 +57,7 @@ def test_the_agent_is_told_which_approval_waits_but_not_how_to_approve(household
     assert "sub approve" not in message
 
 
-def test_nobody_is_said_to_be_asked_where_the_request_cannot_be_stored(household):
+def test_the_hint_names_no_approval_if_the_request_cannot_be_stored(household):
     household.write_policy(asking())
     (household.home / "state").mkdir(exist_ok=True)
     (household.home / "state" / "approvals").write_text("in the way")
@@ -68,7 +68,7 @@ def test_nobody_is_said_to_be_asked_where_the_request_cannot_be_stored(household
 
 
 def test_a_call_waits_for_a_person_and_passes_once(household, person):
-    """Refused at once; approved; passes exactly once; then it must be asked anew."""
+    """Refused at once; approved; passes exactly once; then approval must be requested again."""
     household.write_policy(asking())
     shim = household.start(SUB_AGENT_ID="fixer", SUB_ENV="prod", SUB_PRINCIPAL="kim").ready()
     refused = shim.call("push", {"to": "main"})["error"]
@@ -177,7 +177,7 @@ def test_a_no_takes_a_grant_back(household, person):
 
 
 def test_eight_shims_race_for_one_use(household, person):
-    """A one-use grant is used once, whoever comes first; three uses, three times."""
+    """A grant with one use is used once, even in a race; one with three uses, three times."""
     household.write_policy(asking())
     shims = start_all(household)
     for uses in (1, 3):
@@ -351,7 +351,7 @@ def test_a_grant_lifts_nothing_but_its_rule(household, person):
     assert reasons(household)[-1] == "BUDGET_EXCEEDED"
 
 
-def test_observe_asks_nobody(household, person):
+def test_observe_mode_never_asks_for_approval(household, person):
     household.write_policy(asking().replace("guardrails", "observe"))
     shim = household.start().ready()
     assert shim.code("push") == 0
@@ -431,7 +431,7 @@ def test_a_run_that_is_not_there_is_an_error(household, person):
     leave(shim)
 
 
-def test_who_approves_what_they_cannot_see_whole_is_told(household, person):
+def test_approve_warns_if_the_arguments_are_not_shown_whole(household, person):
     household.write_policy(asking())
     shim = household.start().ready()
     shim.call("push", {"script": "echo hi #" + " " * 200_000 + "; rm -rf /"})

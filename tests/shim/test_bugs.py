@@ -1,4 +1,4 @@
-"""A bug of ours applies decision_on_error, is recorded, leaves a report; the stream lives (issue 4)."""
+"""A bug in Subluminal applies decision_on_error, is recorded, leaves a report; the stream goes on."""
 
 import pathlib
 import stat

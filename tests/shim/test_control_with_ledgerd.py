@@ -51,14 +51,14 @@ def test_nothing_of_it_needs_ledgerd_and_all_of_it_gets_there(household, person,
 
 
 def forged(event, n, kind, **changes):
-    """What someone tells the ledger under a name of their own."""
+    """Returns a line with this event as another producer would send it."""
     source = {**event["source"], "shim_id": "01a1dedc-0000-7000-8000-00000000f00d", "n": n}
     source.pop("prev")
     return json.dumps({**event, "type": kind, "source": source, **changes}) + "\n"
 
 
 def test_what_the_ledger_is_told_lets_nothing_pass(household, person, ledgerd):
-    """A producer may tell it of a grant and of a revival: sealed files decide, and are shown."""
+    """A producer may claim a grant or a revival; only the sealed files count."""
     household.write_policy(asking())
     shim = household.start().ready()
     assert shim.code("push") == REJECTED
@@ -92,7 +92,7 @@ def test_what_the_ledger_is_told_lets_nothing_pass(household, person, ledgerd):
 
 
 def test_a_ledgerd_that_is_stuck_is_told_of(household, person, ledgerd):
-    """What it has not read cannot be replayed; that is said, not guessed."""
+    """What the ledger has not read cannot be replayed, and it says so."""
     rules = household.write_policy(asking())
     shim = household.start().ready()
     shim.call("push")

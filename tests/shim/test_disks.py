@@ -1,4 +1,4 @@
-"""Disks that fill up, homes that cannot be written: bounded loss, and never an unrecorded call (journal-first)."""
+"""Full disks and homes that are not writable: bounded loss, and never an unrecorded call."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ def small_home(household):
 
 
 def fill(home):
-    """Takes all the room that is left."""
+    """Fills the disk."""
     with open(home / "filler", "wb") as file:
         for size in (65536, 4096):
             try:

@@ -1,4 +1,4 @@
-"""`sub doctor` tells what holds for the runs that live, not only what stands in files."""
+"""`sub doctor` shows the policies in force for living runs, not only the files."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The kill switch, end to end: every shim refuses from its next call on, whoever runs it."""
+"""The kill switch, end to end: every shim refuses from its next call on."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def switches(household):
     ids=" ".join,
 )
 def test_a_stop_holds_from_the_next_call_until_it_is_lifted(household, person, words, answer):
-    """No policy, no daemon: and who did it, and why, is told and recorded."""
+    """Without a policy or a daemon, the answer and the record say who stopped it and why."""
     shims = [household.start(SUB_AGENT_ID="fixer").ready() for _ in range(2)]
     assert [shim.code() for shim in shims] == [0, 0]
     person("kill", *words, "--reason", "it deletes things")
@@ -84,7 +84,7 @@ def test_a_stop_survives_restarts_and_names_the_runs_end(household, person):
 
 
 def test_what_cannot_be_read_with_certainty_does_not_pass_a_stop(household, person):
-    """Without a policy an ambiguous message is forwarded (byte-transparent); not where it may be a call."""
+    """Without a policy an ambiguous message is forwarded, but not in a stopped run."""
     shim = household.start().ready()
     line = b'{"jsonrpc":"2.0","id":90,"method":"tools/call","method":"tools/call","params":{}}\n'
     person("kill", "--all")
@@ -105,7 +105,7 @@ def test_a_stopped_run_whose_shim_dies_is_terminated(household, person):
     assert household.status() == "TERMINATED"
 
 
-def test_nobody_needs_to_run_for_everything_to_be_stopped(household, person):
+def test_everything_can_be_stopped_while_nothing_runs(household, person):
     person("kill", "--all", "--reason", "holiday")
     shim = household.start().ready()
     assert shim.code() == ENDED
@@ -228,7 +228,7 @@ def test_stops_that_cannot_be_read_stop_everything(household, person):
 
 
 def test_a_removed_generation_is_noticed(household, person):
-    """Who removes the file that all watch cannot keep a stop from being seen for long."""
+    """Removing the file that all processes watch hides a stop only for a moment."""
     shim = household.start().ready()
     assert shim.code() == 0
     (household.home / "state" / "kill" / "generation").unlink()
@@ -278,7 +278,7 @@ def test_sub_run_says_that_the_run_was_stopped(household, person):
 
 
 def test_a_hard_stop_ends_servers_and_shims_stay_to_refuse(household, person):
-    """Their trees are gone, no orphan is left, and whoever waits for an answer gets one."""
+    """Their trees are gone, no orphan is left, and every pending call is answered."""
     shim = household.start("daemon").ready()
     hanging = shim.ask("hang")
     shim.swallowed()
@@ -339,7 +339,7 @@ def test_a_server_that_other_runs_need_is_left_to_them(household, person):
 
 
 def test_a_stop_whose_run_was_tidied_away_can_be_lifted(household, person):
-    """Stops are never tidied: they would be lifted by that."""
+    """Tidying never removes a stop, because that would lift it."""
     shim = household.start().ready()
     assert shim.code() == 0
     person("kill", "run-1")
@@ -356,7 +356,7 @@ def test_a_stop_whose_run_was_tidied_away_can_be_lifted(household, person):
     ids=["not text", "endless"],
 )
 def test_what_cannot_be_told_stops_nothing(household, person, option, word, message):
-    """Every refusal repeats it, and every record."""
+    """Every refusal and every record repeats the reason."""
     words = [option, word] if option != "--reason" else ["--all", option, word]
     assert message in person("kill", *words, code=2)
     assert person("kill", "--list") == ""

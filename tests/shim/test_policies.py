@@ -1,4 +1,4 @@
-"""Policies of a shim: layers, cold start, cache, reload, and what a repository cannot do (fast-start, policy-layers)."""
+"""Policies of a shim: layers, cold start, cache, reload, and what a repository cannot do."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def loads(household):
 
 
 def soon(shim, tool, code):
-    """A change is in force within a second, and the compiler's time."""
+    """A change is in force within a second plus the time of the compiler."""
     wait_until(lambda: shim.code(tool, {"t": time.monotonic()}) == code, f"{tool} gives {code}")
 
 
@@ -39,7 +39,7 @@ def test_no_policy_observes(household):
 
 
 def test_a_load_tells_the_policy_whole(household):
-    """What decided can be asked again, wherever the event went."""
+    """The policy that decided is in the record, so it can be evaluated again."""
     path = household.write_policy(policy(deny("rm")))
     shim = household.start().ready()
     assert shim.code("rm") == BLOCKED
@@ -160,7 +160,7 @@ def test_input_that_ends_during_a_cold_start_is_still_decided(household):
 
 
 def modules_of(household):
-    """What a whole life of a shim imports."""
+    """Returns every module that a shim imports in its life."""
     script = (
         "import sys\nfrom subluminal.cli.main import main\ncode = main(sys.argv[1:])\n"
         "sys.stderr.write('MODULES ' + ' '.join(sys.modules))\nsys.exit(code)\n"
@@ -261,7 +261,7 @@ def test_a_policy_that_becomes_invalid_leaves_the_old_one(household):
 
 
 def test_a_policy_that_is_read_while_it_is_written_does_not_come_into_force(household):
-    """Half a file is a policy too, one with fewer rules; what held before holds until it is whole."""
+    """Half a file is a policy with fewer rules; the old one stays in force until the file is whole."""
     path = household.write_policy(policy(deny("one"), deny("rm")))
     shim = household.start().ready()
     assert shim.code("rm") == BLOCKED
@@ -373,7 +373,7 @@ def test_a_person_accepts_a_loosened_policy(household):
 
 
 def test_the_compiler_imports_nothing_from_the_client_s_directory(household):
-    """A repository may hold a `yaml.py`, or a `subluminal`: neither is ours."""
+    """A repository may contain a `yaml.py` or a `subluminal`; neither is imported."""
     for name in ("yaml.py", "msgspec.py", "subluminal/__init__.py"):
         path = household.cwd / name
         path.parent.mkdir(exist_ok=True)
@@ -387,7 +387,7 @@ def test_the_compiler_imports_nothing_from_the_client_s_directory(household):
     assert not (household.tmp_path / "ran").exists()
 
 
-def test_a_repository_in_a_directory_that_is_no_text(household):
+def test_a_repository_in_a_directory_that_is_not_valid_utf8(household):
     household.cwd = type(household.cwd)(os.fsdecode(os.fsencode(household.cwd) + b"\xe9"))
     household.cwd.mkdir()
     household.write_policy(policy(deny("rm")), repository_file(household))

@@ -1,4 +1,4 @@
-"""Settings that change while shims run: whole or not at all, within a second, and on record (fast-start)."""
+"""Settings that change while shims run: whole or not at all, within a second, and recorded."""
 
 import pytest
 from tests.shim.household import deny, policy, wait_until
@@ -8,7 +8,7 @@ PACK_CODE, MCP_CODE = -32081, -31081
 
 
 def write(household, text):
-    """As an editor does: whole."""
+    """Replaces the file as an editor does."""
     household.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     aside = household.home / "config.new"
     aside.write_text(text)
@@ -60,7 +60,7 @@ def test_settings_that_appear_come_into_force(household):
     ],
 )
 def test_settings_that_are_wrong_stay_out(household, broken):
-    """The last good ones hold, and the record says why; mended, they come into force."""
+    """The last good settings stay, and the record says why; once corrected, the new ones apply."""
     write(household, '[shim]\ncodes = "mcp"\n')
     household.write_policy(policy(deny("rm")))
     shim = household.start().ready()

@@ -1,4 +1,4 @@
-"""A run shared by shims: one budget, one sequence, one end; whoever is killed or stopped (shared-runs)."""
+"""A run shared by shims has one budget, one sequence and one end, even if some are killed."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ SHIMS = 8
 
 
 def start_all(household, count=SHIMS, **options):
-    """Starts shims side by side and waits until each has entered its run."""
+    """Starts several shims and waits until each has entered its run."""
     shims = [shim.ready() for shim in [household.start(**options) for _ in range(count)]]
     wait_until(lambda: len(household.journals()) == len(household.clients), "every shim's journal")
     wait_until(
@@ -57,7 +57,7 @@ def test_eight_shims_race_one_budget(household):
 
 
 def test_killed_shims_do_not_stop_the_others(household):
-    """Whatever a killed shim held is free; what it had counted counts."""
+    """The lock of a killed shim is free; what it had counted stays counted."""
     household.write_policy(policy(budget(1000)))
     shims = start_all(household, 4)
     asked = [[shim.ask("echo", {"n": n}) for n in range(300)] for shim in shims]
@@ -78,7 +78,7 @@ def test_killed_shims_do_not_stop_the_others(household):
 
 @pytest.mark.parametrize(("on_error", "code"), [("BLOCK", -32081), ("ALLOW", 0)])
 def test_a_stopped_process_with_the_lock_does_not_freeze_the_others(household, on_error, code):
-    """Bounded: 50 ms, then decision_on_error; and a shim that comes meanwhile starts too."""
+    """The wait is bounded: 50 ms, then decision_on_error. A new shim can start meanwhile."""
     household.write_policy(policy(deny("rm"), on_error=on_error))
     shim = household.start().ready()
     assert shim.code("echo") == 0
@@ -162,7 +162,7 @@ def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
 
 
 def test_termination_reaches_every_shim_and_their_restarts(household):
-    """The shim that refuses stays alive: clients respawn servers that die (shared-runs, clients.md 1.7)."""
+    """The shim that refuses stays alive: clients respawn servers that die (shared-runs)."""
     household.write_policy(policy(budget(3, "TERMINATE_RUN")))
     one, two = start_all(household, 2)
     assert [one.code("echo", {"n": n}) for n in range(3)] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""However a shim, its client or its server ends: no orphan, a whole journal, a closed run (no-orphans)."""
+"""However a shim, its client or its server ends: no orphan, a whole journal, a closed run."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, wait_until
 
 UNDER_S = 10.0
-"""Against hanging for ever, not a measurement: machines are shared. no-orphans aims at three seconds."""
+"""A bound against hanging, in seconds, not a measurement. (no-orphans) aims at three seconds."""
 
 every_server = pytest.mark.parametrize("options", [(), ("stubborn",), ("daemon",)], ids=str)
 
@@ -53,7 +53,7 @@ def test_exit_code_and_stderr_of_the_server_reach_the_client(household):
 @requirement("6.3:signals")
 @every_server
 def test_a_killed_client_leaves_nothing(household, options):
-    """A killed client leaves only the end of its pipes (clients.md 1.5, 2.6)."""
+    """A killed client leaves only the end of its pipes."""
     household.hurry()
     client = (
         "import subprocess,sys;p=subprocess.Popen(sys.argv[1:],stdin=subprocess.PIPE,"
@@ -165,7 +165,7 @@ def test_a_signal_to_the_shim(household, number, options):
 
 @every_server
 def test_the_way_claude_stops_a_server(household, options):
-    """SIGINT, SIGTERM after 100 ms, SIGKILL 400 ms later, input left open (clients.md 1.5)."""
+    """One client sends SIGINT, SIGTERM after 100 ms and SIGKILL 400 ms later, with its input open."""
     pairs = [socket.socketpair() for _ in range(2)]
     shim = household.start(*options, popen={"stdin": pairs[0][1], "stdout": pairs[1][1]})
     for _, theirs in pairs:
@@ -188,7 +188,7 @@ def test_the_way_claude_stops_a_server(household, options):
 
 @every_server
 def test_the_way_codex_stops_a_server(household, options):
-    """SIGTERM to the group and end of input, SIGKILL 40 ms later (clients.md 2.6)."""
+    """One client sends SIGTERM to the group, closes the input, and sends SIGKILL 40 ms later."""
     shim = household.start(*options).ready()
     assert shim.code("echo") == 0
     shim.ask("hang")
@@ -326,7 +326,7 @@ def test_the_client_s_pipes_block_again_when_the_shim_is_gone(household):
 
 
 def test_a_signal_while_the_shim_is_still_loading(household):
-    """At whatever moment it comes once our code runs: no traceback, nothing left."""
+    """Whenever the signal comes, there is no traceback, and no process is left."""
     shims = []
     for number in range(8):
         shims.append(household.start())

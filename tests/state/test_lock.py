@@ -31,7 +31,7 @@ def test_a_stopped_holder_does_not_freeze_the_others(state, start):
 
 
 def test_a_holder_without_a_cpu_is_waited_for(state, start):
-    """On an overrun machine a holder may lose its CPU for longer than 50 ms; nobody is refused."""
+    """On an overloaded machine a holder may lose its CPU for more than 50 ms; no call is refused."""
     holder = start("toil")
     assert holder.hear() == "held"
     timer = threading.Timer(4 * LOCK_WAIT_MS / 1000, holder.signal, [signal.SIGUSR1])

@@ -1,4 +1,4 @@
-"""A process is known by its pid and its start."""
+"""A process is identified by its pid and its start time."""
 
 import os
 import subprocess

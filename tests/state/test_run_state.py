@@ -64,7 +64,7 @@ def test_processes_killed_while_writing_tear_nothing_and_block_nobody(state, sta
 
 
 def let_them_write(state, steps):
-    """Looks on, without the lock, until so many more steps are made."""
+    """Watches, without the lock, until this many more steps are made."""
     target = state.counters.read(PAIR, PAIR_KEY)[0] + steps
     until(lambda: state.counters.read(PAIR, PAIR_KEY)[0] >= target, f"{steps} more steps")
 
@@ -188,7 +188,7 @@ def test_a_run_whose_lock_is_held_by_a_stopped_process_can_still_be_opened(state
 
 
 def test_the_hot_path_loads_nothing_heavy():
-    """fast-start: a shim is started once per server, so what it imports is paid each time."""
+    """A shim is started once per server, so every start pays for its imports (fast-start)."""
     heavy = {"asyncio", "json", "logging", "msgspec", "subprocess", "threading", "yaml"}
     code = "import sys, subluminal.state.run_state; print(*sys.modules)"
     loaded = subprocess.run(

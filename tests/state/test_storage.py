@@ -1,4 +1,4 @@
-"""State files are private, cheap, and refused when they are not what we wrote."""
+"""State files are private, cheap, and refused if they are damaged."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""A message too large to hold: what matters of it is found, and no lax reader sees another."""
+"""A message too large to hold is scanned, and no lax reader finds another call in it."""
 
 import hashlib
 import json

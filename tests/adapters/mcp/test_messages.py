@@ -1,4 +1,4 @@
-"""What a client's line means to us, and which lines two readers may read differently."""
+"""What a client's message means, and which messages two readers may read differently."""
 
 import json
 
@@ -49,7 +49,7 @@ def call_text(**changes):
         b"\xff\xfe\xfd",
     ],
 )
-def test_what_is_no_call_is_passed_on_and_not_looked_at(line):
+def test_other_messages_are_passed_on_without_inspection(line):
     assert isinstance(classify(line), Other)
 
 
@@ -188,8 +188,8 @@ def test_an_ambiguous_line_still_tells_whom_to_answer_where_it_can(name, ids):
     assert message.ids == ids
 
 
-def test_an_ambiguous_answer_of_the_clients_is_nobody_to_answer():
-    """Its id is the server's: an error with it would end another request of the client's."""
+def test_an_ambiguous_answer_of_the_client_is_not_answered():
+    """Its id belongs to the server: an error with that id would end another request of the client."""
     message = classify(b'{"jsonrpc":"2.0","id":3,"result":{"x":"\\ud800"}}')
     assert isinstance(message, Ambiguous)
     assert message.ids == []

@@ -1,4 +1,4 @@
-"""The quick way to read a call says what the close one says, or nothing."""
+"""The fast reader of calls gives the same result as the strict one, or None."""
 
 import json
 import random
@@ -91,8 +91,8 @@ def test_what_is_not_plain_is_left_to_the_close_way(old, new):
     assert classify(line) == closely(line)
 
 
-def test_no_damaged_call_is_read_otherwise():
-    """Bytes taken out, doubled, exchanged: where the quick way answers, the close one agrees."""
+def test_damaged_calls_are_read_alike():
+    """Bytes are removed, doubled, exchanged: if the fast reader answers, the strict one agrees."""
     dice = random.Random(4)
     quick = 0
     for _ in range(20_000):

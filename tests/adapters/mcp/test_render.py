@@ -1,4 +1,4 @@
-"""The error a refused call gets (Pack 3.2), and what of it each client shows the model (visible-hints)."""
+"""The error of a refused call (Pack 3.2), and what each client shows the model of it (visible-hints)."""
 
 import json
 from pathlib import Path
@@ -119,7 +119,7 @@ WRAPPED = {
     "codex": "Wall time: N seconds\nOutput:tool call error: tool call failed for `fs/{tool}`\n\n"
     "Caused by:\n    Mcp error: {code}: {message}({data})",
 }
-"""What a client adds to an error before its model reads it (clients.md 1.6 and 2.5)."""
+"""What a client adds to an error before its model reads it."""
 
 
 def hint_decisions():
@@ -168,7 +168,7 @@ def test_what_the_model_reads_is_what_the_real_clients_showed_it(client):
 
 
 def test_a_refusal_for_want_of_approval_does_not_invite_the_agent_to_approve():
-    """It has a shell, and is not the person who was asked (local-is-not-trusted)."""
+    """The agent has a shell, and is not the person who may approve (local-is-not-trusted)."""
     (told,) = [
         message_of(d.decision) for call, d in hint_decisions() if call["shows"] == "approval"
     ]
@@ -216,7 +216,7 @@ def test_what_is_too_long_to_be_read_is_left_to_the_data(args):
 
 
 def test_a_masked_key_is_never_named_raw():
-    """It would stand there as one that goes."""
+    """Otherwise the key would be listed as removed."""
     hint = Hint(
         hint_text="fewer",
         hint_kind=HintKind.ARG_FIX,

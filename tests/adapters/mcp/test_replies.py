@@ -1,4 +1,4 @@
-"""Which call a server's line answers, and how; in any formatting, of any size, cut anywhere."""
+"""Replies are found in a server's messages in any formatting, of any size, cut anywhere."""
 
 import hashlib
 import json
@@ -80,7 +80,7 @@ def test_a_tool_error_is_told_from_text_that_speaks_of_one(text, is_error):
         ('{"resultType":"complete","text":"input_required"}', None),
     ],
 )
-def test_a_result_that_asks_for_input_is_no_end(result, state):
+def test_a_result_that_asks_for_input_is_not_an_end(result, state):
     text = f'{{"jsonrpc":"2.0","id":1,"result":{result}}}'.encode()
     assert reply(text).request_state == state
 
@@ -104,7 +104,7 @@ def test_a_result_that_asks_for_input_is_no_end(result, state):
         b"[" * 2000,
     ],
 )
-def test_what_is_no_answer_is_none_and_harms_nobody(text):
+def test_messages_that_are_not_answers_have_no_replies(text):
     assert replies_in(ServerMessage(len(text), text)) == []
 
 
@@ -156,7 +156,7 @@ def test_a_large_answer_is_matched_by_its_edges(order, is_error, size):
         b'"%b"',
     ],
 )
-def test_a_large_line_that_is_no_answer_is_none(text):
+def test_a_large_line_that_is_not_an_answer_has_no_replies(text):
     (line,) = kept(1_000, [text % (b"y" * 5_000) + b"\n"])
     assert replies_in(line) == []
 
@@ -203,7 +203,7 @@ def test_the_kept_part_of_a_large_line_does_not_leak_into_the_next():
 @pytest.mark.parametrize(
     "line", [b'{"jsonrpc":"2.0","id":1,"result":%b}', b'{"result":%b,"jsonrpc":"2.0","id":1}']
 )
-def test_a_results_own_last_word_on_its_error_counts(line, result, is_error):
+def test_the_last_is_error_of_a_result_counts(line, result, is_error):
     assert reply(line % result).is_error is is_error
 
 
@@ -221,7 +221,7 @@ def test_an_id_that_only_seems_to_be_the_answers_is_none(text):
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
 @pytest.mark.parametrize("is_error", [True, False])
-def test_of_a_result_no_more_is_kept_than_asked_for(order, is_error):
+def test_no_more_of_a_result_is_kept_than_asked_for(order, is_error):
     text = order % (b"y" * 5_000, b"true" if is_error else b"false")
     whole = reply(text)
     (found,) = replies_in(ServerMessage(len(text), text), 100)

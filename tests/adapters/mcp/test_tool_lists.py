@@ -8,7 +8,7 @@ from subluminal.adapters.mcp.tool_lists import MAX_ASKED, MAX_WAITING, ToolLists
 
 
 class Heard:
-    """Stands for the core."""
+    """Stands in for the host."""
 
     def __init__(self):
         self.pages = []
@@ -41,7 +41,7 @@ def test_an_answer_waits_until_the_loop_is_idle(lists, heard):
     assert heard.pages == [("probe", "p", [])]
 
 
-def test_what_nobody_answers_is_forgotten(lists, heard):
+def test_unanswered_requests_are_forgotten(lists, heard):
     for number in range(MAX_ASKED + 1):
         lists.ask(ListRequest(number, ""))
     assert len(lists.asked) == MAX_ASKED
@@ -61,7 +61,7 @@ def test_a_loop_that_is_never_idle_keeps_few_answers(lists, heard):
     assert [cursor for _, cursor, _ in heard.pages] == ["0", "1", "2"]
 
 
-def test_what_is_no_tool_is_left_out(lists, heard):
+def test_elements_that_are_not_tools_are_left_out(lists, heard):
     lists.ask(ListRequest(1, ""))
     lists.replied(answer(1, b'{"tools":[1,{"name":2},{"b":1,"name":"a"},{}]}'))
     lists.ask(ListRequest(2, ""))

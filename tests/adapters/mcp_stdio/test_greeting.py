@@ -1,4 +1,4 @@
-"""The first exchange before the loop: simple, or left to the loop byte for byte."""
+"""The first exchange before the loop: simple messages pass, others are left to the loop."""
 
 import os
 

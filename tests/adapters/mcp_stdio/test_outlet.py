@@ -1,4 +1,4 @@
-"""Bytes on their way out: in order, never blocking, our own lines never inside the server's."""
+"""Outlets write in order, never block, and never put our lines inside the server's."""
 
 import os
 
@@ -62,7 +62,7 @@ def test_what_a_full_pipe_does_not_take_waits_in_order(pipe):
     assert (outlet.waiting, outlet.busy, stream.closed) == (0, False, True)
 
 
-def test_nobody_reading_means_nothing_waits_and_nothing_leaks(pipe):
+def test_without_a_reader_nothing_waits_and_nothing_leaks(pipe):
     reader, writer = pipe
     outlet = Outlet(writer)
     streams = [Source(b"z" * 300_000), Source(b"z")]

@@ -1,4 +1,4 @@
-"""A server that says everything it has to say before it reads: talker.py LOG PLAYBACK."""
+"""A server that writes all of its output before it reads: talker.py LOG PLAYBACK."""
 
 import sys
 

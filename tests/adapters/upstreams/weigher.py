@@ -1,4 +1,4 @@
-"""A server that weighs what it reads and says as much as it is asked to, in constant memory.
+"""A server that measures what it reads and writes as much as it is asked to, in constant memory.
 
 For each call: reads its line piece by piece, and answers {"size", "sha256"} of the line. A call of
 the tool `say` gets a result of `arguments.bytes` bytes; its SHA-256 goes to the file in argv[1].

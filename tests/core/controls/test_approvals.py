@@ -1,4 +1,4 @@
-"""A run's approvals without a process: several layers, and what a full disk does to them."""
+"""A run's approvals without a shim process: several layers, full disks."""
 
 import os
 
@@ -38,7 +38,7 @@ def where(own_home):
 
 @pytest.fixture
 def begin(where):
-    """Decides calls under these layers, as a shim of run `r` does; the decision."""
+    """Returns a function that decides calls under these layers, as a shim of run `r` does."""
     opened = []
 
     def make(*layers):
@@ -98,7 +98,7 @@ def test_two_layers_that_ask_are_asked_for_at_once_and_both_are_needed(begin, wh
     assert passed["grant"] == passed["grants"][0]
 
 
-def test_a_layer_that_denies_asks_nobody(begin, where):
+def test_a_layer_that_denies_does_not_ask_for_approval(begin, where):
     decide = begin((Layer.USER, snapshot(asks())), (Layer.REPOSITORY, snapshot(deny("push"))))
     assert decide().action == "BLOCK"
     assert all_waiting(where) == []
@@ -126,7 +126,7 @@ def test_arguments_that_were_too_large_to_read_are_bound_by_their_hash(begin, wh
     assert decide(large=True).action == "ALLOW"
 
 
-def test_a_use_that_cannot_be_marked_is_no_use(begin, where, own_home, monkeypatch):
+def test_a_use_that_cannot_be_marked_does_not_pass(begin, where, own_home, monkeypatch):
     decide = begin((Layer.USER, snapshot(asks())))
     decide()
     (waiting,) = all_waiting(where)
@@ -158,7 +158,7 @@ def test_what_cannot_be_asked_is_refused_all_the_same(begin, where, monkeypatch)
 
 
 def test_a_lifted_rule_lets_every_call_of_the_tool_pass_and_says_by_whom(begin, where, own_home):
-    """`sub promote --session`: the rule need not be one that asks."""
+    """`sub promote --session`: the rule need not be one that asks for approval."""
     decide = begin((Layer.USER, snapshot(deny("push", rule_id="no"))))
     assert decide().action == "BLOCK"
     grant = issue_grant(where, "r", Slot("git", "push", None, "user", "no"), uses=None)
@@ -197,14 +197,14 @@ def test_looking_at_an_empty_home_makes_nothing(where, own_home):
 
 
 def test_an_empty_id_names_nothing(where, begin):
-    """As of `sub approve "$ID"`, where ID is not set."""
+    """As with `sub approve "$ID"` if ID is not set."""
     begin((Layer.USER, snapshot(asks())))()
     with pytest.raises(SubluminalError, match="matches more than one"):
         find_waiting(where, "")
 
 
-def test_so_many_wait_and_no_more(where, begin, own_home):
-    """Who tries ever new arguments floods neither the disk nor the person, and is told so."""
+def test_the_number_of_waiting_approvals_is_bounded(where, begin, own_home):
+    """An agent that tries ever new arguments floods neither the disk nor the person."""
     decide = begin((Layer.USER, snapshot(asks())))
     for n in range(MAX_WAITING):
         decide({"n": n})
@@ -245,8 +245,8 @@ def test_what_is_settled_makes_room_and_goes_on_to_hold(where, begin, monkeypatc
     )
 
 
-def test_without_a_key_nobody_is_asked_and_the_rule_stands(where, begin, own_home):
-    """Not as an error in deciding: `decision_on_error` may be ALLOW."""
+def test_without_a_key_no_approval_is_requested_and_the_rule_decides(where, begin, own_home):
+    """This is not an error of the decision: `decision_on_error` may be ALLOW."""
     decide = begin((Layer.USER, snapshot(asks(), decision_on_error="ALLOW")))
     os.makedirs(os.path.join(where.state, "seal.key"))
     refused = decide()

@@ -1,4 +1,4 @@
-"""Stops as one process knows them: which calls they are about, and when the files are read."""
+"""Stops as one process knows them: which calls they cover, and when the files are read."""
 
 import os
 
@@ -33,7 +33,7 @@ def stop(state_dir, scope, target="", **more):
 
 
 def found(view, server="git", tool="push"):
-    """As a call asks: only if the number moved, or something was stopped."""
+    """Does what a call does: asks only if the number moved, or something was stopped."""
     return view.find(server, tool) if view.words[0] != view.calm else None
 
 
@@ -87,7 +87,7 @@ def test_a_stop_of_the_same_thing_replaces_the_one_before_and_stays_hard(state_d
     assert (found_one.reason, found_one.hard) == ("second", True)
 
 
-def test_where_no_number_can_be_watched_each_call_looks_for_itself(state_dir):
+def test_without_the_number_each_call_reads_the_directory(state_dir):
     os.makedirs(os.path.join(state_dir, "kill", "generation"))
     switch = KillSwitch(state_dir)
     view = switch.view("r", "a")
@@ -123,7 +123,7 @@ def test_what_cannot_be_believed_stops_what_it_is_called_after(state_dir, switch
     assert (other is not None) == (name in ("all", "rubbish"))
 
 
-def test_a_file_that_is_being_written_is_no_stop(state_dir, switch):
+def test_a_file_that_is_being_written_is_not_a_stop(state_dir, switch):
     with open(os.path.join(state_dir, "kill", "all.123.aside"), "wb") as file:
         file.write(b"half")
     kill_switch.move(os.path.join(state_dir, "kill", "generation"))
@@ -140,7 +140,7 @@ def test_a_stop_that_says_something_else_than_its_name_stops_what_it_says(state_
     assert found(switch.view("other", "a")) is None
 
 
-def test_who_cannot_look_knows_of_a_stop(state_dir, monkeypatch):
+def test_if_the_stops_cannot_be_read_everything_is_stopped(state_dir, monkeypatch):
     assert not is_run_stopped(state_dir, "r", "a")
     stop(state_dir, "agent", "a")
     assert stop_of_run(state_dir, "r", "a").scope == "agent"

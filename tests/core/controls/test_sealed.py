@@ -1,4 +1,4 @@
-"""Files under a MAC: nothing but what this home wrote is read back (local-is-not-trusted)."""
+"""Sealed files: only what this home wrote is read back (local-is-not-trusted)."""
 
 import os
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_what_was_not_sealed_here_is_nothing(tmp_path: Path, damage: bytes) -> N
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 33])
 def test_a_key_that_is_none_seals_nothing(tmp_path: Path, damage: bytes) -> None:
-    """After a power cut a file may be empty: everyone knows an empty key."""
+    """After a power cut a file may be empty; an empty key would be no secret."""
     (tmp_path / "seal.key").write_bytes(damage)
     with pytest.raises(KeyUnusable, match="32 bytes"):
         seal_key(str(tmp_path))
@@ -68,7 +68,7 @@ def test_a_key_that_cannot_be_read_is_an_os_error_that_says_what_to_do(tmp_path:
 def test_containers_that_share_a_home_do_not_write_into_each_others_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each counts its processes from 1."""
+    """Each container numbers its processes from 1."""
     monkeypatch.setattr(os, "getpid", lambda: 7)
     key, path = seal_key(str(tmp_path)), str(tmp_path / "file")
     replace = os.replace
@@ -83,7 +83,7 @@ def test_containers_that_share_a_home_do_not_write_into_each_others_files(
     assert read_sealed(path, key, "x") == b"one"
 
 
-def test_what_stands_in_a_files_place_makes_nobody_wait_or_swallow_it(tmp_path: Path) -> None:
+def test_a_pipe_or_a_huge_file_in_place_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
     key = seal_key(str(tmp_path))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):

@@ -1,4 +1,4 @@
-"""Which files are policies of a run, and whose (policy-layers)."""
+"""Which files are policies of a run, and who must own them (policy-layers)."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Policies without a shim: when a file is looked at, what replaces what, what a run is under."""
+"""Policies without a shim: when files are read, what replaces what, and what is in force for a run."""
 
 import os
 import time
@@ -32,7 +32,7 @@ def make(where: Places, tmp_path: Path) -> Callable[..., Policies]:
 
 
 def write(path: str, text: str) -> None:
-    """Old enough that its time can be relied on."""
+    """Makes a file old enough that its time can be relied on."""
     Path(path).parent.mkdir(exist_ok=True)
     aside = Path(f"{path}.aside")
     aside.write_text(text)
@@ -42,7 +42,7 @@ def write(path: str, text: str) -> None:
 
 
 def settled(policies: Policies) -> list[Load]:
-    """Looks now, and waits for the compilers."""
+    """Checks the files now, and waits for the compilers."""
     loads = policies.poll(0, force=True)
     deadline = time.monotonic() + 20
     while any(layer._is_busy for layer in policies._layers):
@@ -209,7 +209,7 @@ def test_runs_that_begin_at_once_compile_once(
         policies.close()
 
 
-def test_a_process_that_stops_while_it_compiles_stops_nobody_for_good(
+def test_a_process_suspended_while_it_compiles_does_not_block_others(
     make: Callable[..., Policies], where: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = counted(monkeypatch)

@@ -1,4 +1,4 @@
-"""What is recorded of a server's tools: what is new, within bounds, in every run (issue 6)."""
+"""Tool lists are recorded when they change, within bounds, in every run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Previews: the short way that nearly every text takes says what the long one would."""
+"""The fast path of previews gives the same result as the slow one."""
 
 from hashlib import sha256
 

@@ -28,7 +28,7 @@ def where(tmp_path: Path) -> Places:
 
 
 def entered(where: Places, shim_id: str, run_id: str = "run") -> Run:
-    """A run as a shim that has just entered it sees it."""
+    """Returns a run as a shim that has just entered it has it."""
     source = Source(host_id="h", proc_id="p", shim_id=shim_id)
     journal = Journal(journal_dir(where, run_id), shim_id, max_bytes=1 << 20, reserve_bytes=0)
     run = Run(run_id, WHO, source, RunState.open(where.state, run_id), journal)
@@ -38,7 +38,7 @@ def entered(where: Places, shim_id: str, run_id: str = "run") -> Run:
 
 
 def die(run: Run) -> None:
-    """Leaves the run as a killed process does: the file says that it was there."""
+    """Leaves the run as a killed process does: its note stays."""
     with run.state.locked():
         run.state.attach(run.shim_id, DEAD, 1)
     run.close()
@@ -72,7 +72,7 @@ def test_a_run_with_others_in_it_goes_on(where: Places) -> None:
     other.close()
 
 
-def test_a_process_that_died_after_its_last_word_is_left_alone(where: Places) -> None:
+def test_a_process_that_died_after_it_closed_its_run_is_left_alone(where: Places) -> None:
     run = entered(where, "s1")
     run.leave()
     run.close()

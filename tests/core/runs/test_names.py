@@ -1,4 +1,4 @@
-"""Names that several processes agree on: runs without a name, and machines (shared-runs, Pack 0.3)."""
+"""Ids on which several processes agree: of runs that nothing names, and of machines (shared-runs)."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_machine_has_one_id_per_home(tmp_path: Path) -> None:
     assert host_id(home(tmp_path / "other")) != host_id(home(tmp_path))
 
 
-def test_a_run_whose_name_is_no_text_has_one_that_can_be_recorded(tmp_path: Path) -> None:
+def test_a_run_id_that_is_not_valid_utf8_can_be_recorded(tmp_path: Path) -> None:
     names = [os.fsdecode(name) for name in (b"r\xff", b"r\xfe")]
     found = [run_id_of({"SUB_RUN_ID": name}, home(tmp_path)) for name in names]
     assert found == [r"r\udcff", r"r\udcfe"]

@@ -149,10 +149,10 @@ def test_one_report_per_bug(where: Places, host: Host) -> None:
     assert kinds(where, "run").count("shim_health") == 1
 
 
-def test_a_state_that_breaks_while_deciding_is_no_bug(
+def test_a_state_that_breaks_while_deciding_is_not_reported_as_a_bug(
     where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one that a full disk does not let grow: decision_on_error, and no report."""
+    """For example, a full disk keeps the file from growing: decision_on_error, and no bug report."""
 
     def break_down() -> int:
         raise StateUnusable("state", "no space left on device")

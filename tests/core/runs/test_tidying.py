@@ -1,4 +1,4 @@
-"""What is old goes, what is used stays, whatever kind of file it is."""
+"""Old files of every kind are removed; files that are used stay."""
 
 import os
 import time
@@ -49,7 +49,7 @@ def test_what_belongs_to_a_run_goes_with_it(home):
     assert os.path.exists(state_path(home.state, "living"))
 
 
-def test_policies_that_nobody_uses_go(home):
+def test_unused_policies_are_removed(home):
     used = make(Path(home.cache) / "policies" / "used.json", old=False)
     unused = make(Path(home.cache) / "policies" / "unused.json", old=True)
     tidy(home)

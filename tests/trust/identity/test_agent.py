@@ -68,7 +68,7 @@ def test_parent() -> None:
     assert not parent_is("no such client")
 
 
-def test_names_that_are_no_text_can_be_recorded(tmp_path: Path) -> None:
+def test_names_that_are_not_valid_utf8_can_be_recorded(tmp_path: Path) -> None:
     """Directories and variables may hold any bytes."""
     project = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
     os.makedirs(os.path.join(project, b".git"))

@@ -69,7 +69,7 @@ def test_every_system_has_a_branch_a_pull_request_and_a_tag() -> None:
     ],
 )
 def test_who_started_the_job(provider: str, who: str) -> None:
-    """Not the user that every job of the machine runs as; a word of ours goes before both."""
+    """Not the user that every job of the machine runs as; SUB_PRINCIPAL comes before both."""
     environ = next(c["environ"] for c in cases() if c["want"]["ci_provider"] == provider)
     assert identity_of({**environ, "USER": "runner"}, "/").principal == who
     assert identity_of({**environ, "SUB_PRINCIPAL": "svc"}, "/").principal == "svc"

@@ -39,7 +39,7 @@ LEGACY = {
 
 
 class Mounts:
-    """A service account's and a downward API's volume."""
+    """The volumes of a service account and of the downward API."""
 
     def __init__(self, path: Path) -> None:
         self.account, self.info = path / "account", path / "info"
@@ -137,7 +137,7 @@ def test_what_is_longer_than_kubernetes_allows_is_left_out(mounts: Mounts) -> No
 
 
 def test_more_labels_than_an_event_can_carry(mounts: Mounts) -> None:
-    """A label is there as a whole, or not at all."""
+    """A label is either complete or left out."""
     (mounts.info / "labels").write_text("".join(f'key{n}="{n:040}"\n' for n in range(10_000)))
     labels = mounts.find().labels
     assert labels is not None

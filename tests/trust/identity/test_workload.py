@@ -1,4 +1,4 @@
-"""What CI systems, Kubernetes and git show of a workload (Pack 1.3.1)."""
+"""What CI systems, Kubernetes and git say about a workload (Pack 1.3.1)."""
 
 from pathlib import Path
 
@@ -40,13 +40,13 @@ def test_a_git_repository_from_a_directory_below_it(tmp_path: Path) -> None:
     }
 
 
-def test_ci_s_word_goes_before_git_s(tmp_path: Path) -> None:
+def test_ci_comes_before_git(tmp_path: Path) -> None:
     git(tmp_path)
     workload = found({"GITHUB_ACTIONS": "1", "GITHUB_REPOSITORY": "acme/ci"}, tmp_path)
     assert (workload["repo"], workload["branch"]) == ("acme/ci", "topic/x")
 
 
-def test_a_detached_head_is_no_branch(tmp_path: Path) -> None:
+def test_a_detached_head_has_no_branch(tmp_path: Path) -> None:
     git(tmp_path, head="0123456789abcdef")
     assert "branch" not in found({}, tmp_path)
 

@@ -1,4 +1,4 @@
-"""Secrets that occur nowhere else, every way of writing them, and a search that finds any of it.
+"""Unique secrets, encoders for every form of them, and a search that finds any form.
 
 The encoders here are the standard library's, not ours: what finds and what masks must not share
 their mistakes.
@@ -88,7 +88,7 @@ def _unwrapped(data: bytes) -> bytes:
 
 
 def leaks(data: bytes, secret: SecretValue) -> list[str]:
-    """In which encodings a secret, or its better part, is in `data`."""
+    """Returns the encodings in which a secret, or most of it, is in `data`."""
     value = secret.reveal()
     # For a long one, any piece of 40 characters would be a leak.
     pieces = (

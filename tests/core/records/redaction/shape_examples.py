@@ -1,4 +1,4 @@
-"""Hits and near misses of every shape. Made from parts, so that no scanner takes them for real."""
+"""Hits and near misses of every shape. Made from parts, so that scanners do not report them."""
 
 W = "Zk3Qp7Lm2Xv9Rt5Bn8Yc4Hd6Fj1GsWa0" * 8  # letters and digits
 H = "3f9a1c07e5b2d84690fe7a5c1d3b8e24" * 8  # lowercase hex

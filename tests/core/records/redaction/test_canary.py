@@ -12,7 +12,7 @@ from subluminal.secrets.value import SecretValue
 CANARIES = make_canaries(300)
 GROUPS = [CANARIES[at : at + 20] for at in range(0, len(CANARIES), 20)]
 REDACTORS = [(Redactor(group), group) for group in GROUPS]
-"""A server has a handful of secrets; a redactor for all of them at once is tried once, below."""
+"""A server has few secrets, so most tests use small groups; one test below uses all at once."""
 
 
 def _pairs() -> list[tuple[Redactor, SecretValue]]:

@@ -1,4 +1,4 @@
-"""Forms: how few there are for a plain value, and that no prefilter misses what its pattern hits."""
+"""A plain value has few forms, and no prefilter misses a text that its pattern hits."""
 
 import pytest
 import re2

@@ -1,4 +1,4 @@
-"""Where patterns hit, what is refused, and that no message holds a pattern."""
+"""Patterns hit where they should, bad ones are refused, and no message contains a pattern."""
 
 import pytest
 from tests.core.records.redaction.shape_examples import EXAMPLES
@@ -32,7 +32,7 @@ def test_many_patterns_are_spread_over_sets(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(many._sets) == 25
 
 
-def test_a_set_too_large_for_its_memory_is_no_silent_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_too_large_for_its_memory_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "MAX_PATTERN_MEMORY", 40_000)
     with pytest.raises(SubluminalError):
         matcher(*(b"[a-z]token%03d[a-z]{8}" % n for n in range(60))).find(b"xtoken007abcdefgh")
@@ -76,7 +76,7 @@ def test_a_bad_pattern_is_told_by_name() -> None:
 
 
 def test_hard_text_takes_linear_time() -> None:
-    """linear-patterns: what would hang a backtracking engine is just another text."""
+    """A text that would hang a backtracking engine costs no more than another (linear-patterns)."""
     import time
 
     shapes = matcher(*(shape.pattern for shape in SHAPES))

@@ -193,7 +193,7 @@ def test_json_stays_json_whatever_the_pattern(value: object, pattern: str) -> No
 
 
 def test_masks_that_shrink_a_text_do_not_show_what_was_not_searched_to_its_end() -> None:
-    """What is cut off may be the rest of a secret; so nothing near the end of the window shows."""
+    """A secret may continue after the window, so nothing near the window's end is shown."""
     redactor = only("A" * 3000, TOKEN)
     for pad in range(0, 60, 7):
         text = "A" * 3000 + "x" * (100 + redactor.hold_back_bytes - 3000 - pad) + TOKEN * 3

@@ -1,4 +1,4 @@
-"""Journals that exist: what is found in them, and what a rewrite leaves of them."""
+"""Secrets in existing journals are found, and a rewrite removes them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every shape hits what it should, misses what only looks like it, and is complete as data."""
+"""Every shape hits its examples, misses near misses, and is a complete row of the table."""
 
 import pytest
 from tests.core.records.redaction.shape_examples import EXAMPLES
