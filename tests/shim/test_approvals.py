@@ -63,7 +63,7 @@ def test_the_hint_names_no_approval_if_the_request_cannot_be_stored(household):
     (household.home / "state" / "approvals").write_text("in the way")
     error = household.start().ready().call("push")["error"]
     assert error["code"] == REJECTED
-    assert "Nobody could be asked" in error["message"]
+    assert "No approval was requested" in error["message"]
     assert household.events("approval_requested") == []
 
 
@@ -414,7 +414,7 @@ def test_a_person_is_told_of_a_flood(household, person):
     shim = household.start().ready()
     for n in range(MAX_WAITING):
         assert shim.code("push", {"n": n}) == REJECTED
-    assert "Nobody was asked" in shim.call("push", {"n": -1})["error"]["message"]
+    assert "No approval was requested" in shim.call("push", {"n": -1})["error"]["message"]
     leave(shim)
     assert len(waiting(person)) == MAX_WAITING
     told = person("approvals", all_output=True)

@@ -47,6 +47,6 @@ def test_an_argument_after_the_dashes_is_the_server_s(household: Any) -> None:
     assert shim.err == b"--help\n"
 
 
-def test_the_shim_stands_in_the_overview(capsys: Any) -> None:
+def test_the_shim_is_in_the_overview(capsys: Any) -> None:
     assert main([]) == 0
-    assert "  shim         the data plane in front of one MCP server" in capsys.readouterr().out
+    assert "  shim         run the data plane in front of one MCP server" in capsys.readouterr().out

@@ -355,8 +355,8 @@ def test_a_stop_whose_run_was_tidied_away_can_be_lifted(household, person):
     [(b"a/\xff", "not UTF-8"), ("a/" + "b" * 5_000, "at most 4096 characters")],
     ids=["not text", "endless"],
 )
-def test_what_cannot_be_told_stops_nothing(household, person, option, word, message):
-    """Every refusal and every record repeats the reason."""
+def test_a_word_that_cannot_be_recorded_stops_nothing(household, person, option, word, message):
+    """Every refusal and every record repeats these words."""
     words = [option, word] if option != "--reason" else ["--all", option, word]
     assert message in person("kill", *words, code=2)
     assert person("kill", "--list") == ""

@@ -1,1 +1,1 @@
-"""The enforcer: begin(call) -> Ruling, finish(call, outcome); redaction, inspection, run."""
+"""The core: decides and records tool calls. A door holds a `host.Host`; see ARCHITECTURE.md."""

@@ -1,1 +1,1 @@
-"""What a person may do to a run: stop it, answer for a call, grant an exception."""
+"""What a person can do to runs: kill switch, approvals, grants; and the seals on their files."""

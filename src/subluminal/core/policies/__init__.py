@@ -1,1 +1,1 @@
-"""The policy files that a run is under: found, compiled, watched."""
+"""The policies of a run: files found, compiled, cached, watched and pinned."""

@@ -1,1 +1,1 @@
-"""What a call leaves on record: previews, redaction, its events."""
+"""What is recorded of calls: their events, previews, redaction, tool lists."""

@@ -1,1 +1,1 @@
-"""A run as this process takes part in it: opened, named, attended, closed."""
+"""Runs as processes take part in them: named, opened, attended, closed, tidied."""
