@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from subluminal.config.places import places
 from subluminal.config.settings import RedactSettings, Settings
@@ -18,6 +17,7 @@ from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs.open_runs import Parts
 from subluminal.core.runs.opening import ALONE, Sharing
 from subluminal.core.threaded_host import ThreadedHost
 from subluminal.policy.evaluation import Engine
@@ -73,21 +73,15 @@ def host_in(
     sharing: Sharing = ALONE,
     gates: Sequence[Gate] = (),
     identity: Identity | None = None,
-    **options: Any,
 ) -> Host:
     """A host as a door holds it. Its run is not fixed: calls may name another."""
     who = identity or Identity()
     where = places({"SUB_HOME": str(home)})
     make: Callable[..., Host] = ThreadedHost if sharing.threads else Host
     return make(
-        where,
-        who,
-        FixedPolicies(policies, who, gates),
-        previewer(),
+        Parts(where, who, FixedPolicies(policies, who, gates), previewer(), sharing),
         LiveSettings(where.settings, Settings()),
         run_id=run_id,
-        sharing=sharing,
-        **options,
     )
 
 

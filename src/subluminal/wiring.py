@@ -17,6 +17,7 @@ from subluminal.core.live_settings import LiveSettings, previewer_for
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.redaction.redactor import Redactor, redactor_for
 from subluminal.core.runs.names import run_id_of
+from subluminal.core.runs.open_runs import Parts
 from subluminal.core.runs.opening import ALONE, Sharing
 from subluminal.trust.identity.agent import identity_of
 
@@ -53,14 +54,16 @@ def open_host(
     if redactor is None:
         redactor = redactor_for(settings.redact, list(secrets))
     return _host_type(sharing)(
-        places,
-        identity,
-        Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
-        previewer_for(settings, redactor),
+        Parts(
+            places,
+            identity,
+            Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
+            previewer_for(settings, redactor),
+            sharing,
+        ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id or run_id_of(environ, places),
         run_is_fixed=bool(run_id or environ.get(env.SUB_RUN_ID.name)),
-        sharing=sharing,
     )
 
 

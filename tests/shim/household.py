@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import termios
-import time
-import uuid
+
+from tests.processes import WITHIN_S, Marked, wait_until
 
 from subluminal.journal.reading import journal_files
 from subluminal.journal.verifying import ChainCheck
@@ -24,8 +24,6 @@ from subluminal.supervise import processes
 HERE = pathlib.Path(__file__).parent
 SERVER = str(HERE / "echo_server.py")
 SUB = [sys.executable, "-P", "-m", "subluminal"]
-WITHIN_S = 20.0
-"""Bound of every wait, in seconds; generous, because the machine may be busy."""
 
 ALLOW_ALL = """\
 policy_id: {policy_id}
@@ -58,15 +56,6 @@ def deny(tool):
 
 def budget(limit, on_exceed="BLOCK"):
     return ("budget", {"limit": limit, "on_exceed": on_exceed})
-
-
-def wait_until(condition, what, within_s=WITHIN_S):
-    """Returns the condition's value as soon as it is true. Fails at the bound."""
-    deadline = time.monotonic() + within_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        select.select([], [], [], 0.003)
-    return value
 
 
 class Client:
@@ -182,13 +171,13 @@ class Client:
                     self.err += self.process.stderr.read()
 
 
-class Household:
+class Household(Marked):
     """One home with its shims and all their processes."""
 
     def __init__(self, tmp_path, home):
         self.tmp_path = tmp_path
         self.home = home
-        self.token = uuid.uuid4().hex
+        super().__init__()
         self.log = tmp_path / "executed"
         self.cwd = tmp_path / "work"
         self.cwd.mkdir()
@@ -297,23 +286,6 @@ class Household:
         ]
 
     # The processes.
-
-    def alive(self):
-        mark = f"SUB_TEST_TOKEN={self.token}".encode()
-        return [
-            pid
-            for pid in processes.pids()
-            if pid != os.getpid() and mark in processes.read(pid, "environ").split(b"\0")
-        ]
-
-    def wait_empty(self, within_s=WITHIN_S):
-        """Waits until no process is left. Returns the seconds it took."""
-        begin = time.monotonic()
-        wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
-        return time.monotonic() - begin
-
-    def describe(self):
-        return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
 
     def warden_of(self, client):
         """Returns the pid of a shim's warden, a child of the shim with its own name."""

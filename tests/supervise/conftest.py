@@ -8,27 +8,15 @@ import select
 import signal
 import subprocess
 import sys
-import time
-import uuid
 
 import pytest
+from tests.processes import WITHIN_S, Marked, wait_until
 
 from subluminal.supervise import processes
 
 HERE = pathlib.Path(__file__).parent
 SRC = str(HERE.parents[1] / "src")
 DRIVER = [sys.executable, "-I", "-S", str(HERE / "driver.py"), SRC]
-WITHIN_S = 8.0
-"""Bound of every wait, in seconds; generous, because the machine may be busy."""
-
-
-def wait_until(condition, what, within_s=WITHIN_S):
-    """Returns the condition's value as soon as it is true. Fails at the bound."""
-    deadline = time.monotonic() + within_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        select.select([], [], [], 0.003)
-    return value
 
 
 class Shim:
@@ -89,35 +77,17 @@ class Shim:
         return self.process.wait(WITHIN_S)
 
 
-class Household:
+class Household(Marked):
     """The processes of one test. All of them inherit a token in their environment."""
 
     def __init__(self, tmp_path):
         self.tmp_path = tmp_path
-        self.token = uuid.uuid4().hex
+        super().__init__()
         self.shims = []
 
     def start(self, *argv, via=(), **options):
         record = self.tmp_path / f"record-{len(self.shims)}"
         return Shim(self, list(argv), record, options, via)
-
-    def alive(self):
-        """Returns the pids of all living processes of the household, wardens included."""
-        mark = f"SUB_TEST_TOKEN={self.token}".encode()
-        return [
-            pid
-            for pid in processes.pids()
-            if pid != os.getpid() and mark in processes.read(pid, "environ").split(b"\0")
-        ]
-
-    def wait_empty(self, within_s=WITHIN_S):
-        """Waits until no process is left. Returns the seconds it took."""
-        begin = time.monotonic()
-        wait_until(lambda: not self.alive(), f"nothing left of {self.describe()}", within_s)
-        return time.monotonic() - begin
-
-    def describe(self):
-        return [(pid, processes.read(pid, "cmdline")[-80:]) for pid in self.alive()]
 
     def clean(self):
         """Kills the processes that a failed test left, and reaps those that the test process adopted."""

@@ -1,6 +1,6 @@
 """The filter on a command line, for `sub tail`, `sub query` and `sub hints`: terms and flags."""
 
-from subluminal.cli.frame import Args, Parser
+from subluminal.cli.frame import Args, Parser, positive
 from subluminal.cli.output import Output, shown
 from subluminal.clock import now
 from subluminal.errors import UsageError
@@ -23,6 +23,17 @@ def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None
         words = CALL_FIELDS[name].words
         doc = CALL_FIELDS[name].doc + (f": {', '.join(words)}" if words else "")
         parser.add_argument(f"--{name}", metavar=metavars.get(name, name.upper()), help=doc)
+
+
+def add_row_arguments(parser: Parser) -> None:
+    """Adds how many rows to print, in which order, and how."""
+    parser.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
+    )
+    parser.add_argument(
+        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
 
 
 def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS) -> Filter:

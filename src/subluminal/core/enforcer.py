@@ -21,7 +21,6 @@ import msgspec
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.decision import Decision, Hint, Terminate
-from subluminal.contracts.gate import GateName
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, refusal_of
@@ -85,12 +84,6 @@ class Enforcer:
         self._approvals: Approvals | None = None
         self._shim_id = run.shim_id
         self._numbers = count(1)
-
-    @property
-    def gate_names(self) -> list[str]:
-        """The gates of this run in the order in which a call passes them."""
-        grants = [] if self.gates.open_approvals is None else [GateName.GRANTS.value]
-        return [GateName.STOPS.value, *self.engine.gates, GateName.POLICY.value, *grants]
 
     def begin(self, call: ToolCall, args_text: bytes | None) -> Ruling:
         """Decides one call; start and decision are journalled when this returns (journal-first)."""

@@ -19,17 +19,13 @@ from subluminal.config.places import Places
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus
 from subluminal.core.controls.kill_switch import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
-from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Definition, record_listing
-from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
-from subluminal.core.runs.open_runs import OpenRuns
-from subluminal.core.runs.opening import ALONE, Sharing
+from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine
 
@@ -50,38 +46,23 @@ class Host:
     """One process' part in its runs, for use by one thread. `ThreadedHost` is for several."""
 
     def __init__(
-        self,
-        places: Places,
-        identity: Identity,
-        policies: Policies,
-        previewer: Previewer,
-        settings: LiveSettings,
-        *,
-        run_id: str,
-        run_is_fixed: bool = False,
-        sharing: Sharing = ALONE,
+        self, parts: Parts, settings: LiveSettings, *, run_id: str, run_is_fixed: bool = False
     ) -> None:
         """`run_id` is the run of every call that does not name its own run (shared-runs).
 
         If `run_is_fixed`, it is the run of all calls, whatever they name.
         """
-        self.places = places
-        self.identity = identity
+        self.places, self.identity = parts.places, parts.identity
         self.run_id = run_id
         self.run_is_fixed = run_is_fixed
-        self._policies = policies
-        self._previewer = previewer
+        self._policies, self._previewer = parts.policies, parts.previewer
         self._settings = settings
-        self._generation = policies.generation
+        self._generation = parts.policies.generation
         self._check_at_ms = 0
-        self._bugs = _BugReports(places)
+        self._bugs = _BugReports(parts.places)
         self._runs = OpenRuns(
-            places,
-            identity,
-            policies,
-            previewer,
+            parts,
             max_journal_bytes=settings.settings.limits.max_journal_bytes,
-            sharing=sharing,
             on_bug=self.report_bug,
         )
         self._open, self._partial = self._runs.open, self._runs.partial

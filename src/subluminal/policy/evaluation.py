@@ -172,11 +172,6 @@ class Engine:
                 return Evaluation(found.decision, found.policy, passes, ())
         return None
 
-    @property
-    def gates(self) -> list[str]:
-        """The gates before the layers, by name and in order."""
-        return [gate.name for gate in self._gates]
-
     def outcome(
         self,
         evaluation: Evaluation,

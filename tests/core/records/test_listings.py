@@ -16,6 +16,7 @@ from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import MAX_LISTING_BYTES, MAX_PAGES, Definition, Listings
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs.open_runs import Parts
 from subluminal.journal import Journal, JournalUnavailable
 
 A, B = Definition("a", b'{"name":"a"}'), Definition("b", b'{"name":"b"}')
@@ -30,7 +31,7 @@ def where(tmp_path: Path) -> Places:
 def host(where: Places, tmp_path: Path) -> Host:
     policies = Policies(where, WHO, str(tmp_path), None)
     settings = LiveSettings(where.settings, Settings())
-    return Host(where, WHO, policies, previewer(), settings, run_id="run")
+    return Host(Parts(where, WHO, policies, previewer()), settings, run_id="run")
 
 
 def listed(where: Places, run_id: str) -> list[list[str]]:

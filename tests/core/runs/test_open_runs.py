@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.core.crowd import call
 from tests.policy.bundles import bundle, rule
 
 from subluminal.config.places import Places, encode_name, places
 from subluminal.config.settings import RedactSettings, Settings
-from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Client, Env, Layer, ReasonCode, RunStatus, Transport
+from subluminal.contracts.vocabulary import Client, Env, Layer, ReasonCode, RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.live_settings import LiveSettings
@@ -19,7 +19,7 @@ from subluminal.core.policies.watching import Policies
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
 from subluminal.core.runs import open_runs as module
-from subluminal.core.runs.open_runs import MAX_RUNS
+from subluminal.core.runs.open_runs import MAX_RUNS, Parts
 from subluminal.policy.compiling import compile_bundle
 from subluminal.state.errors import StateUnusable
 
@@ -37,9 +37,8 @@ def host(where: Places, tmp_path: Path) -> Host:
         redactor_for(RedactSettings(), []), record_mode="off", max_bytes=1, full_bytes=1
     )
     policies = Policies(where, WHO, str(tmp_path), None)
-    return Host(
-        where, WHO, policies, previewer, LiveSettings(where.settings, Settings()), run_id="run"
-    )
+    parts = Parts(where, WHO, policies, previewer)
+    return Host(parts, LiveSettings(where.settings, Settings()), run_id="run")
 
 
 def enter(host: Host, run_id: str) -> Enforcer:
@@ -159,18 +158,10 @@ def test_a_state_that_breaks_while_deciding_is_not_reported_as_a_bug(
 
     enforcer = enter(host, "run")
     monkeypatch.setattr(enforcer.run.state, "take_seq", break_down)
-    call = ToolCall(
-        server_name="s",
-        tool_name="t",
-        args={},
-        args_hash="0" * 64,
-        bytes_in=1,
-        transport=Transport.MCP_STDIO,
-    )
-    ruling = enforcer.begin(call, b"{}")
+    ruling = enforcer.begin(call(), b"{}")
     assert ruling.decision.reason_code == ReasonCode.EVALUATION_ERROR
     assert ruling.is_allowed, "no policy: observed"
-    enforcer.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, "two ways")
+    enforcer.begin_undecidable(call(), ReasonCode.AMBIGUOUS_MESSAGE, "two ways")
     host.leave(None)
     host.close()
     assert not Path(where.reports).exists()

@@ -234,13 +234,8 @@ class Calls:
     def _error(self, request_id: Any, ruling: Ruling) -> bytes:
         call = ruling.call
         refused = RefusedCall(
-            run_id=ruling.run_id,
-            call_id=ruling.call_id,
-            server_name=call.server_name,
-            tool_name=ruling.tool_name,
-            args_hash=call.args_hash,
-            policy=ruling.policy,
-            args=call.args,
+            *(ruling.run_id, ruling.call_id, call.server_name, ruling.tool_name),
+            *(call.args_hash, ruling.policy, call.args),
         )
         return self._renderer.error(request_id, ruling.decision, refused)
 

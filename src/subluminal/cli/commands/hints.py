@@ -4,8 +4,8 @@ import json
 import os
 from collections.abc import Callable
 
-from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
-from subluminal.cli.frame import Args, Parser, positive
+from subluminal.cli.filters import FLAGS, add_filter_arguments, add_row_arguments, read_filter
+from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.lists import print_hints, print_recovery
 from subluminal.cli.screens.tables import Screen
@@ -32,13 +32,7 @@ def add_arguments(parser: Parser) -> None:
         choices=["rule", "client", "both"],
         help="count how often hints helped, per rule, client or both, instead of listing them",
     )
-    parser.add_argument(
-        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
-    )
-    parser.add_argument(
-        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
+    add_row_arguments(parser)
 
 
 def run(args: Args, out: Output) -> int:

@@ -3,8 +3,8 @@
 import json
 import os
 
-from subluminal.cli.filters import FLAGS, add_filter_arguments, read_filter
-from subluminal.cli.frame import Args, Parser, positive
+from subluminal.cli.filters import FLAGS, add_filter_arguments, add_row_arguments, read_filter
+from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.lists import (
     print_asked,
@@ -39,13 +39,7 @@ _LISTS = {
 def add_arguments(parser: Parser) -> None:
     parser.usage = "sub query [calls|runs|hints|approvals|tools] [FILTER…] [OPTION…]"
     add_filter_arguments(parser, FLAGS)
-    parser.add_argument(
-        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
-    )
-    parser.add_argument(
-        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per row")
+    add_row_arguments(parser)
 
 
 def run(args: Args, out: Output) -> int:

@@ -6,6 +6,7 @@ because most calls get the same decision object again. Nothing is decided here.
 """
 
 import time
+from typing import Any
 
 from msgspec import UNSET
 
@@ -260,17 +261,10 @@ class CallRecords:
 class ThreadedCallRecords(CallRecords):
     """Call records of a run that several threads use: one thread writes at a time."""
 
-    def decided(
-        self,
-        ruling: Ruling,
-        wall_ms: int,
-        seq: int,
-        args_text: bytes | None,
-        policies: list[LayeredPolicyRef],
-    ) -> None:
+    def decided(self, *decision: Any) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
         with self._run.turn:
-            super().decided(ruling, wall_ms, seq, args_text, policies)
+            super().decided(*decision)
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
         """Waits for its turn, and flushes: there is no loop that would flush later."""

@@ -12,7 +12,7 @@ operations. Without threads both are stand-ins that cost nothing.
 import os
 from _thread import LockType, allocate_lock
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
@@ -31,7 +31,7 @@ from subluminal.core.records.listings import Listings
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.runs.names import host_id, uuid7
-from subluminal.core.runs.opening import Sharing, open_run, problem_of, stand_in
+from subluminal.core.runs.opening import ALONE, Sharing, open_run, problem_of, stand_in
 from subluminal.core.runs.run import Run
 from subluminal.policy.snapshot import Snapshot
 
@@ -44,6 +44,16 @@ MAX_RUNS = 64
 _MEND_EVERY_MS = 1_000
 _MAX_LOADS = 16
 """Most policy loads that are kept, to be recorded in runs that are entered later."""
+
+
+class Parts(NamedTuple):
+    """What a host is made of; `wiring` puts it together."""
+
+    places: Places
+    identity: Identity
+    policies: Policies
+    previewer: Previewer
+    sharing: Sharing = ALONE
 
 
 class _Free:
@@ -69,32 +79,20 @@ class OpenRuns:
     """Enters runs as calls name them, and holds their enforcers."""
 
     def __init__(
-        self,
-        places: Places,
-        identity: Identity,
-        policies: Policies,
-        previewer: Previewer,
-        *,
-        max_journal_bytes: int,
-        sharing: Sharing,
-        on_bug: Callable[[Exception], None],
+        self, parts: Parts, *, max_journal_bytes: int, on_bug: Callable[[Exception], None]
     ) -> None:
         self.open: dict[str, Enforcer] = {}
         """enforcers of the runs that were entered, by run_id"""
         self.partial: set[str] = set()
         """ids of open runs whose state or journal could not be opened, or that were not entered"""
-        self.listings = Listings(previewer)
-        self.kill_switch = KillSwitch(places.state)
-        self.no_run = self.kill_switch.view("", identity.agent_id)
+        self.listings = Listings(parts.previewer)
+        self.kill_switch = KillSwitch(parts.places.state)
+        self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
-        self._places = places
-        self._identity = identity
-        self._policies = policies
-        self._previewer = previewer
+        self._places, self._identity, self._policies, self._previewer, self._sharing = parts
         self._max_journal_bytes = max_journal_bytes
-        self._sharing = sharing
         self._on_bug = on_bug
-        self._machine_id = host_id(places)
+        self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
         self._left: list[Enforcer] = []
         self._mend_at_ms = 0
