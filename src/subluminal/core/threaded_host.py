@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakSet
 
 from subluminal.config.settings import Settings
+from subluminal.contracts.call import ToolCall
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
@@ -35,6 +36,10 @@ class ThreadedHost(Host):
         self._tick_at_ms = 0
         self._ticking = allocate_lock()
         _hosts.add(self)
+
+    def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
+        """Decides one call, as `Host.begin` does."""
+        return self._claim(session).begin(call, args_text)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; does nothing in a forked child that inherited the call."""

@@ -173,7 +173,7 @@ class Journal:
         self.drop()
 
     def drop(self) -> None:
-        """Closes the file and forgets what is buffered: a forked child does, the parent writes it."""
+        """Closes the file and drops the buffer: for a forked child, whose parent writes it."""
         self._forget()
         os.close(self._fd)
         self._fd = _CLOSED

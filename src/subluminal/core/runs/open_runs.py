@@ -245,10 +245,11 @@ class OpenRuns:
             record_loads(run, loads)
 
     def flush(self) -> None:
-        """Writes every journal's buffer to disk, and the number of events lost to a full disk."""
+        """Writes what is buffered in every journal, and how many events a full disk has cost."""
         for enforcer in [*self.open.values(), *self._left]:
-            if enforcer.flush():
-                enforcer.run.record_gap()
+            run = enforcer.run
+            if run.flush() and run.journal.lost:
+                run.record_gap()
 
     def health(self, state: str, **fields: Any) -> None:
         """Records a shim_health event in every run, including runs that were just left."""

@@ -176,8 +176,14 @@ class Run:
         return True
 
     def flush(self) -> bool:
-        """Writes buffered events to disk; returns False if the journal is unavailable."""
-        return self.record(_nothing)
+        """Writes what is buffered; returns False if the journal could not take it."""
+        if self.is_threaded:
+            return self.record(_nothing)
+        try:
+            self.journal.flush()
+        except JournalUnavailable:
+            return False
+        return True
 
     def health(self, state: str, **fields: Any) -> bool:
         """Records a shim_health event: what happened to the server's process, or to this one."""
