@@ -27,7 +27,7 @@ class GateName(StrEnum):
     """a person's answers; asked only about a call that an allow or deny rule refuses"""
 
 
-class Finding(Protocol):
+class Assessment(Protocol):
     """The result of all gates for one call: the decision, its reasons, and the policy behind it.
 
     Nothing has been written yet: the caller writes `updates` to the counters.

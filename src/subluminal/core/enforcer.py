@@ -157,7 +157,7 @@ class Enforcer:
         mono_ns = time.monotonic_ns() if at_ns is None else at_ns
         latency_ms = max(0, mono_ns - ruling.started_ns) // 1_000_000
         learnt = b""
-        if outcome.status is not _OK or ruling.finding.is_watched:
+        if outcome.status is not _OK or ruling.assessment.is_watched:
             learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
         self._records.ended(ruling, outcome, latency_ms, learnt)
 
@@ -252,7 +252,7 @@ class Enforcer:
         try:
             self._records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
-            ruling.finding = self._unrecorded(evaluation, call, str(error))
+            ruling.assessment = self._unrecorded(evaluation, call, str(error))
         return ruling
 
     def _over(self, call: Call) -> Evaluation | None:
@@ -306,7 +306,7 @@ class Enforcer:
             with state.locked():
                 if status is not Status.OK:
                     state.count(Total.ERRORS)
-                updates: Sequence[Update] = ruling.finding.learn(
+                updates: Sequence[Update] = ruling.assessment.learn(
                     status, latency_ms, state.counters, mono_ms
                 )
                 if updates:

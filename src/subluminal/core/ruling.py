@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision, PolicyRef
-from subluminal.contracts.gate import Finding
+from subluminal.contracts.gate import Assessment
 from subluminal.contracts.vocabulary import ErrorClass, Status
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Ruling(Struct, gc=False):
 
     call: ToolCall
     call_id: str
-    finding: Finding
+    assessment: Assessment
     started_ns: int
     enforcer: "Enforcer"
     """the enforcer that decided the call, and that will record its end"""
@@ -30,17 +30,17 @@ class Ruling(Struct, gc=False):
     @property
     def decision(self) -> Decision:
         """What to do with the call."""
-        return self.finding.decision
+        return self.assessment.decision
 
     @property
     def policy(self) -> PolicyRef:
         """The policy that made the decision."""
-        return self.finding.policy
+        return self.assessment.policy
 
     @property
     def is_allowed(self) -> bool:
         """Whether the door forwards the call."""
-        return self.finding.forwarded
+        return self.assessment.forwarded
 
     @property
     def run_id(self) -> str:

@@ -280,7 +280,7 @@ class Calls:
                 self._end(given_up, outcomes.given_up(Status.CANCELLED, why))
             return
         at_ns, ruling = time.monotonic_ns(), pending.ruling
-        if reply.is_error or ruling.finding.is_watched:
+        if reply.is_error or ruling.assessment.is_watched:
             # The next call's decision depends on this end.
             self._host.finish(ruling, outcomes.answered(reply), at_ns)
         self._ended.append((ruling, reply, at_ns))

@@ -23,7 +23,7 @@ from subluminal.contracts.events import (
     HintedCall,
     HintIssued,
 )
-from subluminal.contracts.gate import Finding
+from subluminal.contracts.gate import Assessment
 from subluminal.contracts.templates import ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Action, Transport
 from subluminal.core.records.previews import Previewer
@@ -120,23 +120,23 @@ class CallRecords:
         policies: list[LayeredPolicyRef],
     ) -> None:
         """Writes start and decision in one write(2), or raises JournalUnavailable."""
-        call, finding, journal = ruling.call, ruling.finding, self._journal
+        call, assessment, journal = ruling.call, ruling.assessment, self._journal
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
         if (
-            tool.decision is finding.decision
+            tool.decision is assessment.decision
             # Layers share decision objects, and a reload may change a layer that did not decide.
-            and tool.policy is finding.policy
+            and tool.policy is assessment.policy
             and tool.policies is policies
-            and finding.would_be is None
-            and not finding.grants
+            and assessment.would_be is None
+            and not assessment.grants
         ):
             decision_json = tool.decision_json
         else:
-            decision_json = _decision_json(tool, finding, policies)
-        if tool.classes is not finding.risk_classes:
-            _classify(tool, finding.risk_classes)
+            decision_json = _decision_json(tool, assessment, policies)
+        if tool.classes is not assessment.risk_classes:
+            _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
         if call.context:
             extra_json += self._context_json(call.context)
@@ -168,7 +168,7 @@ class CallRecords:
         link.update(decision)
         lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
         journal.add_chained(lines, 2, link.hexdigest().encode())
-        if not finding.forwarded:
+        if not assessment.forwarded:
             self._refused(ruling)
         journal.flush()
 
@@ -213,7 +213,7 @@ class CallRecords:
                 hint_id=f"hint-{ruling.call_id}",
                 rule_id=decision.rule_id,
             )
-        for trip in ruling.finding.trips:
+        for trip in ruling.assessment.trips:
             self._run.emit(
                 BreakerTrip,
                 call=CallRef(
@@ -276,26 +276,26 @@ class ThreadedCallRecords(CallRecords):
             return  # the journal has counted the loss
 
 
-def _decision_json(tool: _Tool, finding: Finding, policies: list[LayeredPolicyRef]) -> bytes:
+def _decision_json(tool: _Tool, assessment: Assessment, policies: list[LayeredPolicyRef]) -> bytes:
     """Encodes a decision; keeps the JSON of an ALLOW for the tool's next call."""
-    encoded = encode_json(_decision_made(finding, policies))
-    is_all = finding.would_be is None and not finding.grants
-    if is_all and finding.decision.action is Action.ALLOW:
-        tool.decision, tool.decision_json = finding.decision, encoded
-        tool.policy, tool.policies = finding.policy, policies
+    encoded = encode_json(_decision_made(assessment, policies))
+    is_all = assessment.would_be is None and not assessment.grants
+    if is_all and assessment.decision.action is Action.ALLOW:
+        tool.decision, tool.decision_json = assessment.decision, encoded
+        tool.policy, tool.policies = assessment.policy, policies
     return encoded
 
 
-def _decision_made(finding: Finding, policies: list[LayeredPolicyRef]) -> DecisionMade:
-    decision = finding.decision
-    would_be = finding.would_be
-    grants = finding.grants
+def _decision_made(assessment: Assessment, policies: list[LayeredPolicyRef]) -> DecisionMade:
+    decision = assessment.decision
+    would_be = assessment.would_be
+    grants = assessment.grants
     return DecisionMade(
         action=decision.action,
         rule_id=decision.rule_id,
         severity=decision.severity,
         explain=Explain(summary=decision.summary, reason_code=decision.reason_code),
-        policy=finding.policy,
+        policy=assessment.policy,
         backoff_ms=UNSET if decision.backoff_ms is None else decision.backoff_ms,
         hint=UNSET if decision.hint is None else decision.hint,
         terminate=UNSET if decision.terminate is None else decision.terminate,
