@@ -51,7 +51,19 @@ def one_call(host: Host, **args: Any) -> bool:
 
 
 def at_once(works: list[Callable[[], int]]) -> list[int]:
-    """Runs each work in a thread of its own, all released together; returns what they return."""
+    """Runs each work in a thread of its own, all released together; returns what they return.
+
+    Threads are switched as often as Python can, so that a missing lock shows.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        return _at_once(works)
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _at_once(works: list[Callable[[], int]]) -> list[int]:
     gate = threading.Barrier(len(works))
     results: list[int | BaseException] = [0] * len(works)
 
