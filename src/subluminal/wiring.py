@@ -53,7 +53,7 @@ def open_host(
     settings = Settings() if settings is None else settings
     if redactor is None:
         redactor = redactor_for(settings.redact, list(secrets))
-    return _host_type(sharing)(
+    host = _host_type(sharing)(
         Parts(
             places,
             identity,
@@ -65,6 +65,10 @@ def open_host(
         run_id=run_id or run_id_of(environ, places),
         run_is_fixed=bool(run_id or environ.get(env.SUB_RUN_ID.name)),
     )
+    if sharing.threads:
+        # No loop will look at the policies before the first call.
+        host.tick(0, force=True)
+    return host
 
 
 def _host_type(sharing: Sharing) -> type[Host]:

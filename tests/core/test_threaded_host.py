@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adapters.policies import budget, snapshot
+from tests.adapters.policies import budget, bundle, deny, snapshot
 from tests.adapters.records import calls_of, events_of
 from tests.core.crowd import (
     SHARED,
@@ -24,14 +24,21 @@ from tests.core.crowd import (
 )
 from tests.hosts import host_in
 from tests.journal.lines import verify_lines
+from tests.processes import wait_until
 
 from subluminal.canonical import encode
+from subluminal.config.places import places
 from subluminal.contracts.vocabulary import ReasonCode, Status
+from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome
 from subluminal.core.runs.opening import Sharing
+from subluminal.core.runs.run import Turn
 from subluminal.core.threaded_host import ThreadedHost
+from subluminal.errors import SubluminalError
 from subluminal.journal import Journal
+from subluminal.state.lock import ThreadedRunLock
 from subluminal.state.run_state import RunState
+from subluminal.wiring import open_host
 
 # Python 3.12 and later warn of forks in a process with threads. That is what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -46,6 +53,12 @@ def kinds(events: list[dict[str, Any]]) -> Counter[str]:
 
 def seqs(events: list[dict[str, Any]]) -> list[int]:
     return sorted(c[0]["call"]["seq"] for c in calls_of(events))
+
+
+def holds_files_of(directory: Path) -> bool:
+    """Whether this process has a file below a directory open."""
+    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    return any(str(directory) in os.readlink(link) for link in links if os.path.islink(link))
 
 
 def test_four_threads_share_a_budget_exactly_and_one_whole_chain(own_home: Path) -> None:
@@ -198,9 +211,7 @@ def test_a_child_that_never_uses_the_host_holds_none_of_the_parents_files(own_ho
     assert one_call(host)
 
     def child() -> None:
-        for fd in os.listdir("/proc/self/fd"):
-            link = f"/proc/self/fd/{fd}"
-            assert not os.path.islink(link) or str(own_home / "journal") not in os.readlink(link)
+        assert not holds_files_of(own_home / "journal")
 
     assert in_child(child) == 0
     host.close()
@@ -323,3 +334,129 @@ def test_a_host_without_a_loop_looks_at_its_policies_by_itself(own_home: Path) -
     at_once([lambda: many_calls(host, 20)] * 4)
     assert ticks
     host.close()
+
+
+# Policies from files, several sessions, interrupts, closing
+
+
+def opened(home: Path, place: Path, **options: Any) -> Host:
+    """A host as a door opens it, with the policies that stand on disk."""
+    where = places({"SUB_HOME": str(home)})
+    options = {"environ": {"SUB_RUN_ID": "run-1"}, "sharing": SHARED, **options}
+    return open_host(where, cwd=str(place), **options)
+
+
+def write_policy(home: Path, *rules: dict[str, Any]) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "policy.yaml").write_text(json.dumps(bundle(*rules)))
+
+
+def test_no_thread_is_decided_before_the_policies_are_known(own_home: Path, tmp_path: Path) -> None:
+    """The first host holds its calls until the policy is compiled; the others find it compiled."""
+    write_policy(own_home, deny("*"))
+    for _ in range(15):
+        host = opened(own_home, tmp_path)
+        assert sum(at_once([lambda host=host: many_calls(host, 5)] * 4)) == 0  # type: ignore[misc]
+        host.close()
+
+
+def test_a_policy_that_comes_while_threads_enter_runs_holds_in_all_of_them(
+    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("core.threaded_host.TICK_EVERY_MS", "core.policies.watching.LOOK_EVERY_MS"):
+        monkeypatch.setattr(f"subluminal.{module}", 0)
+    host = opened(own_home, tmp_path, environ={})
+    raised: list[Exception] = []
+
+    def use_many_runs() -> int:
+        for n in range(40):
+            try:
+                ruling = host.begin(call(n=n), encode({"n": n}), f"run-{n % 20}")
+                host.finish(ruling, Outcome(Status.OK, 0))
+            except Exception as error:  # noqa: BLE001 - told below
+                raised.append(error)
+            if n == 5:
+                write_policy(own_home, deny("*"))
+        return 0
+
+    at_once([use_many_runs] * 4)
+    wait_until(lambda: not one_call(host), "the policy in force")
+    assert raised == []
+    refused = [host.begin(call(), b"{}", f"run-{n}").is_allowed for n in range(20)]
+    assert refused == [False] * 20
+    host.close()
+
+
+class Interrupt(BaseException):
+    """What a signal handler raises between two steps of somebody else's code."""
+
+
+@pytest.mark.parametrize("lock", [ThreadedRunLock, Turn])
+def test_an_interrupt_that_ends_a_turn_too_early_leaves_no_lock_behind(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, lock: type
+) -> None:
+    host = host_in(own_home, limited(9), sharing=Sharing(threads=True, wait_ms=50))
+    assert one_call(host, n=1)
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise Interrupt
+
+    monkeypatch.setattr(lock, "__exit__", interrupted)
+    with pytest.raises(Interrupt):
+        host.begin(call(n=2), encode({"n": 2}))
+    assert one_call(host, n=3), "the thread takes over the lock that it left"
+    assert at_once([lambda: many_calls(host, 1)] * 2) == [1, 1], "and others find it free"
+    assert host._open["run-1"].open_calls == 0
+    host.close()
+
+
+def test_a_child_that_was_forked_while_a_run_was_entered_holds_no_journal(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_in(own_home, sharing=SHARED)
+    entering, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        entering.set()
+        go_on.wait()
+
+    monkeypatch.setattr("subluminal.core.runs.open_runs.note_attendance", slow)
+    thread = threading.Thread(target=lambda: one_call(host))
+    thread.start()
+    entering.wait()
+
+    def child() -> None:
+        assert not holds_files_of(own_home / "journal")
+
+    assert in_child(child) == 0
+    go_on.set()
+    thread.join()
+    host.close()
+
+
+def test_hosts_that_are_opened_at_once_agree_on_their_run_and_their_machine(tmp_path: Path) -> None:
+    for n in range(10):
+        found: list[tuple[str, str]] = []
+
+        def open_one(home: Path = tmp_path / f"home-{n}", found: Any = found) -> int:
+            host = opened(home, tmp_path, environ={})
+            found.append((host.run_id, host._runs._machine_id))
+            host.close()
+            return 0
+
+        at_once([open_one] * 4)
+        assert len(set(found)) == 1
+
+
+def test_calls_under_way_end_after_the_host_was_closed(own_home: Path) -> None:
+    host = host_in(own_home, limited(9), sharing=SHARED)
+    begun = host.begin(call(), b"{}")
+    host.close()
+    host.close()
+    host.finish(begun, Outcome(Status.ERROR, 0))
+    with pytest.raises(SubluminalError, match="closed"):
+        host.begin(call(), b"{}")
+    assert kinds([json.loads(line) for line in journalled(own_home)])["tool_call_end"] == 1
+    assert not (own_home / "reports").exists()
+    assert not holds_files_of(own_home / "journal")

@@ -189,3 +189,30 @@ def test_who_loses_the_race_to_create_a_run_uses_the_winners(state_dir, state, m
 def test_there_is_no_file_before_there_is_a_run(state_dir):
     with pytest.raises(FileNotFoundError):
         StateFile(state_path(state_dir, "run"))
+
+
+def test_no_descriptor_of_a_new_file_is_closed_after_others_can_find_it(state_dir, monkeypatch):
+    """Closing it would free a lock that another thread of this process already holds on the file."""
+    link = os.link
+
+    def link_and_look(source, target):
+        inode = os.stat(source).st_ino
+        link(source, target)
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                assert os.fstat(int(fd)).st_ino != inode
+            except OSError:
+                continue  # the listing's own descriptor
+
+    monkeypatch.setattr(storage.os, "link", link_and_look)
+    open_or_create(state_dir, "run").close()
+
+
+def test_everybody_in_a_process_shares_one_descriptor_until_the_last_one_closes(state_dir):
+    first, second = open_or_create(state_dir, "run"), open_or_create(state_dir, "run")
+    assert first.fd == second.fd
+    first.close()
+    assert second.words[layout.W_MAGIC] == layout.MAGIC
+    second.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(second.fd)

@@ -171,14 +171,19 @@ class Host:
         return self._policies.loading
 
     def await_policies(self, wait_s: float) -> None:
-        """Waits until the first policies are compiled. For commands, which may block; not doors."""
+        """Waits until no first policy is being compiled, for `wait_s` seconds at most."""
         deadline = time.monotonic() + wait_s
         pause_s = _LOOK_S
+        self.tick(time.monotonic_ns() // 1_000_000)
         while self.is_loading and time.monotonic() < deadline:
             time.sleep(pause_s)
-            # Longer and longer pauses: the compiler needs the CPU.
+            # Waiting must not take the CPU from the compiler.
             pause_s = min(2 * pause_s, _MAX_LOOK_S)
             self.tick(time.monotonic_ns() // 1_000_000)
+
+    def stop_watching(self) -> None:
+        """Ends compilers that still run: from now on the policies stay as they are."""
+        self._policies.close()
 
     def give_up_waiting(self) -> None:
         """Refuses calls from now on, instead of holding them, until the policy is compiled."""
@@ -200,11 +205,10 @@ class Host:
 
         A process may serve several runs; it is ended only if each of them is under a hard stop.
         """
-        switch = self._runs.kill_switch
-        switch.look()
-        if not switch.stops:
+        if not self._runs.kill_switch.look().stops:
             return None
-        views = [enforcer.gates.stops for enforcer in self._open.values()] or [self._runs.no_run]
+        views = [enforcer.gates.stops for enforcer in list(self._open.values())]
+        views = views or [self._runs.no_run]
         found = [view.stops_server(server_name) for view in views]
         return found[0] if all(found) else None
 

@@ -26,6 +26,8 @@ class Ruling(Struct, gc=False):
     enforcer: "Enforcer"
     """the enforcer that decided the call, and that will record its end"""
     finished: bool = False
+    is_ending: bool = False
+    """whether a thread is ending the call; only hosts with threads use it"""
 
     @property
     def decision(self) -> Decision:

@@ -13,19 +13,25 @@ Three things differ from `Host`:
 
 import os
 import time
-from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
+from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.errors import SubluminalError
+from subluminal.state.mutex import Mutex
 
 TICK_EVERY_MS = 250
 """Shortest time between two checks of policies, settings and stops."""
+
+
+HOLD_MS = 5_000
+"""Longest wait of a call for its first policy, unless the host's own bound is shorter."""
 
 
 class ThreadedHost(Host):
@@ -34,45 +40,85 @@ class ThreadedHost(Host):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._tick_at_ms = 0
-        self._ticking = allocate_lock()
+        self._ticking = Mutex()
+        self._is_closed = False
         _hosts.add(self)
 
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call, as `Host.begin` does."""
-        return self._claim(session).begin(call, args_text)
+        enforcer = self._claim(session)
+        try:
+            return enforcer.begin(call, args_text)
+        except BaseException:  # an interrupt: nobody will end the call
+            self._runs.release(enforcer)
+            raise
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; does nothing in a forked child that inherited the call."""
         enforcer = ruling.enforcer
-        if ruling.finished or enforcer.run.is_dropped:
+        if enforcer.run.is_dropped or not self._runs.first_end(ruling):
             return
-        enforcer.finish(ruling, outcome, at_ns)
-        self._runs.release(enforcer)
+        try:
+            enforcer.finish(ruling, outcome, at_ns)
+        finally:
+            self._runs.release(enforcer)
 
     def tick(
         self, mono_ms: int, settle: Callable[[], None] = lambda: None, *, force: bool = False
     ) -> Settings | None:
-        """Does what `Host.tick` does, in one thread at a time; other threads return at once."""
-        if not self._ticking.acquire(blocking=False):
+        """Does what `Host.tick` does, in one thread at a time; other threads return at once.
+
+        Nobody enters a run meanwhile, so that none is entered under policies that are going.
+        """
+        if not self._ticking.acquire(0):
             return None
         try:
-            self._tick_at_ms = mono_ms + TICK_EVERY_MS
-            return super().tick(mono_ms, settle, force=force)
+            if not self._runs.entry.acquire(self._runs.bound_s):
+                return None
+            try:
+                self._tick_at_ms = mono_ms + TICK_EVERY_MS
+                return super().tick(mono_ms, settle, force=force)
+            finally:
+                self._runs.entry.release()
         finally:
             self._ticking.release()
 
+    def close(self, failure: RunStatus | None = None) -> None:
+        """Leaves every run; closes its files when the last of its calls has ended."""
+        self._is_closed = True
+        super().close(failure)
+
     def _claim(self, session: str | None) -> Enforcer:
+        if self._is_closed:
+            raise SubluminalError("this host is closed", hint="open another one")
         mono_ms = time.monotonic_ns() // 1_000_000
         if mono_ms >= self._tick_at_ms:
-            self.tick(mono_ms)
+            try:
+                self.tick(mono_ms)
+            except Exception as bug:  # noqa: BLE001 - the call is decided under what is in force
+                self.report_bug(bug)
+        if self._policies.loading:
+            self.await_policies(min(HOLD_MS / 1000, self._runs.bound_s))
+            if self._policies.loading:
+                self.give_up_waiting()
         run_id = self.run_id if session is None or self.run_is_fixed else session
         return self._runs.claim(run_id)
 
+    def give_up_waiting(self) -> None:
+        """Refuses calls, instead of holding them, until their policy is compiled."""
+        if self._runs.entry.acquire(self._runs.bound_s):
+            try:
+                super().give_up_waiting()
+            finally:
+                self._runs.entry.release()
+
     def _after_fork(self) -> None:
-        self._ticking = allocate_lock()
+        self._ticking = Mutex()
         self._tick_at_ms = 0
-        self._policies.drop_inherited()
-        self._runs.drop_inherited()
+        try:
+            self._runs.drop_inherited()
+        finally:
+            self._policies.drop_inherited()
 
 
 _hosts: "WeakSet[ThreadedHost]" = WeakSet()
@@ -80,7 +126,10 @@ _hosts: "WeakSet[ThreadedHost]" = WeakSet()
 
 def _renew_hosts() -> None:
     for host in list(_hosts):
-        host._after_fork()
+        try:
+            host._after_fork()
+        except OSError:
+            continue  # a descriptor that another thread of the parent was just closing
 
 
 os.register_at_fork(after_in_child=_renew_hosts)

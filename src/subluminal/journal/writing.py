@@ -175,8 +175,10 @@ class Journal:
     def drop(self) -> None:
         """Closes the file and drops the buffer: for a forked child, whose parent writes it."""
         self._forget()
-        os.close(self._fd)
-        self._fd = _CLOSED
+        if self._fd == _CLOSED:
+            return
+        fd, self._fd = self._fd, _CLOSED
+        os.close(fd)
         self._reserve.release()
 
     def _forget(self) -> int:

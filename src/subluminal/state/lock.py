@@ -147,15 +147,25 @@ class ThreadedRunLock(RunLock):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        # The holder of the mutex may itself wait for a starved process, so the long bound applies.
-        if not self._file.mutex.acquire(timeout=self._starved_s):
-            raise StateBusy(self._path, round(self._starved_s * 1000))
+        mutex = self._file.mutex
+        if mutex.is_mine:
+            self._free()  # an interrupt ended this thread's last turn too early
         try:
+            # The mutex' holder may itself wait for a starved process, so the long bound applies.
+            if not mutex.acquire(self._starved_s):
+                raise StateBusy(self._path, round(self._starved_s * 1000))
+            self.held = False
             super().__enter__()
         except BaseException:
-            self._file.mutex.release()
+            if mutex.is_mine:
+                self._free()
             raise
 
     def __exit__(self, *_: object) -> None:
-        super().__exit__()
-        self._file.mutex.release()
+        self._free()
+
+    def _free(self) -> None:
+        try:
+            super().__exit__()
+        finally:
+            self._file.mutex.release()

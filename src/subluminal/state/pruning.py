@@ -5,7 +5,7 @@ import os
 from subluminal import clock
 from subluminal.state import layout, storage
 from subluminal.state.errors import StateBusy, StateUnusable
-from subluminal.state.lock import RunLock
+from subluminal.state.lock import ThreadedRunLock
 from subluminal.state.shims import ShimTable
 
 _UNFINISHED_FOR_MS = 3_600_000
@@ -48,7 +48,7 @@ def _prune_one(path: str, before_ms: int) -> bool:
 def _remove_if_stale(file: storage.StateFile, before_ms: int) -> bool:
     # INVARIANT: checked and removed under the lock. A shim that opens the run marks it as used, and
     # checks that the file still exists, under the same lock.
-    with RunLock(file):
+    with ThreadedRunLock(file):
         if file.words[layout.W_LAST_USED_MS] > before_ms or ShimTable(file).live():
             return False
         os.unlink(file.path)

@@ -10,11 +10,12 @@ import mmap
 import os
 import stat
 import struct
-from _thread import LockType, allocate_lock  # `threading` would cost a shim's start a millisecond
+from _thread import allocate_lock  # `threading` would cost a shim's start a millisecond
 
 from subluminal.config.places import encode_name, make_private_dir
 from subluminal.state import layout
 from subluminal.state.errors import StateUnusable, damaged
+from subluminal.state.mutex import Mutex
 
 UNFINISHED = "."
 """First character of an unfinished file's name; names from `encode_name` never begin with it."""
@@ -47,7 +48,7 @@ class _Mapping:
             raise _unusable(path, error) from error
         self.words = memoryview(self.data).cast("q")
         self.key = _key(os.fstat(fd))
-        self.mutex = allocate_lock()
+        self.mutex = Mutex()
         self.users = 0
 
     def close(self) -> None:
@@ -67,7 +68,7 @@ def _renew_mutexes() -> None:
     global _registry
     _registry = allocate_lock()
     for mapping in _mappings.values():
-        mapping.mutex = allocate_lock()
+        mapping.mutex = Mutex()
 
 
 os.register_at_fork(after_in_child=_renew_mutexes)
@@ -94,7 +95,7 @@ class StateFile:
             raise
 
     @property
-    def mutex(self) -> LockType:
+    def mutex(self) -> Mutex:
         """The lock between threads of this process; a forked child gets a new one."""
         return self._mapping.mutex
 
@@ -195,11 +196,17 @@ def _create(directory: str, path: str) -> None:
         os.pwrite(fd, struct.pack("=2q", layout.MAGIC, layout.VERSION), 0)
         # Grants name this number, so removing the file does not make spent grants valid again.
         os.pwrite(fd, os.urandom(layout.WORD_BYTES), layout.W_INCARNATION * layout.WORD_BYTES)
+    except BaseException:
+        os.close(fd)
+        os.unlink(unfinished)
+        raise
+    # INVARIANT: closed before anybody can find the file. A close frees the lock of this process.
+    os.close(fd)
+    try:
         os.link(unfinished, path)
     except FileExistsError:
         pass  # another shim was first
     finally:
-        os.close(fd)
         os.unlink(unfinished)
 
 

@@ -178,3 +178,25 @@ def test_servers_are_stopped_by_hard_stops_only(state_dir, switch):
     whole = stop(state_dir, "run", "r", hard=True)
     found(view)
     assert view.stops_server("hg") == whole == hard_stop(state_dir, "r", "a", "hg")
+
+
+def test_a_slower_thread_that_read_fewer_stops_hides_none(state_dir, switch, monkeypatch):
+    """It has read the directory when another thread learns of a newer stop, and stores its list last."""
+    slow, other = switch.view("slow", "a"), switch.view("stopped", "a")
+    found(slow)
+    found(other)
+    stop(state_dir, "run", "unconcerned")
+    read = kill_switch._all
+
+    def read_and_be_overtaken(directory):
+        stops = read(directory)
+        monkeypatch.undo()
+        stop(state_dir, "run", "stopped")
+        assert found(other) is not None
+        return stops
+
+    monkeypatch.setattr(kill_switch, "_all", read_and_be_overtaken)
+    assert found(slow) is None
+    for _ in range(2):
+        assert other.words[0] != other.calm
+        assert found(other) is not None

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from subluminal.config.places import Places, places
 from subluminal.core.runs.names import host_id, run_id_of
 
@@ -49,3 +51,27 @@ def test_a_run_id_that_is_not_valid_utf8_can_be_recorded(tmp_path: Path) -> None
     names = [os.fsdecode(name) for name in (b"r\xff", b"r\xfe")]
     found = [run_id_of({"SUB_RUN_ID": name}, home(tmp_path)) for name in names]
     assert found == [r"r\udcff", r"r\udcfe"]
+
+
+def test_a_file_that_another_process_is_making_is_left_alone(tmp_path: Path) -> None:
+    clients = tmp_path / "state" / "clients"
+    clients.mkdir(parents=True)
+    living = clients / f"4194303-1-deadbeef.{os.getpid()}-abcd.aside"
+    dead = clients / "4194303-1-deadbeef.4194303-abcd.aside"
+    living.write_text("half")
+    dead.write_text("half")
+    run_id_of({}, home(tmp_path))
+    assert (living.exists(), dead.exists()) == (True, False)
+
+
+def test_a_client_that_proc_hides_from_us_still_names_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hidepid, /proc shows a process of another user to nobody but root."""
+
+    def hidden(_pid: int) -> int:
+        raise PermissionError(13, "permission denied")
+
+    monkeypatch.setattr("subluminal.core.runs.names.start_time", hidden)
+    where = home(tmp_path)
+    assert run_id_of({}, where) == run_id_of({}, where)

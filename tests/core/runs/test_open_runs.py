@@ -165,3 +165,32 @@ def test_a_state_that_breaks_while_deciding_is_not_reported_as_a_bug(
     host.leave(None)
     host.close()
     assert not Path(where.reports).exists()
+
+
+def test_mending_a_run_whose_state_stays_damaged_leaves_nothing_behind(
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
+    sound = enter(host, "other").run.state.path
+    Path(sound).with_name(Path(sound).name.replace("other", "run")).write_text("damaged")
+    enter(host, "run")
+    views = len(host._runs.kill_switch._views)
+    for _ in range(5):
+        enter(host, "run")
+    assert len(list((Path(where.journal) / "run").iterdir())) == 1
+    assert len(host._runs.kill_switch._views) == views
+    host.close()
+
+
+def test_a_partial_run_that_makes_room_is_forgotten(
+    where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_RUNS", 1)
+    blocker = Path(where.journal) / "run"
+    blocker.parent.mkdir(parents=True)
+    blocker.write_text("in the way")
+    enter(host, "run")
+    assert host._partial == {"run"}
+    enter(host, "other")
+    assert host._partial == set(), "else every call takes the slow way"
+    host.close()

@@ -121,7 +121,7 @@ def run(
     shim = Shim(
         warden,
         host,
-        LineSplitter(prepared.settings.limits.max_inspect_bytes, open_spool),
+        LineSplitter(host.settings.limits.max_inspect_bytes, open_spool),
         server_name=prepared.server,
         # Codex names the run in its calls; with every other client the run is known at the start.
         run_is_known=host.run_is_fixed or not parent_is("codex"),

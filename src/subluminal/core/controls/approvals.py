@@ -87,11 +87,12 @@ class Approvals:
     def tell(self, call_id: str) -> None:
         """Journals the approval events of one call. Its decision is journalled before them."""
         own = [each for each in self.news if each[1]["call"].call_id == call_id]
+        for each in own:
+            self.news.remove(each)
 
         def write() -> None:
-            for each in own:
-                self.news.remove(each)
-                self._run.emit(each[0], **each[1])
+            for kind, fields in own:
+                self._run.emit(kind, **fields)
 
         self._run.record(write)
 

@@ -142,6 +142,17 @@ def is_run_stopped(state_dir: str, run_id: str, agent_id: str) -> bool:
         return True
 
 
+class Known(NamedTuple):
+    """The stops that a process has read."""
+
+    number: int | None
+    """the number when they were read; None if it does not reveal every change"""
+    stops: dict[str, Stop]
+    """the stops by the names of their files"""
+    problem: str
+    """why the stops cannot be read, or empty; if set, everything is stopped"""
+
+
 class KillSwitch:
     """The stops as one process knows them. `view` selects those of one run."""
 
@@ -149,14 +160,9 @@ class KillSwitch:
         self.state_dir = state_dir
         self._path = os.path.join(_directory(state_dir), _GENERATION)
         self._generation: Generation | None = None
-        self.seen: int | None = None
-        """the number when the stops were read; None if it does not reveal every change"""
         self.words: Any = [0]
         """`words[0]` is the number, which moves when a stop is set or lifted"""
-        self.stops: dict[str, Stop] = {}
-        """the stops by the names of their files"""
-        self.problem = ""
-        """why the stops cannot be read, or empty; if set, everything is stopped"""
+        self.known = Known(None, {}, "")
         self._views: list[StopView] = []
         self.look()
 
@@ -170,51 +176,47 @@ class KillSwitch:
         """Drops the view of a run that this process has left."""
         self._views.remove(view)
 
-    def look(self) -> bool:
-        """Reads the stops again if the number moved, or is not available.
-
-        Returns True if they were read.
-        """
+    def look(self) -> "Known":
+        """Returns the stops; reads them again if the number moved, or is not available."""
         self._watch()
-        number = self.words[0]
-        if number == self.seen:
-            return False
-        try:
-            self.stops = _all(self.state_dir)
-            self.problem = ""
-        except OSError as error:
-            self.problem = (error.strerror or str(error)).lower()
+        known, number = self.known, self.words[0]
+        if number == known.number:
+            return known
         # INVARIANT: the number was read before the stops. A stop that is set in between moves the
-        # number, so the stops are read again.
-        self.seen = None if self._generation is None or self.problem else number
-        return True
+        # number, so the stops are read again. And they are stored with their number in one step:
+        # a thread that was slower leaves an older pair, which the next look replaces.
+        try:
+            stops = _all(self.state_dir)
+            known = Known(None if self._generation is None else number, stops, "")
+        except OSError as error:
+            known = Known(None, known.stops, (error.strerror or str(error)).lower())
+        self.known = known
+        return known
 
     def check(self) -> None:
         """Checks that the mapped file is still the one that other processes change."""
         generation = self._generation
         if generation is not None and not generation.is_current():
-            # The old file stays mapped until no thread reads its number any more.
-            self._generation = self.seen = None
-            self.words = [0]
+            self.close()
             self.look()
-            for view in self._views:
+            for view in list(self._views):
                 view.words, view.calm = self.words, None
 
     def close(self) -> None:
-        """Closes the mapped file."""
-        if self._generation is not None:
-            self._generation.close()
-            self._generation = self.seen = None
-            self.words = [0]
+        """Lets go of the mapped file; it stays mapped until no thread reads its number any more."""
+        self.words = [0]
+        self._generation = None
+        self.known = self.known._replace(number=None)
 
     def _watch(self) -> None:
         if self._generation is not None:
             return
         try:
-            self._generation = Generation(self._path)
+            generation = Generation(self._path)
         except OSError:
             return  # every call then reads the directory
-        self.words = self._generation.words
+        self.words = generation.words
+        self._generation = generation
 
 
 class StopView:
@@ -230,29 +232,27 @@ class StopView:
 
     def find(self, server_name: str, tool_name: str) -> Stop | None:
         """Returns the stop that covers a call, the widest first, or None."""
-        switch = self._switch
-        switch.look()
-        self.words = switch.words
-        stop = self.whole()
+        known = self._switch.look()
+        self.words = self._switch.words
+        stop = self._whole(known)
         if stop is not None:
             return stop
-        if not any(name.startswith("tool-") for name in switch.stops):
-            self.calm = switch.seen
+        if not any(name.startswith("tool-") for name in known.stops):
+            self.calm = known.number
             return None
         for name in self._names_of_tool(server_name, tool_name):
-            stop = switch.stops.get(name)
+            stop = known.stops.get(name)
             if stop is not None:
                 return stop
         return None
 
-    def whole(self) -> Stop | None:
-        """Returns the stop that covers the whole run, as of the last `look`, or None."""
-        switch = self._switch
-        if switch.problem:
-            why = f"`{_directory(switch.state_dir)}` cannot be read: {switch.problem}"
+    def _whole(self, known: "Known") -> Stop | None:
+        """Returns the stop that covers the whole run, or None."""
+        if known.problem:
+            why = f"`{_directory(self._switch.state_dir)}` cannot be read: {known.problem}"
             return Stop("all", "", "", "", "", hard=False, switch_id="", problem=why)
         for name in self._names:
-            stop = switch.stops.get(name)
+            stop = known.stops.get(name)
             if stop is not None:
                 return stop
         return None
@@ -269,10 +269,11 @@ class StopView:
 
     def stops_server(self, server_name: str) -> Stop | None:
         """Returns the hard stop that ends a server's process as far as this run goes, or None."""
-        stop = self.whole()
+        known = self._switch.known
+        stop = self._whole(known)
         if stop is not None and stop.hard:
             return stop
-        return _hard_stop_of_server(self._switch.stops, server_name)
+        return _hard_stop_of_server(known.stops, server_name)
 
 
 def _names_of_run(run_id: str, agent_id: str) -> tuple[str, str, str]:

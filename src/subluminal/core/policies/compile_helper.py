@@ -80,8 +80,11 @@ def collect(running: Compilation) -> Compiled | None:
 def end(running: Compilation) -> None:
     """Kills a helper whose answer is no longer needed."""
     os.close(running.fd)
-    os.kill(running.pid, signal.SIGKILL)
-    os.waitpid(running.pid, 0)
+    try:
+        os.kill(running.pid, signal.SIGKILL)
+        os.waitpid(running.pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return  # `sub run` collects every child that ends
 
 
 def _file_of(data: bytes) -> int:

@@ -55,7 +55,7 @@ class Listings:
 
     def record_all(self, run: Run) -> None:
         """Records every known page in a run that has just been entered."""
-        for listing in self._pages.values():
+        for listing in list(self._pages.values()):  # another thread may add a page
             record_listing(run, listing)
 
     def _hashed(self, server_name: str, tools: Sequence[Definition] | None) -> ToolListing:

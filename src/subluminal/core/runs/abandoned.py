@@ -82,7 +82,7 @@ def _lives(places: Places, pid: int) -> bool:
 
 def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
     try:
-        with RunState.open(places.state, left.run_id) as state:
+        with RunState.open(places.state, left.run_id, threads=True) as state:
             return any(
                 shim.shim_id == left.source.shim_id and shim.pid == pid
                 for shim in state.live_shims()

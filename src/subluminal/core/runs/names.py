@@ -15,6 +15,7 @@ from subluminal.config.places import Places, encode_name, make_private_dir, reco
 from subluminal.state.processes import start_time
 
 _SESSION = "CLAUDE_CODE_SESSION_ID"
+_ASIDE = ".aside"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -48,12 +49,20 @@ def journal_dir(places: Places, run_id: str) -> str:
 
 def _run_of_process(places: Places, pid: int) -> str:
     # Pids are reused, and start times repeat after a boot.
-    name = f"{pid}-{start_time(pid) or 0}-{_boot()}"
+    name = f"{pid}-{_started(pid)}-{_boot()}"
     directory = os.path.join(places.state, "clients")
     path = os.path.join(directory, name)
     if not os.path.exists(path):
         _forget_dead_clients(directory)
     return _agreed(path) or f"client-{name}"
+
+
+def _started(pid: int) -> int:
+    """Returns the start time of a process in clock ticks; 0 if it is dead, or hidden from us."""
+    try:
+        return start_time(pid) or 0
+    except OSError:  # hidepid: /proc shows us only our own processes
+        return 0
 
 
 def _agreed(path: str) -> str | None:
@@ -70,7 +79,7 @@ def _agreed(path: str) -> str | None:
 def _offer(path: str) -> None:
     """Links a complete file with a new id into place, so that nobody reads half an id."""
     make_private_dir(os.path.dirname(path))
-    aside = f"{path}.{os.getpid()}.aside"
+    aside = f"{path}.{os.getpid()}-{os.urandom(4).hex()}{_ASIDE}"
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(uuid7())
     try:
@@ -89,8 +98,12 @@ def _forget_dead_clients(directory: str) -> None:
     except OSError:
         return
     for name in names:
+        # A file that is being made is named after the process that makes it.
+        made_by = name.split(".")[-2].partition("-")[0] if name.endswith(_ASIDE) else ""
+        if made_by.isdecimal() and _started(int(made_by)):
+            continue
         pid, _, rest = name.partition("-")
-        if pid.isdecimal() and rest != f"{start_time(int(pid)) or 0}-{boot}":
+        if pid.isdecimal() and rest != f"{_started(int(pid))}-{boot}":
             try:
                 os.unlink(os.path.join(directory, name))
             except OSError:

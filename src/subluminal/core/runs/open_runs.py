@@ -5,8 +5,8 @@ several sessions of a client (shared-runs). A run is entered when a call first n
 when the host closes or when too many runs are open. If its files could not be opened at first, it
 is *partial*, and opening them is tried again once a second.
 
-With threads, `_entry` is held while a run is entered or mended, and `_mutex` for a few dictionary
-operations. Without threads both are stand-ins that cost nothing.
+With threads, `entry` is held while a run is entered or mended and while policies change, and
+`_mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
 """
 
 import os
@@ -18,10 +18,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
 from subluminal.config.places import Places, recordable
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
-from subluminal.contracts.vocabulary import RunStatus
+from subluminal.contracts.vocabulary import Action, ReasonCode, RunStatus, Severity
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.gates import Gates
@@ -29,11 +30,23 @@ from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
 from subluminal.core.records.previews import Previewer
+from subluminal.core.ruling import Ruling
 from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
 from subluminal.core.runs.names import host_id, uuid7
-from subluminal.core.runs.opening import ALONE, Sharing, open_run, problem_of, stand_in
+from subluminal.core.runs.opening import (
+    ALONE,
+    AbsentState,
+    Sharing,
+    open_run,
+    open_state,
+    problem_of,
+    stand_in,
+)
 from subluminal.core.runs.run import Run
+from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
+from subluminal.state.mutex import Mutex
+from subluminal.state.run_state import RunState
 
 if TYPE_CHECKING:
     from subluminal.core.controls.approvals import Approvals
@@ -42,8 +55,20 @@ MAX_RUNS = 64
 """Most runs that are open at once; past it, the oldest idle run is left."""
 
 _MEND_EVERY_MS = 1_000
+_ENTRY_WAIT_MS = 10_000
+"""Longest wait by default for another thread that enters a run."""
 _MAX_LOADS = 16
 """Most policy loads that are kept, to be recorded in runs that are entered later."""
+
+
+_BUSY = Decision(
+    action=Action.BLOCK,
+    rule_id=None,
+    severity=Severity.CRITICAL,
+    reason_code=ReasonCode.EVALUATION_ERROR,
+    summary="the run is still being opened by another thread; try again",
+)
+"""The refusal of a call that cannot wait until the first policies are known."""
 
 
 class Parts(NamedTuple):
@@ -59,7 +84,7 @@ class Parts(NamedTuple):
 class _Free:
     """The stand-in for a lock where only one thread uses the host."""
 
-    def acquire(self, **_: float) -> bool:
+    def acquire(self, _timeout: float) -> bool:
         return True
 
     def release(self) -> None:
@@ -95,11 +120,17 @@ class OpenRuns:
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
         self._left: list[Enforcer] = []
+        self._closing: list[Enforcer] = []
+        """enforcers to be closed with the last of their calls"""
         self._mend_at_ms = 0
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
         self._mutex: LockType | _Free = _FREE
-        self._entry: LockType | _Free = _FREE
+        self.entry: Mutex | _Free = _FREE
+        """held while a run is entered or mended, and while policies change"""
+        wait_ms = _ENTRY_WAIT_MS if parts.sharing.wait_ms is None else parts.sharing.wait_ms
+        self.bound_s = wait_ms / 1000
+        """longest wait for `entry` in seconds"""
         self._make_locks()
 
     # Entering
@@ -113,9 +144,8 @@ class OpenRuns:
         found = self.open.get(run_id)
         if found is not None and run_id not in self.partial:
             return found
-        bound_ms = self._sharing.wait_ms
-        if not self._entry.acquire(timeout=-1 if bound_ms is None else bound_ms / 1000):
-            return self._enforcer_of(stand_in(run_id, self._identity, "another thread opens it"))
+        if not self.entry.acquire(self.bound_s):
+            return self._stand_in(run_id)
         try:
             found = self.open.get(run_id)
             if found is None:
@@ -123,7 +153,7 @@ class OpenRuns:
                 return self._enter(run_id, self._opened(run_id), meta)
             return self._mended(run_id, found) if run_id in self.partial else found
         finally:
-            self._entry.release()
+            self.entry.release()
 
     def claim(self, run_id: str) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, so that the run is not left."""
@@ -135,12 +165,35 @@ class OpenRuns:
                     return found
             # Another thread left the run between the two steps, to make room.
 
+    def first_end(self, ruling: Ruling) -> bool:
+        """Returns True for the first thread that ends a call."""
+        with self._mutex:
+            was_ending, ruling.is_ending = ruling.is_ending, True
+        return not was_ending
+
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""
         with self._mutex:
             enforcer.open_calls -= 1
+            is_last = enforcer in self._closing and not enforcer.open_calls
+            if is_last:
+                self._closing.remove(enforcer)
+        if is_last:
+            enforcer.run.close()
 
-    def _opened(self, run_id: str) -> Enforcer:
+    def _stand_in(self, run_id: str) -> Enforcer:
+        """Returns an enforcer that applies `decision_on_error`, for a call that cannot wait."""
+        run = stand_in(run_id, self._identity, "another thread is opening it")
+        view = self.kill_switch.view(run_id, self._identity.agent_id)
+        self.kill_switch.forget(view)
+        last = next(iter(self.open.values()), None)
+        if last is not None:
+            return Enforcer(run, last.engine, self._previewer, Gates(view), refusal=last.refusal)
+        return Enforcer(
+            run, Engine((), self._identity), self._previewer, Gates(view), refusal=_BUSY
+        )
+
+    def _opened(self, run_id: str, state: RunState | None = None) -> Enforcer:
         run = open_run(
             self._places,
             run_id,
@@ -149,6 +202,7 @@ class OpenRuns:
             proc_id=self._proc_id,
             max_journal_bytes=self._max_journal_bytes,
             sharing=self._sharing,
+            state=state,
         )
         return self._enforcer_of(run)
 
@@ -185,6 +239,8 @@ class OpenRuns:
             if not _is_whole(run):
                 self.partial.add(run_id)
             news, loads = list(self._news), self._loads
+        # A policy that came into force meanwhile did not find the run among the open ones.
+        self._adopt(enforcer)
         for each in news:
             each(run)
         record_loads(run, loads)
@@ -205,9 +261,12 @@ class OpenRuns:
         return found
 
     def _reopened(self, run_id: str) -> Enforcer | None:
-        fresh = self._opened(run_id)
+        state = open_state(self._places, run_id, self._sharing)
+        if isinstance(state, AbsentState):
+            return None
+        fresh = self._opened(run_id, state)
         if problem_of(fresh.run):
-            fresh.run.close()
+            self._forget(fresh)
             return None
         # Pending calls end in the enforcer that began them.
         self.leave(run_id, None)
@@ -221,10 +280,14 @@ class OpenRuns:
             if idle is None:
                 return
             enforcer = self.open.pop(idle)
+            self.partial.discard(idle)
         self._leave(enforcer, None)
+        self._forget(enforcer)
+        self._policies.forget(idle)
+
+    def _forget(self, enforcer: Enforcer) -> None:
         enforcer.run.close()
         self.kill_switch.forget(enforcer.gates.stops)
-        self._policies.forget(idle)
 
     # Records in every run
 
@@ -245,11 +308,9 @@ class OpenRuns:
             record_loads(run, loads)
 
     def flush(self) -> None:
-        """Writes what is buffered in every journal, and how many events a full disk has cost."""
+        """Writes what is buffered in every journal."""
         for enforcer in [*self.open.values(), *self._left]:
-            run = enforcer.run
-            if run.flush() and run.journal.lost:
-                run.record_gap()
+            enforcer.run.flush()
 
     def health(self, state: str, **fields: Any) -> None:
         """Records a shim_health event in every run, including runs that were just left."""
@@ -258,10 +319,12 @@ class OpenRuns:
 
     def adopt_policies(self) -> None:
         """Gives every run the engine and the refusal that are in force now."""
-        refusal = self._policies.refusal
-        for run_id, enforcer in list(self.open.items()):
-            enforcer.engine = self._policies.engine_for(run_id)
-            enforcer.refusal = refusal
+        for enforcer in list(self.open.values()):
+            self._adopt(enforcer)
+
+    def _adopt(self, enforcer: Enforcer) -> None:
+        enforcer.engine = self._policies.engine_for(enforcer.run.run_id)
+        enforcer.refusal = self._policies.refusal
 
     def adopt_settings(self, previewer: Previewer, max_journal_bytes: int) -> None:
         """Puts new settings into force in every run."""
@@ -275,10 +338,11 @@ class OpenRuns:
     def leave(self, run_id: str, failure: RunStatus | None) -> None:
         """Leaves one run. Its journal stays open until `close`: calls may still end in it."""
         with self._mutex:
-            enforcer = self.open.pop(run_id)
+            enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
-        self._leave(enforcer, failure)
-        self._left.append(enforcer)
+        if enforcer is not None:
+            self._leave(enforcer, failure)
+            self._left.append(enforcer)
 
     def leave_all(self, failure: RunStatus | None) -> None:
         """Leaves every run; the last process to leave a run ends it."""
@@ -287,19 +351,27 @@ class OpenRuns:
         forget_attendance(self._places, os.getpid(), self._owner)
 
     def close(self) -> None:
-        """Closes every file. Call `leave_all` first."""
-        for enforcer in self._left:
+        """Closes every file. Call `leave_all` first.
+
+        With threads, a run whose calls are still under way is closed when the last of them ends.
+        """
+        with self._mutex:
+            left, self._left = self._left, []
+            if self._sharing.threads:
+                self._closing += [each for each in left if each.open_calls]
+                left = [each for each in left if not each.open_calls]
+        for enforcer in left:
             enforcer.run.close()
-        self._left.clear()
         self.kill_switch.close()
 
     def drop_inherited(self) -> None:
         """Closes what a forked child inherited from its parent, without recording anything."""
         self._make_locks()
-        inherited = [*self.open.values(), *self._left]
+        inherited = [*self.open.values(), *self._left, *self._closing]
         self.open.clear()
         self.partial.clear()
         self._left.clear()
+        self._closing.clear()
         self._proc_id = uuid7()
         for enforcer in inherited:
             enforcer.run.drop()
@@ -316,7 +388,7 @@ class OpenRuns:
 
     def _make_locks(self) -> None:
         if self._sharing.threads:
-            self._mutex, self._entry = allocate_lock(), allocate_lock()
+            self._mutex, self.entry = allocate_lock(), Mutex()
 
 
 def _is_whole(run: Run) -> bool:

@@ -9,7 +9,8 @@ A state or journal that cannot be opened is replaced by a stand-in that fails at
 enforcer then applies `decision_on_error` to each call, as it does when a disk fills up.
 """
 
-from typing import NamedTuple
+import os
+from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
@@ -24,6 +25,9 @@ from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.lock import RunLock
 from subluminal.state.run_state import RunState, Total
 from subluminal.state.termination import Termination
+
+if TYPE_CHECKING:
+    from weakref import WeakSet
 
 _NEVER_ROTATES_BYTES = 1 << 40
 """Rotation size of a journal that gets only a few lines."""
@@ -107,15 +111,18 @@ def open_run(
     proc_id: str,
     max_journal_bytes: int,
     sharing: Sharing = ALONE,
+    state: RunState | None = None,
 ) -> Run:
     """Opens a run for this process, under a new shim id. Uses stand-ins instead of failing."""
     shim_id = uuid7()
     journal = _journal(places, run_id, shim_id, max_journal_bytes)
+    if sharing.threads:
+        _drop_after_fork(journal)
     return Run(
         run_id,
         identity,
         Source(host_id=machine_id, proc_id=proc_id, shim_id=shim_id),
-        _state(places, run_id, sharing),
+        state or open_state(places, run_id, sharing),
         journal,
         is_stopped=lambda: is_run_stopped(places.state, run_id, identity.agent_id),
         turn=Turn(journal, sharing.wait_ms) if sharing.threads else None,
@@ -139,7 +146,8 @@ def problem_of(run: Run) -> SubluminalError | None:
 def take_over(places: Places, left: Attendance) -> Run | None:
     """Opens a run under the shim id of a dead process; None if another process is closing it."""
     try:
-        state = RunState.open(places.state, left.run_id)
+        # Threads of this process may be in the same run.
+        state = RunState.open(places.state, left.run_id, threads=True)
     except StateUnusable:
         return None
     try:
@@ -174,11 +182,32 @@ def open_record(places: Places, run_id: str, identity: Identity) -> Run:
     return Run(run_id, identity, source, not_opened, journal)
 
 
-def _state(places: Places, run_id: str, sharing: Sharing) -> RunState:
+def open_state(places: Places, run_id: str, sharing: Sharing) -> RunState:
+    """Opens the state of a run. Returns a stand-in instead of failing."""
     try:
         return RunState.open(places.state, run_id, threads=sharing.threads, wait_ms=sharing.wait_ms)
     except StateUnusable as problem:
         return AbsentState(problem)
+
+
+_shared_journals: "WeakSet[Journal] | None" = None
+"""The journals that threads of this process share; a forked child closes its copies of them."""
+
+
+def _drop_after_fork(journal: Journal) -> None:
+    global _shared_journals
+    if _shared_journals is None:
+        from weakref import WeakSet
+
+        _shared_journals = WeakSet()
+        os.register_at_fork(after_in_child=_drop_journals)
+    _shared_journals.add(journal)
+
+
+def _drop_journals() -> None:
+    """In a forked child: closes journals that are the parent's, also one that was being opened."""
+    for journal in list(_shared_journals or ()):
+        journal.drop()
 
 
 def _journal(places: Places, run_id: str, shim_id: str, max_bytes: int) -> Journal:

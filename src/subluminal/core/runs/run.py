@@ -6,7 +6,6 @@ and leaving never fail: a suspended process that holds the run's lock must not b
 
 import os
 import time
-from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Mode, RunStatus
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.mutex import Mutex
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState
 
@@ -47,10 +47,10 @@ class Turn:
     def __init__(self, journal: Journal, wait_ms: int | None) -> None:
         self._journal = journal
         self._wait_s = (_TURN_WAIT_MS if wait_ms is None else wait_ms) / 1000
-        self._mutex = allocate_lock()
+        self._mutex = Mutex()
 
     def __enter__(self) -> None:
-        if not self._mutex.acquire(timeout=self._wait_s):
+        if not self._mutex.acquire(self._wait_s):
             self._journal.lost += 1
             raise JournalUnavailable(self._journal.path, "another thread is writing to it")
 

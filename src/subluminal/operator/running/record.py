@@ -94,6 +94,7 @@ def _load_policies(host: Host, *, strict: bool) -> None:
         raise SubluminalError(
             refusal.summary, hint="every call would be refused; mend the policy first"
         )
+    host.stop_watching()
 
 
 def _need_policy(engine: Engine, stamp: Stamp, policy: str | None, cwd: str) -> None:

@@ -1,0 +1,34 @@
+"""A lock between the threads of one process that an interrupt cannot leave held for ever.
+
+A signal handler may raise between any two steps of Python code: Ctrl-C, a timeout by alarm(2). Such
+an exception can end a thread's turn before the lock is released. The lock therefore knows its
+owner, and the owner's next `acquire` takes it over. It is not re-entrant: a turn never starts
+inside a turn.
+"""
+
+from _thread import RLock  # `threading` would cost a shim's start a millisecond
+
+
+class Mutex:
+    """One lock. `acquire` and `release` may be called in any order after an interrupt."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread holds the lock."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
+
+    def acquire(self, timeout: float) -> bool:
+        """Takes the lock; returns False if it is not free within `timeout` seconds."""
+        while self.is_mine:
+            self._lock.release()
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        """Releases the lock, if this thread holds it."""
+        if self.is_mine:
+            self._lock.release()
