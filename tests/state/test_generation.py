@@ -22,7 +22,6 @@ def test_a_move_of_another_process_is_seen_without_a_system_call(path):
     subprocess.run([sys.executable, "-c", script, path], check=True)
     assert seen.words[0] > before
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    seen.close()
 
 
 def test_it_never_has_the_same_number_twice_even_in_a_new_file(path):
@@ -50,7 +49,6 @@ def test_a_file_that_was_removed_or_replaced_is_not_current(path):
     assert not seen.is_current()
     move(path)
     assert not seen.is_current()
-    seen.close()
 
 
 def test_a_link_is_not_followed(path, tmp_path):

@@ -42,11 +42,6 @@ class Generation:
             return False
         return _identity(there) == self._identity
 
-    def close(self) -> None:
-        """Releases the mapping."""
-        self.words.release()
-        self._data.close()
-
 
 def move(path: str) -> int:
     """Stores a number that the file never held before, and returns it. Raises OSError."""
