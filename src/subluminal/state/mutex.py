@@ -1,16 +1,16 @@
-"""A lock between the threads of one process that an interrupt cannot leave held for ever.
+"""A lock between the threads of one process that an interrupt cannot leave held permanently.
 
 A signal handler may raise between any two steps of Python code: Ctrl-C, a timeout by alarm(2). Such
 an exception can end a thread's turn before the lock is released. The lock therefore knows its
-owner, and the owner's next `acquire` takes it over. It is not re-entrant: a turn never starts
-inside a turn.
+owner, and the owner's next `acquire` takes it over. It is not re-entrant: a thread never starts a
+turn inside a turn.
 """
 
 from _thread import RLock  # `threading` would cost a shim's start a millisecond
 
 
 class Mutex:
-    """One lock. `acquire` and `release` may be called in any order after an interrupt."""
+    """One lock. After an interrupt, `acquire` and `release` may be called in any order."""
 
     __slots__ = ("_lock",)
 
