@@ -233,3 +233,34 @@ def test_the_turn_of_one_that_ends_early_is_another_s(
     first.close()
     assert len(settled(second)) == 1
     second.close()
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_a_policy_replaces_another_only_when_its_file_has_been_still_for_a_while(
+    make: Callable[..., Policies],
+    where: Places,
+    monkeypatch: pytest.MonkeyPatch,
+    is_cached: bool,
+) -> None:
+    """Half a policy may compile, and the compiler may be faster than whoever writes the file."""
+    texts = [policy(deny("one"), deny("rm")), policy(deny("two"))]
+    if is_cached:
+        write(where.policy, texts[1])
+        settled(make())
+    write(where.policy, texts[0])
+    policies = make()
+    settled(policies)
+    before = hashes(policies)
+    monkeypatch.setattr(policy_layer, "_STILL_NS", 3_600 * 10**9)
+    write(where.policy, texts[1])
+    policies.poll(0, force=True)
+    (layer,) = policies._layers
+    deadline = time.monotonic() + 20
+    while layer._ready is None:
+        assert time.monotonic() < deadline
+        assert policies.poll(0) == []
+    assert policies.poll(0, force=True) == []
+    assert hashes(policies) == before
+    monkeypatch.undo()
+    assert [load.problem for load in settled(policies)] == [""]
+    assert hashes(policies) != before

@@ -26,6 +26,9 @@ from subluminal.policy.snapshot import Snapshot
 _PURPOSE = "policy-snapshot"
 _RACY_NS = 50_000_000
 """A file younger than this may change again without a new time: file times have ticks of 10 ms."""
+_STILL_NS = 200_000_000
+"""A policy replaces another one only if its file has not changed for this long: half a policy may
+compile, and a compiler is faster than some editors."""
 _TURN_S = 25.0
 """Longest wait for another process that compiles: it may be suspended."""
 
@@ -103,6 +106,8 @@ class PolicyLayer:
         self._waiting: tuple[bytes, float] | None = None
         """the text to compile when it is this process' turn, and the deadline of that wait"""
         self._turn = -1
+        self._ready: compile_helper.Compiled | Snapshot | None = None
+        """an answer that comes into force once the file has been still for a while"""
 
     @property
     def is_awaited(self) -> bool:
@@ -111,7 +116,14 @@ class PolicyLayer:
 
     @property
     def _is_busy(self) -> bool:
-        return self._compiling is not None or self._waiting is not None
+        return not (self._compiling is None and self._waiting is None and self._ready is None)
+
+    @property
+    def _is_young(self) -> bool:
+        """Whether the file may still be being written, while an older version is in force."""
+        if self.snapshot is None or self._read_at is None:
+            return False
+        return 0 <= time.time_ns() - self._read_at.mtime_ns < _STILL_NS
 
     def give_up_waiting(self) -> None:
         """Makes the layer refuse calls until the compiler is done, instead of holding them."""
@@ -149,9 +161,9 @@ class PolicyLayer:
         if content_hash == self._content_hash:
             return []
         self._content_hash = content_hash
-        cached = self._cache.get(content_hash)
-        if cached is not None:
-            return self._accept(cached)
+        self._ready = self._cache.get(content_hash)
+        if self._ready is not None:
+            return self._take_ready()
         self._waiting = data, time.monotonic() + _TURN_S
         return self._wait()
 
@@ -167,7 +179,8 @@ class PolicyLayer:
         self._turn = -1 if turn is None else turn
         if cached is not None:
             self._end_turn()
-            return self._again() if self._is_changed() else self._accept(cached)
+            self._ready = cached
+            return self._take_ready()
         try:
             self._compiling = compile_helper.start(self.file.path, data)
         except OSError as error:
@@ -185,14 +198,23 @@ class PolicyLayer:
         """Takes the compiler's answer, if it is ready; returns what changed."""
         if self._waiting is not None:
             return self._wait()
-        if self._compiling is None:
+        if self._compiling is not None:
+            self._ready = compile_helper.collect(self._compiling)
+            if self._ready is None:
+                return []
+            self._compiling = None
+        return self._take_ready()
+
+    def _take_ready(self) -> list[Load]:
+        """Puts an answer into force, unless the file is still young or was written meanwhile."""
+        ready = self._ready
+        if ready is None or self._is_young:
             return []
-        compiled = compile_helper.collect(self._compiling)
-        if compiled is None:
-            return []
-        self._compiling = None
+        self._ready = None
         try:
-            return self._take_answer(compiled)
+            if self._is_changed():
+                return self._again()
+            return self._take_answer(ready)
         finally:
             if not self._is_busy:  # a compilation that began meanwhile needs the turn
                 self._end_turn()
@@ -204,15 +226,15 @@ class PolicyLayer:
         """Starts again, because the file was written while it was being compiled.
 
         What was read may have been half a file, and half a policy may compile. The policy in force
-        stays until the file has not changed during one compilation.
+        stays until the file has not changed for a while, nor during its compilation.
         """
         self._content_hash, self._stamp = "", None
         self._end_turn()
         return self.look()
 
-    def _take_answer(self, compiled: compile_helper.Compiled) -> list[Load]:
-        if self._is_changed():
-            return self._again()
+    def _take_answer(self, compiled: compile_helper.Compiled | Snapshot) -> list[Load]:
+        if isinstance(compiled, Snapshot):
+            return self._accept(compiled)
         if compiled.snapshot is None:
             return self._refuse(compiled.problem)
         self._cache.put(self._content_hash, compiled.snapshot)
@@ -223,7 +245,7 @@ class PolicyLayer:
         if self._compiling is not None:
             compile_helper.end(self._compiling)
             self._compiling = None
-        self._waiting = None
+        self._waiting = self._ready = None
         self._end_turn()
 
     def drop_inherited(self) -> None:
@@ -233,7 +255,7 @@ class PolicyLayer:
         if self._compiling is not None:
             os.close(self._compiling.fd)
             self._compiling = None
-        self._waiting = self._stamp = None
+        self._waiting = self._ready = self._stamp = None
         self._content_hash = ""
         self._end_turn()
 
