@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.hosts import host_in
 
 from subluminal.config.places import Places, places
 from subluminal.contracts.decision import PolicyRef
@@ -110,3 +111,31 @@ def test_leaving_twice_says_one_thing(where: Places) -> None:
     ends = [event["run"] for event in events(where, "s1") if event["type"] == "run_end"]
     assert [end["status"] for end in ends] == ["CANCELLED"]  # type: ignore[index]
     run.close()
+
+
+def test_a_process_that_died_before_it_entered_a_run_leaves_no_end_of_it(where: Places) -> None:
+    """It notes its attendance first, so that it is never in a run without a note."""
+    source = Source(host_id="h", proc_id="p", shim_id="s1")
+    Journal(journal_dir(where, "run"), "s1", max_bytes=1 << 20, reserve_bytes=0).close()
+    note_attendance(where, DEAD, Attendance("run", WHO, source))
+    assert close_abandoned(where, DEAD, "killed") == 0
+    assert events(where, "s1") == []
+    assert attendances(where, DEAD) == []
+
+
+def test_a_run_is_noted_before_it_is_entered(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed right after run_start must not leave a run that nobody closes."""
+    host = host_in(own_home)
+    entered: list[int] = []
+    enter = Run.enter
+
+    def look_and_enter(run: Run, *args: object) -> bool:
+        entered.append(len(attendances(host.places, os.getpid())))
+        return enter(run, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Run, "enter", look_and_enter)
+    host.open_run()
+    host.close()
+    assert entered == [1]

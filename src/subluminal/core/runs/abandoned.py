@@ -38,7 +38,8 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
         run = take_over(places, left)
         if run is None:
             continue
-        if not _was_closed(run.journal.path):
+        # A process that died before it entered the run may have left a run that never began.
+        if run.state.started_at() is not None and not _was_closed(run.journal.path):
             run.health("killed", pid=pid, detail=reason)
             ended += _leave(run, reason)
         run.close()

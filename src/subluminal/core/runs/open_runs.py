@@ -227,13 +227,10 @@ class OpenRuns:
 
     def _enter(self, run_id: str, enforcer: Enforcer, meta: dict[str, Any] | None) -> Enforcer:
         run = enforcer.run
+        # Noted first: a process that is killed between the two is closed like any other.
+        attendance = Attendance(run_id, self._identity, run.source)
+        note_attendance(self._places, os.getpid(), attendance, self._owner)
         run.enter(enforcer.engine.mode, enforcer.engine.policy, meta)
-        note_attendance(
-            self._places,
-            os.getpid(),
-            Attendance(run_id, self._identity, run.source),
-            self._owner,
-        )
         with self._mutex:
             self.open[run_id] = enforcer
             if not _is_whole(run):
