@@ -23,7 +23,7 @@ from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.decision import Decision, Hint, Terminate
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
-from subluminal.core.gates import NO_GATES, Gates, refusal_of
+from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
@@ -136,14 +136,8 @@ class Enforcer:
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
-        blocked = Decision(
-            action=Action.BLOCK,
-            rule_id=None,
-            severity=Severity.CRITICAL,
-            reason_code=reason,
-            summary=self._previews.safe(summary),
-        )
-        return self._without_rules(call, asked, self.engine.refusal(blocked))
+        refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
+        return self._without_rules(call, asked, refusal)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended, and tells the breakers.

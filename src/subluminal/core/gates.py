@@ -45,16 +45,21 @@ NO_GATES = Gates()
 """No stops and no grants: for an engine alone."""
 
 
+def blocked(reason_code: ReasonCode, summary: str) -> Decision:
+    """Returns a BLOCK that no rule made."""
+    return Decision(
+        action=Action.BLOCK,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=reason_code,
+        summary=summary,
+    )
+
+
 def refusal_of(stop: Stop) -> Decision:
     """Returns the decision about a stopped call: a tool is blocked, anything wider ends the run."""
     if stop.scope == "tool" and not stop.problem:
-        return Decision(
-            action=Action.BLOCK,
-            rule_id=None,
-            severity=Severity.CRITICAL,
-            reason_code=ReasonCode.KILL_SWITCH,
-            summary=stop.sentence,
-        )
+        return blocked(ReasonCode.KILL_SWITCH, stop.sentence)
     is_run = stop.scope == "run" and not stop.problem
     return Decision(
         action=Action.TERMINATE_RUN,

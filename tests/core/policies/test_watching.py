@@ -150,14 +150,20 @@ def test_a_compiler_that_hangs_is_ended(
     assert [load.problem for load in loads] == ["compiling it took longer than 0 s"]
 
 
-def test_two_runs_of_one_process_have_their_own_first_sight(
-    make: Callable[..., Policies], tmp_path: Path
-) -> None:
-    path = str(tmp_path / ".subluminal" / "policy.yaml")
+def first_seen(make: Callable[..., Policies], place: Path) -> tuple[str, Policies, str]:
+    """A repository's policy that run `one` has seen: its path, the policies, its hash."""
+    path = str(place / ".subluminal" / "policy.yaml")
     write(path, policy(deny("rm")))
     policies = make()
     settled(policies)
     [first] = hashes(policies, "one")
+    return path, policies, first
+
+
+def test_two_runs_of_one_process_have_their_own_first_sight(
+    make: Callable[..., Policies], tmp_path: Path
+) -> None:
+    path, policies, first = first_seen(make, tmp_path)
     write(path, policy())
     settled(policies)
     [second] = hashes(policies, "two")
@@ -168,11 +174,7 @@ def test_two_runs_of_one_process_have_their_own_first_sight(
 def test_a_pin_that_this_home_did_not_write_is_not_believed(
     make: Callable[..., Policies], where: Places, tmp_path: Path
 ) -> None:
-    path = str(tmp_path / ".subluminal" / "policy.yaml")
-    write(path, policy(deny("rm")))
-    policies = make()
-    settled(policies)
-    [first] = hashes(policies, "one")
+    path, policies, first = first_seen(make, tmp_path)
     (Path(where.state) / "pins" / "one").write_bytes(b"forged\n{}")
     write(path, policy())
     settled(policies)

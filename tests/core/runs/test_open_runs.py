@@ -46,6 +46,14 @@ def enter(host: Host, run_id: str) -> Enforcer:
     return host._runs.enforcer(run_id)
 
 
+def block_journal(where: Places) -> Path:
+    """Puts a file where the journals of `run` belong."""
+    blocker = Path(where.journal) / "run"
+    blocker.parent.mkdir(parents=True)
+    blocker.write_text("in the way")
+    return blocker
+
+
 def kinds(where: Places, run_id: str) -> list[str]:
     directory = Path(where.journal) / encode_name(run_id)
     lines = [line for path in sorted(directory.iterdir()) for line in path.read_text().splitlines()]
@@ -104,9 +112,7 @@ def test_a_journal_that_cannot_be_opened_is_tried_again(
     where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MEND_EVERY_MS", 0)
-    blocker = Path(where.journal) / "run"
-    blocker.parent.mkdir(parents=True)
-    blocker.write_text("in the way")
+    blocker = block_journal(where)
     before = enter(host, "run")
     assert not before.run.health("alive")
     assert enter(host, "run") is before
@@ -186,9 +192,7 @@ def test_a_partial_run_that_makes_room_is_forgotten(
     where: Places, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_RUNS", 1)
-    blocker = Path(where.journal) / "run"
-    blocker.parent.mkdir(parents=True)
-    blocker.write_text("in the way")
+    block_journal(where)
     enter(host, "run")
     assert host._partial == {"run"}
     enter(host, "other")

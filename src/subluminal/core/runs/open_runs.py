@@ -18,14 +18,13 @@ from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
 from subluminal.config.places import Places, recordable
-from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
-from subluminal.contracts.vocabulary import Action, ReasonCode, RunStatus, Severity
+from subluminal.contracts.vocabulary import ReasonCode, RunStatus
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.gates import Gates
+from subluminal.core.gates import Gates, blocked
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
@@ -61,12 +60,8 @@ _MAX_LOADS = 16
 """Most policy loads that are kept, to be recorded in runs that are entered later."""
 
 
-_BUSY = Decision(
-    action=Action.BLOCK,
-    rule_id=None,
-    severity=Severity.CRITICAL,
-    reason_code=ReasonCode.EVALUATION_ERROR,
-    summary="the run is still being opened by another thread; try again",
+_BUSY = blocked(
+    ReasonCode.EVALUATION_ERROR, "the run is still being opened by another thread; try again"
 )
 """The refusal of a call that cannot wait until the first policies are known."""
 
