@@ -387,6 +387,32 @@ def test_a_policy_that_comes_while_threads_enter_runs_holds_in_all_of_them(
     host.close()
 
 
+def test_policies_do_not_change_while_a_run_is_entered(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the run would be entered under policies that are going, and keep them."""
+    host = host_in(own_home, sharing=Sharing(threads=True, wait_ms=5))
+    polls: list[int] = []
+    monkeypatch.setattr(host._policies, "poll", lambda at, *, force=False: polls.append(at) or [])
+    entering, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        entering.set()
+        go_on.wait()
+
+    monkeypatch.setattr("subluminal.core.runs.open_runs.note_attendance", slow)
+    thread = threading.Thread(target=host.open_run)
+    thread.start()
+    entering.wait()
+    host.tick(1)
+    assert polls == []
+    go_on.set()
+    thread.join()
+    host.tick(2)
+    assert polls == [2]
+    host.close()
+
+
 class Interrupt(BaseException):
     """What a signal handler raises between two steps of somebody else's code."""
 

@@ -231,8 +231,6 @@ class OpenRuns:
             if not _is_whole(run):
                 self.partial.add(run_id)
             news, loads = list(self._news), self._loads
-        # A policy that came into force meanwhile did not find the run among the open ones.
-        self._adopt(enforcer)
         for each in news:
             each(run)
         record_loads(run, loads)
