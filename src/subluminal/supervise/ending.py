@@ -9,10 +9,10 @@
 Time is an argument. `step` returns its reports; the caller's loop sends them.
 """
 
-from subluminal.supervise.processes import Process
-from subluminal.supervise.system import posix
+from subluminal.supervise.signals import posix
 from subluminal.supervise.tree import Tree, ended
 from subluminal.supervise.wire import KILLED, Report
+from subluminal.system.process import Process
 
 TERM_GRACE_S = 0.5
 """Wait between SIGTERM and SIGKILL. With the default grace of 2 s, the end takes under 3 s."""

@@ -1,50 +1,123 @@
-"""Turns a fork of the shim into a warden: own session, no signals, only its own descriptors.
+"""Turns two forks of the shim into deputy and warden: own session, no signals, own descriptors.
 
-`warden` has the loop that it then runs. Without /proc or prctl(2), the steps that need them are
-left out.
+`deputy` and `warden` have the loops that they then run.
 """
 
-import fcntl
 import gc
 import os
 
-from subluminal.supervise.system import become_subreaper, posix, shield
+from subluminal.supervise.deputy import DeputyLoop
+from subluminal.supervise.signals import posix, shield
 from subluminal.supervise.warden import WardenLoop
+from subluminal.system import pipes
+from subluminal.system.adoption import become_subreaper, set_name, signal_at_parents_death
 
-NAME = b"sub-warden"
-"""The warden's name in `ps`; at most 15 bytes."""
-PIPE_BYTES = 256 * 1024
-"""Size of the upstream's output pipe: an 8 MiB result takes a third less time."""
+WARDEN_NAME = b"sub-warden"
+DEPUTY_NAME = b"sub-deputy"
+NAMES = (DEPUTY_NAME.decode(), WARDEN_NAME.decode())
+"""The names of deputy and warden in `ps`; at most 15 bytes, and only on Linux."""
 
 
-def serve(
-    orders: int,
-    reports: int,
-    stdio: tuple[int, int, int],
-    *,
-    mask: set[int],
-    keep_ignored: tuple[int, ...],
-) -> None:
-    """Runs the warden from fork to exit. Never returns, so that no code of the shim runs twice."""
+class Inherited:
+    """What a fork of the shim needs to know."""
+
+    __slots__ = (
+        "client",
+        "keep_ignored",
+        "life",
+        "mark",
+        "mask",
+        "orders",
+        "reports",
+        "shim",
+        "stdio",
+    )
+
+    def __init__(
+        self,
+        *,
+        orders: int,
+        reports: int,
+        life: int,
+        stdio: tuple[int, int, int],
+        mark: str,
+        mask: set[int],
+        keep_ignored: tuple[int, ...],
+    ) -> None:
+        self.shim = os.getpid()
+        self.client = os.getppid()
+        self.orders = orders
+        self.reports = reports
+        self.life = life
+        """End of a pipe that the shim holds open while it lives."""
+        self.stdio = stdio
+        self.mark = mark
+        """Value of SHIM_ID in the environment of the upstream."""
+        self.mask = mask
+        """The shim's blocked signals."""
+        self.keep_ignored = keep_ignored
+
+
+def serve(given: Inherited) -> None:
+    """Runs the deputy, which forks the warden. Never returns, so that no code runs twice."""
+    try:
+        gc.disable()
+        adopts = become_subreaper()
+        # If the upstream has stopped the deputy, the shim's death lets it go on.
+        signal_at_parents_death(posix.SIGCONT)
+        news, tell = os.pipe()
+        deputy_life, alive = os.pipe()
+        # Forked before anything else is done: the upstream waits for the warden.
+        warden = os.fork()
+        if warden == 0:
+            _serve_as_warden(given, tell, deputy_life)
+        _leave_the_shim(given, DEPUTY_NAME, given.life, news, alive)
+        DeputyLoop(
+            warden,
+            shim=given.shim,
+            client=given.client,
+            news=news,
+            life=given.life,
+            mark=given.mark,
+            adopts=adopts,
+        ).run()
+    finally:
+        os._exit(0)
+
+
+def _serve_as_warden(given: Inherited, news: int, deputy_life: int) -> None:
+    """Runs the warden from fork to exit."""
     status = 70  # a bug of ours: the shim sees the report pipe end without `gone`, and sweeps
     try:
-        shim = os.getppid()
-        os.setsid()
-        shield()
-        posix.pthread_sigmask(posix.SIG_SETMASK, mask)
-        gc.disable()
-        _keep_only(orders, reports, *stdio)
-        _set_name()
-        _widen(stdio[1])
-        for fd in (orders, reports):
+        needed = (given.orders, given.reports, *given.stdio, news, deputy_life)
+        _leave_the_shim(given, WARDEN_NAME, *needed)
+        pipes.widen(given.stdio[1])
+        for fd in (given.orders, given.reports, news):
             os.set_blocking(fd, False)
         adopts = become_subreaper()
         WardenLoop(
-            orders, reports, stdio, shim=shim, adopts=adopts, keep_ignored=keep_ignored
+            given.orders,
+            given.reports,
+            given.stdio,
+            news=news,
+            deputy=deputy_life,
+            shim=given.shim,
+            mark=given.mark,
+            adopts=adopts,
+            keep_ignored=given.keep_ignored,
         ).run()
         status = 0
     finally:
         os._exit(status)
+
+
+def _leave_the_shim(given: Inherited, name: bytes, *needed: int) -> None:
+    """Leaves the shim's session, and gives up its signals and descriptors."""
+    os.setsid()
+    shield()
+    posix.pthread_sigmask(posix.SIG_SETMASK, given.mask)
+    _keep_only(*needed)
+    set_name(name)
 
 
 def _keep_only(*needed: int) -> None:
@@ -69,21 +142,3 @@ def _close(fd: int) -> None:
         os.close(fd)
     except OSError:
         return  # the descriptor that listed the directory
-
-
-def _set_name() -> None:
-    """Sets the name by which `ps` and `sub doctor` tell the warden from its shim (Linux only)."""
-    try:
-        fd = os.open("/proc/self/comm", os.O_WRONLY)
-    except OSError:
-        return
-    os.write(fd, NAME)
-    os.close(fd)
-
-
-def _widen(fd: int) -> None:
-    """Enlarges a pipe, so that large results need fewer reads. The system may refuse."""
-    try:
-        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except (AttributeError, OSError):
-        return

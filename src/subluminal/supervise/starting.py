@@ -3,8 +3,9 @@
 import errno
 import os
 
-from subluminal.supervise.system import die_with_parent, posix, restore_defaults
+from subluminal.supervise.signals import posix, restore_defaults
 from subluminal.supervise.wire import Spawn
+from subluminal.system.adoption import die_with_parent
 
 _NO_SUCH_PROGRAM = (errno.ENOENT, errno.ENOTDIR)
 

@@ -9,6 +9,7 @@
                the last process of the tree died    gone            gone
                order `Stop`                                         ending, with grace
                the shim died                                        ending, without grace
+               the deputy died                                      ending, without grace
     ending     `Ending` signals a process           killed          ending
                the upstream exited                  exited          ending
                the shim died                                        ending, without grace
@@ -21,20 +22,22 @@ The state is spread over `_tree` (None while waiting), `Ending` (running or endi
 `_stop_ordered` and `_shim_is_alive`: the last two are events that may come in any state and in
 either order.
 
-Four things wake the loop: the order pipe, whose end is the shim's death; a pidfd of the shim,
-because a child that the shim forked may hold the order pipe open; a pipe that SIGCHLD writes to;
-and the deadline of `Ending`, as the poll's timeout. A full report pipe never blocks the loop:
-unsent reports are kept and tried again. Nothing in this file runs in the shim.
+Five things wake the loop: the order pipe, whose end is the shim's death; a pidfd of the shim,
+because a child that the shim forked may hold the order pipe open (without pidfds: a look once a
+second); a pipe whose end is the deputy's death; a pipe that SIGCHLD writes to; and the deadline of
+`Ending`, as the poll's timeout. A full report pipe never blocks the loop: unsent reports are kept
+and tried again. Nothing in this file runs in the shim.
 """
 
 import os
 import select
 import time
 
+from subluminal.supervise import deputy as deputies
 from subluminal.supervise.ending import Ending
+from subluminal.supervise.signals import posix
 from subluminal.supervise.starting import CannotStart, start
-from subluminal.supervise.system import posix
-from subluminal.supervise.tree import Tree
+from subluminal.supervise.tree import Tree, signal_process
 from subluminal.supervise.wire import (
     EXITED,
     FAILED,
@@ -48,9 +51,13 @@ from subluminal.supervise.wire import (
     decode_order,
     encode_report,
 )
+from subluminal.system.adoption import maybe_watch
+from subluminal.system.process import exists
 
 AFTER_DEATH_S = 10.0
 """How long the `after_death` program may take before it is killed."""
+_LOOK_AT_SHIM_MS = 1_000
+"""Without a pidfd: how often to look whether the shim lives."""
 _LOOK_AGAIN_MS = 50
 """Poll interval for what no descriptor shows: a full report pipe, a hanging last program."""
 _LAST_WORDS_S = 1.0
@@ -66,13 +73,18 @@ class WardenLoop:
         reports: int,
         stdio: tuple[int, int, int],
         *,
+        news: int,
+        deputy: int,
         shim: int,
+        mark: str,
         adopts: bool,
         keep_ignored: tuple[int, ...],
     ) -> None:
         self._orders = orders
         self._reports = reports
         self._stdio = stdio
+        self._news = news
+        self._mark = mark
         self._adopts = adopts
         self._keep_ignored = keep_ignored
         self._frames = Frames()
@@ -88,9 +100,13 @@ class WardenLoop:
         self._poll.register(orders, select.POLLIN)
         self._children = _wake_on_child_death()
         self._poll.register(self._children, select.POLLIN)
-        self._shim = _maybe_watch(shim)
-        if self._shim is not None:
-            self._poll.register(self._shim, select.POLLIN)
+        self._deputy = deputy
+        self._deputy_is_alive = True
+        self._poll.register(deputy, select.POLLIN)
+        self._shim = shim
+        self._shim_watch = maybe_watch(shim)
+        if self._shim_watch is not None:
+            self._poll.register(self._shim_watch, select.POLLIN)
 
     def run(self) -> None:
         """Runs until the tree is gone and the shim has ordered `Stop` or died."""
@@ -113,12 +129,16 @@ class WardenLoop:
         timeout_ms = None
         if self._ending and self._ending.deadline is not None:
             timeout_ms = max(0, int((self._ending.deadline - time.monotonic()) * 1000) + 1)
+        if self._shim_watch is None and timeout_ms is None:
+            timeout_ms = _LOOK_AT_SHIM_MS
         if self._unsent:
             timeout_ms = min(timeout_ms or _LOOK_AGAIN_MS, _LOOK_AGAIN_MS)
         ready = {fd for fd, _ in self._poll.poll(timeout_ms)}
         if self._children in ready:
             os.read(self._children, 4096)
-        if self._shim in ready:
+        if self._deputy in ready:
+            self._lose_deputy()
+        if self._shim_watch in ready or (self._shim_watch is None and not exists(self._shim)):
             # Read what the shim ordered before it died. A child of it may keep the pipe open.
             self._read_orders()
             self._lose_shim()
@@ -165,9 +185,12 @@ class WardenLoop:
             self._report(Report(FAILED, 0, problem.exit_code, detail=str(problem)))
             self._tell_gone()
         else:
-            self._tree = Tree(pid, adopts=self._adopts)
+            self._tree = Tree(pid, adopts=self._adopts, mark=self._mark)
             self._ending = Ending(self._tree)
             self._report(Report(SPAWNED, pid))
+            self._tell_deputy(b"%d\n" % pid)
+            if not self._deputy_is_alive:
+                self._begin_end(0.0)
         # Our copies would keep the upstream's output open after its end.
         for fd in self._stdio:
             os.close(fd)
@@ -178,9 +201,23 @@ class WardenLoop:
             return
         self._shim_is_alive = False
         self._poll.unregister(self._orders)
-        if self._shim is not None:
-            self._poll.unregister(self._shim)
+        if self._shim_watch is not None:
+            self._poll.unregister(self._shim_watch)
+        if self._deputy_is_alive:
+            signal_process(os.getppid(), posix.SIGCONT)  # somebody may have stopped it
         self._begin_end(0.0)
+
+    def _lose_deputy(self) -> None:
+        """Ends the tree: nobody would end it if the upstream stopped us and the shim died."""
+        self._deputy_is_alive = False
+        self._poll.unregister(self._deputy)
+        self._begin_end(0.0)
+
+    def _tell_deputy(self, news: bytes) -> None:
+        try:
+            os.write(self._news, news)
+        except BrokenPipeError:
+            return  # the deputy is dead, which its own pipe shows
 
     def _begin_end(self, grace_s: float) -> None:
         if self._ending:
@@ -195,6 +232,7 @@ class WardenLoop:
         for report in self._ending.summary() if self._ending else ():
             self._report(report)
         self._told_gone = True
+        self._tell_deputy(deputies.GONE)
         self._report(Report(GONE, self._tree.upstream if self._tree else 0))
 
     def _report(self, report: Report) -> None:
@@ -246,11 +284,3 @@ def _wake_on_child_death() -> int:
     # The handler does nothing: without one, the wake-up descriptor would not be written to.
     posix.signal(posix.SIGCHLD, lambda *_: None)
     return wake
-
-
-def _maybe_watch(pid: int) -> int | None:
-    """Returns a descriptor that becomes readable when the process dies; None if not supported."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
