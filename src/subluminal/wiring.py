@@ -6,10 +6,10 @@ goes where. Doors and `operator` may not import it: their caller hands them `ope
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subluminal.config import env
-from subluminal.config.places import Places
+from subluminal.config.places import Places, home_problem, working_directory
 from subluminal.config.settings import Settings
 from subluminal.contracts.identity import Identity
 from subluminal.core.host import Host
@@ -19,6 +19,7 @@ from subluminal.core.records.redaction.redactor import Redactor, redactor_for
 from subluminal.core.runs.names import run_id_of
 from subluminal.core.runs.open_runs import Parts
 from subluminal.core.runs.opening import ALONE, Sharing
+from subluminal.errors import SubluminalError
 from subluminal.trust.identity.agent import identity_of
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ def open_host(
     name its own run. `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers).
     If the process has threads or forks, `sharing` says so, and the host is a `ThreadedHost`.
     """
+    problem = home_problem(places)
+    if problem is not None:
+        raise SubluminalError(problem[0], hint=problem[1])
     environ = os.environ if environ is None else environ
-    cwd = _working_directory() if cwd is None else cwd
+    cwd = working_directory() if cwd is None else cwd
     identity = identity_of(environ, cwd) if identity is None else identity
     settings = Settings() if settings is None else settings
     if redactor is None:
@@ -60,6 +64,7 @@ def open_host(
             Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
             previewer_for(settings, redactor),
             sharing,
+            _meta(environ),
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id or run_id_of(environ, places),
@@ -71,16 +76,18 @@ def open_host(
     return host
 
 
+def _meta(environ: Mapping[str, str]) -> dict[str, Any]:
+    given = environ.get(env.SUB_RUN_META.name)
+    if not given:
+        return {}
+    from subluminal.core.runs.meta import given_meta
+
+    return given_meta(given)
+
+
 def _host_type(sharing: Sharing) -> type[Host]:
     if not sharing.threads:
         return Host
     from subluminal.core.threaded_host import ThreadedHost
 
     return ThreadedHost
-
-
-def _working_directory() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return "/"  # the client's directory was removed

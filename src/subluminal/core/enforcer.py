@@ -11,21 +11,20 @@ Both wait for the run's lock and for nothing else, so every door can share them.
 may call them if the run was opened for threads (`core.runs.opening`).
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.counters import CountersFull, Update
-from subluminal.contracts.decision import Decision, Hint, Terminate
-from subluminal.contracts.templates import encode_json
+from subluminal.contracts.counters import Counters, CountersFull, Update
+from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
+from subluminal.core.records.refusals import masked_refusal
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
 
-_TOTALS = {
+TOTALS = {
     Action.ALLOW: Total.CALLS_ALLOWED,
     Action.THROTTLE: Total.CALLS_THROTTLED,
     Action.BLOCK: Total.CALLS_BLOCKED,
@@ -46,8 +45,6 @@ _TOTALS = {
     Action.TERMINATE_RUN: Total.CALLS_BLOCKED,
 }
 _OK = Status.OK
-_NO_HINT = Hint(hint_text="[REDACTED]", retry_advice="do not retry this call unchanged")
-"""Replaces a hint that cannot be shown: a REJECT_WITH_HINT always has a hint (Pack 1.6)."""
 
 
 def _ignore_bug(_bug: Exception) -> None:
@@ -79,7 +76,7 @@ class Enforcer:
         self._previews = previewer
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
-        self._records = records(run, previewer)
+        self.records = records(run, previewer)
         self._stops = gates.stops
         self._approvals: Approvals | None = None
         self._shim_id = run.shim_id
@@ -94,6 +91,7 @@ class Enforcer:
         state, stops, engine = self._state, self._stops, self.engine
         seq, evaluation = 0, None
         try:
+            engine.prepare(asked)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -101,14 +99,15 @@ class Enforcer:
                 wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
                 mono_ms = mono_ns // 1_000_000
                 seq = state.take_seq()
+                stops.make_safe()
                 if stops.words[0] != stops.calm or self.refusal is not None or state.terminated():
-                    evaluation = self._over(asked)
+                    evaluation = self.over(asked)
                 if evaluation is None:
                     counters = state.counters
                     evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
-                    if not evaluation.forwarded and evaluation.refused_by:
+                    if not evaluation.forwarded and self.may_be_granted(evaluation):
                         call_id = f"{self._shim_id}.{number}"
-                        evaluation = self._settled(
+                        evaluation = self.settled(
                             evaluation, asked, call_id, wall_ms, mono_ms, args_text
                         )
                     updates = evaluation.updates
@@ -117,14 +116,14 @@ class Enforcer:
                     ending = evaluation.decision.terminate
                     if ending is not None:
                         state.terminate(ending.terminate_code, ending.terminate_message)
-                state.count(_TOTALS[evaluation.decision.action])
+                state.count(TOTALS[evaluation.decision.action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
             evaluation = self._undecided(asked, error)
         if not evaluation.forwarded:
-            evaluation.decision = self._masked(evaluation.decision)
-        ruling = self._ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
-        if self._approvals is not None and self._approvals.news:
-            self._approvals.tell(ruling.call_id)
+            evaluation.decision = self.masked(evaluation.decision, call.args)
+        ruling = self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
+        if self._approvals is not None:
+            self.tell_approvals(ruling.call_id)
         return ruling
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
@@ -153,16 +152,11 @@ class Enforcer:
         learnt = b""
         if outcome.status is not _OK or ruling.assessment.is_watched:
             learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
-        self._records.ended(ruling, outcome, latency_ms, learnt)
+        self.records.ended(ruling, outcome, latency_ms, learnt)
 
     def flush(self) -> bool:
         """Writes buffered ends; False if the journal could not take them."""
         return self.run.flush()
-
-    def is_over(self, call: ToolCall) -> bool:
-        """Returns True if a begun call must not go on: its run ended, or a person stopped it."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
-        return self._over(asked) is not None
 
     def shown_name(self, call: ToolCall) -> str:
         """Returns a call's tool name with secrets masked (unprintable-secrets)."""
@@ -172,42 +166,75 @@ class Enforcer:
 
     def _undecided(self, call: Call, error: Exception) -> Evaluation:
         """Applies `decision_on_error` to a call that could not be decided and counted."""
-        if not isinstance(error, (StateBusy, StateUnusable, CountersFull)):
-            self._on_bug(error)
-            evaluation = self._failure(call, f"a bug in sub: {type(error).__name__}")
-            self._count(evaluation)
-            return evaluation
-        evaluation = self._failure(call, f"the run's counters are unavailable: {error}")
-        if isinstance(error, CountersFull):
-            self._count(evaluation)
-        else:  # counting now would wait for the same lock again
-            self._state.owe(_TOTALS[evaluation.decision.action])
+        evaluation = self.failed(call, error)
+        self.count_failed(evaluation, error)
         return evaluation
 
-    def _count(self, evaluation: Evaluation) -> None:
-        """Adds a decision to the run's totals; if the state is out of reach, the next call does."""
-        total = _TOTALS[evaluation.decision.action]
+    def failed(self, call: Call, error: Exception) -> Evaluation:
+        """Returns `decision_on_error` about a call that could not be decided."""
+        if isinstance(error, (StateBusy, StateUnusable, CountersFull)):
+            return self._failure(call, f"the run's counters are unavailable: {error}")
+        self._on_bug(error)
+        return self._failure(call, f"a bug in sub: {type(error).__name__}")
+
+    def count_as_refused(self, action: Action) -> None:
+        """Counts a call as refused that was counted as allowed."""
+        was, total = Total.CALLS_ALLOWED, TOTALS[action]
         try:
+            with self._state.locked():
+                self._state.recount(was, total)
+        except (StateBusy, StateUnusable):
+            self._state.owe(was, -1)
+            self._state.owe(total)
+
+    def tell_approvals(self, call_id: str) -> None:
+        """Journals what the grants have to say about a call that was just decided."""
+        if self._approvals is not None and self._approvals.news:
+            self._approvals.tell(call_id)
+
+    def count_failed(self, evaluation: Evaluation, error: Exception) -> None:
+        """Adds a decision after an error to the run's totals.
+
+        If the state is out of reach, the next call does.
+        """
+        total = TOTALS[evaluation.decision.action]
+        try:
+            if isinstance(error, (StateBusy, StateUnusable)):
+                raise error  # counting now would wait for the same lock again
             with self._state.locked():
                 self._state.count(total)
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
+    def next_number(self) -> int:
+        """Returns the number of the next call of this process, from which its id is made."""
+        return next(self._numbers)
+
+    def call_id(self, number: int) -> str:
+        """Returns the id of a call with this number."""
+        return f"{self._shim_id}.{number}"
+
     def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
         """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         seq = 0
-        evaluation = self._over(asked) or evaluation
+        evaluation = self.over(asked) or evaluation
         try:
             with self._state.locked():
                 seq = self._state.take_seq()
-                self._state.count(_TOTALS[evaluation.decision.action])
+                self._state.count(TOTALS[evaluation.decision.action])
         except (StateBusy, StateUnusable):
             # The call is still recorded below.
-            self._state.owe(_TOTALS[evaluation.decision.action])
-        return self._ruled(call, next(self._numbers), evaluation, wall_ms, mono_ns, seq, None)
+            self._state.owe(TOTALS[evaluation.decision.action])
+        return self.ruled(call, next(self._numbers), evaluation, wall_ms, mono_ns, seq, None)
 
-    def _settled(
+    def may_be_granted(self, refused: Evaluation) -> bool:
+        """Returns False if no grant can be for this call, without a look at the grants."""
+        if refused.refused_by:
+            return True
+        return bool(refused.limited_by) and os.path.exists(self.gates.approvals_path)
+
+    def settled(
         self,
         refused: Evaluation,
         call: Call,
@@ -215,8 +242,12 @@ class Enforcer:
         wall_ms: int,
         mono_ms: int,
         args_text: bytes | None,
+        counters: Counters | None = None,
     ) -> Evaluation:
-        """Asks the grants about a call that an access rule refuses (no-call-waits)."""
+        """Asks the grants about a call that a rule refuses (no-call-waits).
+
+        `counters` are those with which it was refused; None for the run's own.
+        """
         if self._approvals is None:
             if self.gates.open_approvals is None:
                 return refused
@@ -229,9 +260,10 @@ class Enforcer:
             args_text=args_text,
             wall_ms=wall_ms,
             mono_ms=mono_ms,
+            counters=counters,
         )
 
-    def _ruled(
+    def ruled(
         self,
         call: ToolCall,
         number: int,
@@ -244,12 +276,15 @@ class Enforcer:
         """Turns an evaluation into a ruling, and journals it."""
         ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
         try:
-            self._records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
+            self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
-            ruling.assessment = self._unrecorded(evaluation, call, str(error))
+            asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+            ruling.assessment = self.unrecorded(evaluation, asked, str(error))
+            if evaluation.forwarded and not ruling.is_allowed:
+                self.count_as_refused(ruling.decision.action)
         return ruling
 
-    def _over(self, call: Call) -> Evaluation | None:
+    def over(self, call: Call) -> Evaluation | None:
         """Returns the refusal of a call that is stopped, or None. Needs no lock.
 
         A call is stopped by the kill switch, by the end of its run, or by a missing policy. No
@@ -264,30 +299,21 @@ class Enforcer:
         return None if self.refusal is None else self.engine.refusal(self.refusal)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
-        over = self._over(call)
+        over = self.over(call)
         if over is not None:
             return over
         return self.engine.failure(call, ReasonCode.EVALUATION_ERROR, summary)
 
-    def _masked(self, decision: Decision) -> Decision:
+    def masked(self, decision: Decision, args: dict[str, Any] | None) -> Decision:
         """Masks secrets in a refusal: its hint may repeat the call's arguments."""
-        text = encode_json(decision)
-        masked = self._previews.safe(text.decode())
-        if masked == text.decode():
-            return decision
-        try:
-            return msgspec.json.decode(masked, type=Decision)
-        except msgspec.MsgspecError:  # the secret is one of our own words
-            hint = None if decision.hint is None else _NO_HINT
-            return msgspec.structs.replace(decision, summary="[REDACTED]", hint=hint)
+        return masked_refusal(decision, args, self._previews.safe)
 
-    def _unrecorded(self, evaluation: Evaluation, call: ToolCall, why: str) -> Evaluation:
+    def unrecorded(self, evaluation: Evaluation, call: Call, why: str) -> Evaluation:
         """Applies `decision_on_error` to a call that was allowed but could not be journalled."""
         if not evaluation.forwarded:
             return evaluation
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         return self.engine.failure(
-            asked, ReasonCode.JOURNAL_UNAVAILABLE, f"the call could not be recorded: {why}"
+            call, ReasonCode.JOURNAL_UNAVAILABLE, f"the call could not be recorded: {why}"
         )
 
     def _learn(self, ruling: Ruling, status: Status, latency_ms: int, mono_ms: int) -> bytes:

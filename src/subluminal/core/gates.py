@@ -10,9 +10,11 @@ The enforcer asks them under the run's lock. Plugins and policy are the engine o
 here.
 """
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from subluminal.config.places import encode_name
 from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
@@ -28,6 +30,9 @@ class _NothingStopped:
     words = (0,)
     calm = 0
 
+    def make_safe(self) -> None:
+        return
+
     def find(self, _server_name: str, _tool_name: str) -> Stop | None:
         return None
 
@@ -39,10 +44,18 @@ class Gates(NamedTuple):
     """a kill_switch.StopView, or its stand-in"""
     open_approvals: "Callable[[], Approvals] | None" = None
     """opens the grants when a rule first refuses a call; most runs never need them"""
+    approvals_path: str = ""
+    """the run's folder of requests and grants; most runs have none. An agent whose budget is spent
+    may try again and again, so a refusal by a limit opens nothing while the folder is missing."""
 
 
 NO_GATES = Gates()
 """No stops and no grants: for an engine alone."""
+
+
+def approvals_folder(state_dir: str, run_id: str) -> str:
+    """Returns the folder of a run's requests and grants."""
+    return os.path.join(state_dir, "approvals", encode_name(run_id))
 
 
 def blocked(reason_code: ReasonCode, summary: str) -> Decision:
@@ -54,6 +67,24 @@ def blocked(reason_code: ReasonCode, summary: str) -> Decision:
         reason_code=reason_code,
         summary=summary,
     )
+
+
+_LOST = "the state of this run was removed, although the run has journals"
+STATE_LOST = Decision(
+    action=Action.TERMINATE_RUN,
+    rule_id=None,
+    severity=Severity.CRITICAL,
+    reason_code=ReasonCode.STATE_LOST,
+    summary=f"{_LOST}; only a person can let it go on",
+    terminate=Terminate(terminate_code=ReasonCode.STATE_LOST, terminate_message=_LOST),
+)
+"""The refusal of every call of a run that has lost its state."""
+
+
+NOT_EXECUTED = blocked(
+    ReasonCode.BATCH_REFUSED, "not executed: another call of the same batch was refused"
+)
+"""The decision about a call that passes, in a batch that does not."""
 
 
 def refusal_of(stop: Stop) -> Decision:

@@ -15,16 +15,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from subluminal.config.places import Places
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import ReasonCode, RunStatus
+from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus
 from subluminal.core.controls.kill_switch import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine
@@ -82,6 +85,16 @@ class Host:
                 return enforcer.begin(call, args_text)
         return self._claim(session).begin(call, args_text)
 
+    def begin_batch(
+        self, batch: Sequence[tuple[ToolCall, bytes | None]], session: str | None = None
+    ) -> list[Ruling]:
+        """Decides the calls of one batch, each with its canonical arguments: all pass, or none."""
+        from subluminal.core.batches import begin_batch  # only one revision of MCP has batches
+
+        enforcer = self._claim(session)
+        enforcer.open_calls += len(batch) - 1
+        return begin_batch(enforcer, batch)
+
     def begin_undecidable(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
     ) -> Ruling:
@@ -105,16 +118,28 @@ class Host:
             enforcer.open_calls -= 1
             enforcer.finish(ruling, outcome, at_ns)
 
-    def is_over(self, ruling: Ruling) -> bool:
-        """Returns True if a begun call must not go on: its run ended, or a person stopped it."""
-        return ruling.enforcer.is_over(ruling.call)
+    def begin_round(
+        self, ruling: Ruling, number: int, bytes_in: int, args_text: bytes | None
+    ) -> bool:
+        """Decides a further round of a begun call, which is round `number` (every-mcp-era).
+
+        Returns True if it may be forwarded. A refusal becomes the ruling's decision.
+        """
+        from subluminal.core.rounds import Round, begin_round  # most servers never ask for input
+
+        round_ = Round(ruling, number, bytes_in, args_text)
+        return begin_round(round_, self.settings.limits.max_rounds)
+
+    def run_of(self, session: str | None) -> str:
+        """Returns the run of a call; `session` is the run that the call itself names, or None."""
+        return self.run_id if session is None or self.run_is_fixed else session
 
     def flush(self) -> None:
         """Writes buffered ends of calls to disk, and the number of events lost to a full disk."""
         self._runs.flush()
 
     def _claim(self, session: str | None) -> Enforcer:
-        run_id = self.run_id if session is None or self.run_is_fixed else session
+        run_id = self.run_of(session)
         enforcer = self._open.get(run_id)
         if enforcer is None or self._partial:
             enforcer = self._runs.enforcer(run_id)
@@ -135,6 +160,8 @@ class Host:
         if mono_ms >= self._check_at_ms:
             self._check_at_ms = mono_ms + _CHECK_EVERY_MS
             self._runs.kill_switch.check()
+            if self._runs.finders.running:
+                self._runs.finders.reap()
         loads = self._policies.poll(mono_ms, force=force)
         if self._policies.generation != self._generation:
             self._adopt_policies()
@@ -223,6 +250,15 @@ class Host:
 
     # Records other than calls
 
+    def identify(self, client: Client) -> None:
+        """Sets the client that started the run, as far as no run is open yet."""
+        if self._open or client is self.identity.client:
+            return
+        self.identity = replace(self.identity, client=client)
+        self._policies.identify(self.identity)
+        self._generation = self._policies.generation
+        self._runs.identify(self.identity)
+
     def open_run(self, meta: dict[str, Any] | None = None) -> Run:
         """Enters the host's own run if no call has entered it; `meta` goes into its run_start."""
         return self._runs.enforcer(self.run_id, meta).run
@@ -247,6 +283,10 @@ class Host:
             for enforcer in list(self._open.values()):
                 record_listing(enforcer.run, listing)
 
+    def masked_line(self, text: str) -> str:
+        """Masks and cuts a line of a server's stderr for the record."""
+        return self._previewer.sentence(text, MAX_STDERR_BYTES)
+
     def report_bug(self, bug: Exception) -> None:
         """Writes a report about a bug in Subluminal, and records its path in every run."""
         path = self._bugs.write(bug)
@@ -255,14 +295,14 @@ class Host:
 
     # The end
 
-    def leave(self, failure: RunStatus | None = None) -> None:
+    def leave(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it. Files stay open."""
-        self._runs.leave_all(failure)
+        self._runs.leave_all(failure, served)
 
-    def close(self, failure: RunStatus | None = None) -> None:
+    def close(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves the runs that are still open, and closes every file."""
         if self._open:
-            self.leave(failure)
+            self.leave(failure, served)
         self._policies.close()
         self._runs.close()
 

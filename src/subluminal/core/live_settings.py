@@ -81,7 +81,8 @@ class LiveSettings:
         self.settings = settings
         detail = "the settings were read again"
         if self._given_at_start(settings) != self._at_start:
-            detail += "; secret_bindings and pass_env take effect when the server starts again"
+            detail += "; secret_bindings, command, env and pass_env take effect when the server "
+            detail += "starts again"
         return Change(detail, settings, previewer)
 
     def _refuse(self, problem: str) -> Change | None:
@@ -96,7 +97,7 @@ class LiveSettings:
         if self.server is None:
             return ()
         own = of_server(settings, self.server)
-        return own.secret_bindings, own.pass_env, settings.secrets
+        return own.secret_bindings, own.command, own.env, own.pass_env, settings.secrets
 
 
 def of_server(settings: Settings, server: str) -> ServerSettings:

@@ -23,6 +23,7 @@ from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.failures import SERVED, Served
 from subluminal.errors import SubluminalError
 from subluminal.state.mutex import Mutex
 
@@ -83,10 +84,10 @@ class ThreadedHost(Host):
         finally:
             self._ticking.release()
 
-    def close(self, failure: RunStatus | None = None) -> None:
+    def close(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves every run; closes its files when the last of its calls has ended."""
         self._is_closed = True
-        super().close(failure)
+        super().close(failure, served)
 
     def _claim(self, session: str | None) -> Enforcer:
         if self._is_closed:
@@ -101,8 +102,7 @@ class ThreadedHost(Host):
             self.await_policies(min(HOLD_MS / 1000, self._runs.bound_s))
             if self._policies.loading:
                 self.give_up_waiting()
-        run_id = self.run_id if session is None or self.run_is_fixed else session
-        return self._runs.claim(run_id)
+        return self._runs.claim(self.run_of(session))
 
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until their policy is compiled."""

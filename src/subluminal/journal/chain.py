@@ -1,6 +1,7 @@
 """The hash chain over the events of one shim (provable-ledger).
 
-    prev(1)     = SHA-256("subluminal-chain-v1:" + shim_id)      `seed`
+    prev(1)     = a seal of this home (`seals`), or SHA-256("subluminal-chain-v1:" + shim_id) where
+                  no key was at hand, as in journals of early versions             `seed`
     prev(n + 1) = SHA-256(prev(n) + chained form of event n)     `link`
 
 All hashes are written in hex. Event n carries its number in `source.n` and prev(n) in
@@ -15,7 +16,7 @@ disk is full, the ledger when it gets old, `sub secrets scan` when it holds a se
 form, and so the chain, stays the same. A text without its hash may not be dropped, because nothing
 would show what it was.
 
-*How a verifier proceeds* (`verifying`). It begins with `seed` and takes the lines by number. For
+*How a verifier proceeds* (`verifying`). It begins with prev(1) and takes the lines by number. For
 each one it checks the shim, `n` and `prev`, and that a preview text that is still there has the
 hash that the line names; then it computes the next `prev`. No later event proves the last one: that
 takes the chain's last hash from outside, from a signed checkpoint or an artifact.

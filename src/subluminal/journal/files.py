@@ -9,7 +9,6 @@ import os
 from typing import NamedTuple
 
 from subluminal.errors import SubluminalError
-from subluminal.journal.chain import seed
 
 SUFFIX = ".jsonl"
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -24,6 +23,13 @@ class JournalUnavailable(SubluminalError):
             f"cannot write the journal `{path}`: {reason}",
             hint="check that the directory is writable and that its disk is not full",
         )
+
+
+class JournalBusy(JournalUnavailable):
+    """Another process holds the journal's lock."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "another process is writing it")
 
 
 class Opened(NamedTuple):
@@ -46,25 +52,31 @@ def part_path(directory: str, shim_id: str, part: int) -> str:
     return os.path.join(directory, f"{shim_id}.{part}{SUFFIX}" if part else f"{shim_id}{SUFFIX}")
 
 
-def open_last(directory: str, shim_id: str) -> Opened:
-    """Creates a shim's first file. If the shim already has files, opens the last to continue it."""
+def open_last(directory: str, shim_id: str, beginning: bytes) -> Opened:
+    """Creates a shim's first file. If the shim already has files, opens the last to continue it.
+
+    `beginning` is the chain's hash before the shim's first event.
+    """
     if not shim_id or "/" in shim_id or shim_id.startswith("."):
         raise JournalUnavailable(directory, f"`{shim_id}` cannot be part of a file name")
     _make_private_dirs(directory)
     try:
-        return open_part(directory, shim_id, 0)
+        fd, path = open_part(directory, shim_id, 0)
     except FileExistsError:
         # Only a process that takes over from a dead one needs this import, which takes time.
         from subluminal.journal.resuming import resume
 
-        return resume(directory, shim_id)
+        return resume(directory, shim_id, beginning)
+    return Opened(fd, path, 0, 0, 1, beginning)
 
 
-def open_part(directory: str, shim_id: str, part: int) -> Opened:
-    """Creates a new file. Raises FileExistsError if it exists, JournalUnavailable if it fails."""
+def open_part(directory: str, shim_id: str, part: int) -> tuple[int, str]:
+    """Creates a new file; returns its descriptor and path.
+
+    Raises FileExistsError if it exists, JournalUnavailable if it fails.
+    """
     path = part_path(directory, shim_id, part)
-    fd = open_locked(path, os.O_EXCL)
-    return Opened(fd, path, part, 0, 1, seed(shim_id))
+    return open_locked(path, os.O_EXCL), path
 
 
 def open_locked(path: str, flags: int = 0) -> int:
@@ -79,7 +91,7 @@ def open_locked(path: str, flags: int = 0) -> int:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(fd)
-        raise JournalUnavailable(path, "another process is writing it") from error
+        raise JournalBusy(path) from error
     return fd
 
 

@@ -5,6 +5,7 @@ bounded memory (journal-first); their meaning is not this module's business.
 """
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,6 +17,13 @@ MAX_LINE_BYTES = 8_388_608
 
 READ_BYTES = 1_048_576
 """Most bytes of a file in one read, unless a line is longer."""
+
+READ_LINES = 4_096
+"""Most lines in one read. Real events are so long that READ_BYTES comes first; this bounds the work
+that a file of very short lines causes."""
+
+_TAIL_BYTES = 64
+"""How much of an unfinished line is compared, to see whether its writer has replaced it."""
 
 KEEP_MS = 86_400_000
 """How long a journal file is kept after its last line was ingested: 24 h."""
@@ -47,15 +55,21 @@ class Overlong(NamedTuple):
     head: bytes
     """the first 256 bytes"""
     next_offset: int
+    digest: bytes
+    """SHA-256 of the line with its newline"""
 
 
 def journal_files(root: str) -> list[JournalFile]:
     """Lists the journals below a directory. Files that vanish meanwhile are left out."""
     found = list(files_in(root, ""))
-    for entry in _entries(root):
-        if entry.is_dir(follow_symlinks=False):
-            found += files_in(entry.path, entry.name)
+    for directory in directories_in(root):
+        found += files_in(directory, os.path.basename(directory))
     return sorted(found)
+
+
+def directories_in(root: str) -> list[str]:
+    """Lists the directories of runs below a directory, as paths."""
+    return [entry.path for entry in _entries(root) if entry.is_dir(follow_symlinks=False)]
 
 
 def files_in(directory: str, run: str) -> Iterator[JournalFile]:
@@ -79,34 +93,59 @@ def _entries(directory: str) -> list["os.DirEntry[str]"]:
 
 
 class Follower:
-    """Reads one file from an offset on, while it grows."""
+    """Reads one file from an offset on, while it grows.
+
+    Every byte is searched once for the end of its line, however slowly the line grows.
+    """
 
     def __init__(self, path: str, offset: int = 0, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.path = path
         self.offset = offset
         """Offset of the next line: everything before it was returned."""
         self._max_line_bytes = max_line_bytes
-        self._scanned = offset
-        """Offset up to which an overlong line has no newline; otherwise equal to `offset`."""
+        self.is_searching = False
+        """Whether the last read stopped within an overlong line, before the end of the file."""
+        self._searched = offset
+        self._tail = b""
+        """the last bytes before `_searched`"""
+        self._digest: hashlib._Hash | None = None
+        """SHA-256 of what was searched, once the line is overlong"""
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
-    def read(self, max_bytes: int = READ_BYTES) -> Lines | Overlong | None:
-        """Returns the next whole lines, or None. A torn last line is returned once it is whole."""
-        if self._scanned > self.offset:
-            return self._skip_overlong()
-        room = max_bytes
+    @property
+    def searched(self) -> int:
+        """Offset up to which the file was searched: the line at `offset` has no end before it."""
+        return self._searched
+
+    def read(
+        self, max_bytes: int = READ_BYTES, *, may_pause: bool = False
+    ) -> Lines | Overlong | None:
+        """Returns the next whole lines, or None. A torn last line is returned once it is whole.
+
+        With `may_pause`, also returns None after READ_BYTES of an overlong line; `is_searching`
+        then says that there is more to read.
+        """
+        self.is_searching = False
+        if self._searched > self.offset and not self._is_same_line():
+            self._begin_line()
         while True:
-            data = os.pread(self._fd, room, self.offset)
+            data = os.pread(self._fd, max_bytes, self._searched)
             end = data.rfind(b"\n")
+            if self._digest is not None:
+                end = data.find(b"\n")
+                self._digest.update(data[: end + 1] if end >= 0 else data)
             if end >= 0:
-                return self._take(data, end)
-            if len(data) > self._max_line_bytes:
-                self._scanned = self.offset + len(data)
-                return self._skip_overlong()
-            if len(data) < room:
-                # Search a torn line again each time: its writer may cut it off.
+                return self._found(data, end)
+            self._searched += len(data)
+            self._tail = (self._tail + data)[-_TAIL_BYTES:]
+            size = self._searched - self.offset
+            if self._digest is None and size > self._max_line_bytes:
+                self._digest = hashlib.sha256(os.pread(self._fd, size, self.offset))
+            if len(data) < max_bytes:
                 return None
-            room += READ_BYTES
+            if self._digest is not None and may_pause:
+                self.is_searching = True
+                return None
 
     def size(self) -> int:
         """Returns the file's size in bytes."""
@@ -115,31 +154,40 @@ class Follower:
     def close(self) -> None:
         os.close(self._fd)
 
+    def _begin_line(self) -> None:
+        self._searched = self.offset
+        self._tail = b""
+        self._digest = None
+
+    def _is_same_line(self) -> bool:
+        """Whether the unfinished line still stands. Its writer cuts it off after a failed write."""
+        start = self._searched - len(self._tail)
+        return os.pread(self._fd, len(self._tail), start) == self._tail
+
+    def _found(self, data: bytes, end: int) -> Lines | Overlong:
+        """Returns what ends with the newline at `end` of `data`, and moves on behind it."""
+        if self._digest is not None:
+            start, digest = self.offset, self._digest.digest()
+            self.offset = self._searched + end + 1
+            self._begin_line()
+            return Overlong(start, os.pread(self._fd, 256, start), self.offset, digest)
+        if self._searched > self.offset:
+            size = self._searched - self.offset
+            data, end = os.pread(self._fd, size, self.offset) + data, end + size
+        return self._take(data, end)
+
     def _take(self, data: bytes, end: int) -> Lines:
-        lines = []
+        lines: list[bytes] = []
         start = 0
         # find() is faster than split(), which looks at every byte.
-        while start <= end:
+        while start <= end and len(lines) < READ_LINES:
             newline = data.find(b"\n", start)
             lines.append(data[start:newline])
             start = newline + 1
         offset = self.offset
-        self.offset = self._scanned = offset + start
+        self.offset = offset + start
+        self._begin_line()
         return Lines(offset, lines, self.offset)
-
-    def _skip_overlong(self) -> Overlong | None:
-        """Searches for the end of an overlong line, piece by piece."""
-        while True:
-            data = os.pread(self._fd, READ_BYTES, self._scanned)
-            if not data:
-                return None
-            end = data.find(b"\n")
-            if end >= 0:
-                start = self.offset
-                head = os.pread(self._fd, 256, start)
-                self.offset = self._scanned = self._scanned + end + 1
-                return Overlong(start, head, self.offset)
-            self._scanned += len(data)
 
 
 def remove_ingested(path: str, *, offset: int, ingested_ms: int, now_ms: int) -> bool:

@@ -1,13 +1,14 @@
 """Continues the journal of a dead shim, for its `run_end` or for its restart (no-orphans).
 
-Unlike `writing` it parses JSON, so it is imported only when needed.
+Also finds the last event of a journal without changing it. Unlike `writing` it parses JSON, so it
+is imported only when needed.
 """
 
 import os
 
 from msgspec import MsgspecError, Struct, json
 
-from subluminal.journal.chain import chained_form, link, seed
+from subluminal.journal.chain import chained_form, link
 from subluminal.journal.files import JournalUnavailable, Opened, open_locked, part_path
 
 _TAIL_BYTES = 65_536
@@ -25,7 +26,7 @@ class _Placed(Struct, frozen=True):
 _decode = json.Decoder(_Placed).decode
 
 
-def resume(directory: str, shim_id: str) -> Opened:
+def resume(directory: str, shim_id: str, beginning: bytes) -> Opened:
     """Opens a shim's last file, cuts off a torn line, and finds the state of the chain."""
     part = 0
     while os.path.exists(part_path(directory, shim_id, part + 1)):
@@ -34,7 +35,7 @@ def resume(directory: str, shim_id: str) -> Opened:
     fd = open_locked(path)
     try:
         size = _cut_torn_line(fd)
-        n, prev = _head(fd, size, directory, shim_id, part)
+        n, prev = _head(fd, size, directory, shim_id, part) or (1, beginning)
     except (OSError, JournalUnavailable) as error:
         os.close(fd)
         if isinstance(error, OSError):
@@ -43,23 +44,51 @@ def resume(directory: str, shim_id: str) -> Opened:
     return Opened(fd, path, part, size, n, prev)
 
 
+def last_number(directory: str, shim_id: str) -> int:
+    """Returns the number of the last whole event in a shim's files; 0 if there is none."""
+    part = 0
+    while os.path.exists(part_path(directory, shim_id, part + 1)):
+        part += 1
+    for number in range(part, -1, -1):
+        try:
+            fd = os.open(part_path(directory, shim_id, number), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            size = _whole_bytes(fd)
+            if size:
+                return _decode(_last_line(fd, size)).source.n
+        except MsgspecError:
+            return 0
+        finally:
+            os.close(fd)
+    return 0
+
+
 def _cut_torn_line(fd: int) -> int:
-    size = os.fstat(fd).st_size
-    end = size
-    while end:
-        start = max(0, end - _TAIL_BYTES)
-        newline = os.pread(fd, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
+    end = _whole_bytes(fd)
+    if end < os.fstat(fd).st_size:
         os.ftruncate(fd, end)
     return end
 
 
-def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[int, bytes]:
-    """Returns `n` and `prev` of the next event, from the last line of this or an earlier file."""
+def _whole_bytes(fd: int) -> int:
+    """Returns the size of a file up to its last newline."""
+    end = os.fstat(fd).st_size
+    while end:
+        start = max(0, end - _TAIL_BYTES)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[int, bytes] | None:
+    """Returns `n` and `prev` of the next event, from the last line of this or an earlier file.
+
+    None if no file has a line.
+    """
     if not size and part:
         before = os.open(part_path(directory, shim_id, part - 1), os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -67,7 +96,7 @@ def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[
         finally:
             os.close(before)
     if not size:
-        return 1, seed(shim_id)
+        return None
     line = _last_line(fd, size)
     try:
         source = _decode(line).source

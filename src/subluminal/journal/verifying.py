@@ -7,9 +7,9 @@
 from hashlib import sha256
 from typing import NamedTuple
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import MsgspecError, Struct, ValidationError, json
 
-from subluminal.journal.chain import chained_form, link, preview_text_json, seed
+from subluminal.journal.chain import chained_form, link, preview_text_json
 
 
 class Source(Struct, frozen=True):
@@ -34,7 +34,14 @@ class _Line(Struct, frozen=True):
     preview: _Preview = _Preview()
 
 
+class _Placed(Struct, frozen=True):
+    """A line of a newer version: its other fields may have another shape."""
+
+    source: Source
+
+
 _decode_line = json.Decoder(_Line).decode
+_decode_placed = json.Decoder(_Placed).decode
 _decode_text = json.Decoder(str).decode
 
 
@@ -51,10 +58,13 @@ class ChainCheck:
     """Checks one shim's chain, event by event, up to the first damage."""
 
     def __init__(self, shim_id: str, n: int = 1, prev: bytes | None = None) -> None:
+        """Starts before event `n`. Without `prev`, any beginning is accepted: only the home that
+        sealed it can check it (`seals`)."""
         self.shim_id = shim_id
         self.n = n
         """number that the next event must have"""
-        self.prev = seed(shim_id) if prev is None else prev
+        self.prev = prev or b""
+        """the chain's hash before the next event; empty before a beginning that is not known"""
         self.damage: Damage | None = None
 
     def feed(self, line: bytes) -> Damage | None:
@@ -75,15 +85,15 @@ class ChainCheck:
 
     def _check(self, line: bytes) -> Damage | None:
         try:
-            parsed = _decode_line(line)
-        except MsgspecError as error:
+            parsed = _parse(line)
+        except (MsgspecError, RecursionError) as error:
             return Damage(self.shim_id, self.n, f"event {self.n} is not a chained event: {error}")
         source = parsed.source
         problem = self._misplaced(source) or _changed_text(line, parsed, source.n)
         if problem:
             return Damage(self.shim_id, min(source.n, self.n), problem)
         self.n += 1
-        self.prev = link(self.prev, chained_form(line))
+        self.prev = link(source.prev.encode(), chained_form(line))
         return None
 
     def _misplaced(self, source: Source) -> str | None:
@@ -93,11 +103,18 @@ class ChainCheck:
             return f"event {self.n} is missing: event {source.n} is in its place"
         if source.n < self.n:
             return f"event {source.n} appears again where event {self.n} should be"
-        if source.prev.encode() != self.prev:
+        if self.prev and source.prev.encode() != self.prev:
             changed = f"event {self.n - 1}" if self.n > 1 else "it"
             either = f"{changed} was changed, or event {self.n} was inserted"
             return f"event {self.n} does not continue the chain: {either}"
         return None
+
+
+def _parse(line: bytes) -> _Line:
+    try:
+        return _decode_line(line)
+    except ValidationError:
+        return _Line(_decode_placed(line).source)
 
 
 def _changed_text(line: bytes, parsed: _Line, n: int) -> str | None:

@@ -23,16 +23,22 @@ append-only file), a newline ends it, and readers skip it because it is not an e
 
 import errno
 import os
+from collections.abc import Callable
 
 from subluminal.journal import files
-from subluminal.journal.chain import chained_form, link
+from subluminal.journal.chain import chained_form, link, seed
 from subluminal.journal.files import JournalUnavailable
+from subluminal.system.files import allocate
 
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 _CLOSED = -1
 """A late write then fails, instead of reaching whoever has the descriptor's number by now."""
 _REARM_EVERY = 256
 """Flushes between two attempts to take a spent reserve again."""
+
+
+def _always() -> bool:
+    return True
 
 
 class Reserve:
@@ -73,13 +79,13 @@ class Reserve:
             return
         path = os.path.join(self._directory, f".reserve-{os.getpid()}-{id(self):x}")
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError:
             self.is_spent = True
             return
         try:
             os.unlink(path)
-            os.posix_fallocate(fd, 0, self._size_bytes)
+            allocate(fd, 0, self._size_bytes)
         except OSError:
             os.close(fd)
             self.is_spent = True
@@ -95,17 +101,24 @@ class Journal:
     """
 
     def __init__(
-        self, directory: str, shim_id: str, *, max_bytes: int, reserve_bytes: int = 262_144
+        self,
+        directory: str,
+        shim_id: str,
+        *,
+        max_bytes: int,
+        reserve_bytes: int = 262_144,
+        beginning: bytes | None = None,
     ) -> None:
         """Creates the journal, or continues the one that a dead process of this shim left.
 
-        `max_bytes` is the size at which it rotates. Raises JournalUnavailable if nothing can be
-        recorded in the directory.
+        `max_bytes` is the size at which it rotates, `beginning` the chain's hash before the shim's
+        first event; None if the journal is not sealed (`seals`). Raises JournalUnavailable if
+        nothing can be recorded in the directory.
         """
         self._directory = directory
         self._shim_id = shim_id
         self._max_bytes = max_bytes
-        opened = files.open_last(directory, shim_id)
+        opened = files.open_last(directory, shim_id, beginning or seed(shim_id))
         self.path = opened.path
         self.n = opened.n
         """number of the next event"""
@@ -122,6 +135,9 @@ class Journal:
         self._reserve = Reserve(directory, reserve_bytes)
         self._is_torn = False
         """True while the file ends with a torn line that could not be truncated"""
+        self._counter: memoryview | list[int] = [0]
+        self._counter_base = 0
+        self._may_count: Callable[[], bool] = _always
         self._lean_flushes = 0
 
     def add(self, line: bytes) -> None:
@@ -158,10 +174,32 @@ class Journal:
                 if written == len(data):
                     self._size += written
                     self._kept = (self.n, self.prev)
+                    if self._may_count():
+                        self._counter[0] = self._counter_base + self.n - 1
                 else:
                     self._persist(self._write_rest(_lines(data), data, written))
         if self._size >= self._max_bytes:
             self._rotate()
+
+    def count_in(self, counter: memoryview, base: int, may_count: Callable[[], bool]) -> None:
+        """Counts the events that are in the file in `counter[0]`, from now on, added to `base`.
+
+        INVARIANT: counted after the write(2). A kill in between leaves events that are not counted,
+        never a count of events that are not there. `close` and `drop` release the counter.
+        `may_count` is asked before: a counter in a file that was cut must not be touched.
+        """
+        self._forget_counter()
+        self._counter, self._counter_base, self._may_count = counter, base, may_count
+        self._count()
+
+    def _count(self) -> None:
+        if self._may_count():
+            self._counter[0] = self._counter_base + self._kept[0] - 1
+
+    def _forget_counter(self) -> None:
+        if isinstance(self._counter, memoryview):
+            self._counter.release()
+        self._counter, self._may_count = [0], _always
 
     def rotate_at(self, max_bytes: int) -> None:
         """Changes the size at which the journal rotates."""
@@ -175,6 +213,7 @@ class Journal:
     def drop(self) -> None:
         """Closes the file and drops the buffer: for a forked child, whose parent writes it."""
         self._forget()
+        self._forget_counter()
         if self._fd == _CLOSED:
             return
         fd, self._fd = self._fd, _CLOSED
@@ -193,6 +232,7 @@ class Journal:
                 left = self._end_torn_line(left)
             else:
                 left = self._write_rest(left, b"\n".join(left) + b"\n", 0)
+        self._count()
 
     def _write_rest(self, lines: list[bytes], data: bytes, written: int) -> list[bytes]:
         """Writes the rest of `data` after a short write(2). Returns the lines to try next."""
@@ -255,11 +295,11 @@ class Journal:
     def _rotate(self) -> None:
         """Continues in a new file. If that fails, stays in this one until the next flush."""
         try:
-            opened = files.open_part(self._directory, self._shim_id, self._part + 1)
+            fd, path = files.open_part(self._directory, self._shim_id, self._part + 1)
         except (JournalUnavailable, FileExistsError):
             return
         os.close(self._fd)
-        self._fd, self.path, self._part, self._size = opened.fd, opened.path, opened.part, 0
+        self._fd, self.path, self._part, self._size = fd, path, self._part + 1, 0
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -4,6 +4,7 @@ The errors of a run's state:
 * SubluminalError
   x StateBusy        another process holds the lock for too long; `decision_on_error` applies
   x StateUnusable    the file cannot be created, opened, trusted or grown
+    x StateLost      the file was removed, although the run has journals; the run is refused
 """
 
 from subluminal.errors import SubluminalError
@@ -27,8 +28,21 @@ class StateUnusable(SubluminalError):
         self.path = path
 
 
+class StateLost(StateUnusable):
+    """The state of a run was removed, although the run has journals."""
+
+    def __init__(self, path: str, run_id: str) -> None:
+        super().__init__(
+            path,
+            "it was removed, although the run has journals",
+            hint=f"`sub revive {run_id}` lets the run go on; its budgets then start from zero",
+        )
+
+
 def damaged(path: str, reason: str) -> StateUnusable:
     """Returns the error for a file that contradicts itself: its counters would be wrong."""
     return StateUnusable(
-        path, reason, hint="move the file away; the run's budgets and windows then start from zero"
+        path,
+        reason,
+        hint="`sub revive RUN_ID` gives the run a new state; its budgets then start from zero",
     )

@@ -4,7 +4,6 @@ A process that depends on that state compares two integers before every call, an
 again only when they differ.
 """
 
-import errno
 import fcntl
 import mmap
 import os
@@ -12,6 +11,7 @@ import struct
 import time
 
 from subluminal.config.places import make_private_dir
+from subluminal.system.files import allocate
 
 _WORD = struct.Struct("=q")
 
@@ -27,12 +27,21 @@ class Generation:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, 0o600)
         try:
-            _fill(fd)
+            if os.fstat(fd).st_size < _WORD.size:
+                fcntl.lockf(fd, fcntl.LOCK_EX)  # another process may be storing the first number
+                allocate(fd, 0, _WORD.size)
+                fcntl.lockf(fd, fcntl.LOCK_UN)
             self._data = mmap.mmap(fd, _WORD.size)
             self._identity = _identity(os.fstat(fd))
-        finally:
+        except BaseException:
             os.close(fd)
+            raise
+        self._fd = fd
         self.words = memoryview(self._data).cast("q")
+
+    def is_whole(self) -> bool:
+        """Whether nobody has cut the file. Reading the number of a cut file would be a SIGBUS."""
+        return os.lseek(self._fd, 0, os.SEEK_END) >= _WORD.size
 
     def is_current(self) -> bool:
         """Whether the path still leads to this file. A removed file no longer receives changes."""
@@ -40,7 +49,12 @@ class Generation:
             there = os.stat(self.path)
         except OSError:
             return False
-        return _identity(there) == self._identity
+        return _identity(there) == self._identity and there.st_size >= _WORD.size
+
+    def __del__(self) -> None:
+        """Closes the descriptor. The mapping stays as long as a thread reads the number."""
+        if (fd := getattr(self, "_fd", -1)) >= 0:
+            os.close(fd)
 
 
 def move(path: str) -> int:
@@ -49,7 +63,7 @@ def move(path: str) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX)
-        _fill(fd)
+        allocate(fd, 0, _WORD.size)
         number = max(_read(fd) + 1, time.time_ns())
         with mmap.mmap(fd, _WORD.size) as data:
             words = memoryview(data).cast("q")
@@ -58,18 +72,6 @@ def move(path: str) -> int:
         return number
     finally:
         os.close(fd)
-
-
-def _fill(fd: int) -> None:
-    """Gives a new file its size and its disk block. Does not change an existing number."""
-    if os.fstat(fd).st_size >= _WORD.size:
-        return
-    try:
-        os.posix_fallocate(fd, 0, _WORD.size)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-            raise
-        os.ftruncate(fd, _WORD.size)  # the file system cannot preallocate blocks
 
 
 def _read(fd: int) -> int:

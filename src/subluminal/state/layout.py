@@ -1,7 +1,8 @@
 """The place of each field in a state file. Only numbers: the modules that use a field explain it.
 
 The unit is a word: 8 bytes, aligned, in the machine's own byte order. A store of one word is the
-only store that a kill cannot interrupt. Every change of the layout raises VERSION.
+only store that a kill cannot interrupt. VERSION rises with every change, unless it only gives a
+name to words that were zero so far, and zero means what older files mean.
 
     header | shims | bucket heads and stamps | slots | spill        (4 KiB aligned; 12 MiB, sparse)
 
@@ -36,10 +37,20 @@ W_FAILURE = 12
 W_TERMINATED = 13
 W_INCARNATION = 14
 W_TOTALS = 16
+W_WORKED = 24
+W_LOST = 25
+W_REASON = 26
+W_SERVER_FAILURE = 27
 W_TABLES = 32
 TABLE_WORDS = 4
 W_TERMINATION = 128
 TERMINATION_BYTES = 1_024
+
+# Texts of `latch`, after the reason for the termination.
+REASON_TEXT = W_TERMINATION + TERMINATION_BYTES // WORD_BYTES
+REASON_BYTES = 512
+SERVER_FAILURE_TEXT = REASON_TEXT + REASON_BYTES // WORD_BYTES
+SERVER_FAILURE_BYTES = 512
 
 HEADER_WORDS = PAGE_WORDS
 
@@ -124,3 +135,9 @@ RECENT = Shape(32, MAX_RECENT_KEYS, 4_096, 13, WINDOW_INTS, evicts=True)
 
 TABLES, ALWAYS_BACKED_WORDS, FILE_WORDS = place_tables((PAIR, WINDOW, RECENT), SHIMS_END)
 """Places of the tables, in the order of `CellKind`."""
+
+SHIM_EVENTS = ALWAYS_BACKED_WORDS - MAX_SHIMS
+"""One word per shim, in room that the first layout left free before the slots: processes of earlier
+versions share the file, and leave these words alone. A test keeps the tables out of them."""
+EVENTS_BITS = 40
+"""Lower bits of such a word: the number of events. The upper ones tell whose number it is."""

@@ -16,17 +16,19 @@ How it works:
    cannot be bounded without a signal. A waiter that fails for half a millisecond therefore writes
    its pid into the file, and the others let it go first. If the pid is wrong or its process is
    dead, the others lose two milliseconds.
+6. Whoever takes the lock checks that nobody has cut or overwritten the file, and raises
+   StateUnusable: reading beyond the end of a mapped file would be a SIGBUS, and end the process.
 """
 
 import fcntl
 import os
-import struct
 import time
 
 from subluminal.state.errors import StateBusy
-from subluminal.state.layout import W_WANTED
+from subluminal.state.layout import MAGIC, W_MAGIC, W_WANTED
 from subluminal.state.processes import is_starved
-from subluminal.state.storage import StateFile
+from subluminal.state.storage import FILE_BYTES, StateFile
+from subluminal.system.files import lock_holder
 
 LOCK_WAIT_MS = 50
 """Longest wait by default: far above a normal hold (tens of microseconds), too short to notice."""
@@ -43,11 +45,10 @@ _MAX_COURTESIES = 20
 """Most pauses, of about 0.1 ms each, for a process that asked to go first and may be dead."""
 
 _lockf = fcntl.lockf
+_seek = os.lseek
+_END = os.SEEK_END
 _TRY = fcntl.LOCK_EX | fcntl.LOCK_NB
 _FREE = fcntl.LOCK_UN
-_FLOCK = struct.Struct("hhqqi")
-"""fcntl(2)'s `struct flock`: type, whence, start, length, pid."""
-_ASK = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class RunLock:
@@ -75,6 +76,9 @@ class RunLock:
     def __enter__(self) -> None:
         if self.held:
             raise RuntimeError("the lock of a run is not re-entrant")
+        # This is StateFile.is_whole, inlined: every call passes here.
+        if _seek(self._fd, 0, _END) != FILE_BYTES or self._words[W_MAGIC] != MAGIC:
+            raise self._file.harm()
         if self._words[W_WANTED]:
             self._wait()
         else:
@@ -131,14 +135,9 @@ class RunLock:
 
     def _is_stuck(self) -> bool:
         """Returns True if the holder waits for something other than a CPU."""
-        holder = self._holder()
+        holder = lock_holder(self._fd)
         # The holder may have released the lock and gone to sleep meanwhile, so it is read again.
-        return holder is not None and not is_starved(holder) and self._holder() == holder
-
-    def _holder(self) -> int | None:
-        """Returns the holder's pid; 0 if it is not visible from here; None if the lock is free."""
-        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, _ASK))
-        return None if kind == fcntl.F_UNLCK else pid
+        return holder is not None and not is_starved(holder) and lock_holder(self._fd) == holder
 
 
 class ThreadedRunLock(RunLock):

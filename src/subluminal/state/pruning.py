@@ -1,6 +1,7 @@
 """Removes the state files of runs that have not been used for a long time."""
 
 import os
+from collections.abc import Collection
 
 from subluminal import clock
 from subluminal.state import layout, storage
@@ -12,17 +13,18 @@ _UNFINISHED_FOR_MS = 3_600_000
 """Age after which the creator of an unfinished file must be dead. Creation takes milliseconds."""
 
 
-def prune(state_dir: str, older_than_ms: int) -> int:
+def prune(state_dir: str, older_than_ms: int, keep: Collection[str] = ()) -> int:
     """Removes the runs that have no living shim and were not used for `older_than_ms`.
 
-    A damaged file stays, so that a person can look at it. Returns the number of removed files.
+    Files whose name is in `keep` stay, and so does a damaged file, so that a person can look at it.
+    Returns the number of removed files.
     """
     try:
         names = os.listdir(storage.runs_dir(state_dir))
     except FileNotFoundError:
         return 0
     before_ms = clock.now().wall_ms - older_than_ms
-    paths = [os.path.join(storage.runs_dir(state_dir), name) for name in names]
+    paths = [os.path.join(storage.runs_dir(state_dir), name) for name in names if name not in keep]
     return sum(_prune_one(path, before_ms) for path in paths)
 
 
@@ -39,7 +41,7 @@ def _prune_one(path: str, before_ms: int) -> bool:
         return False
     try:
         return _remove_if_stale(file, before_ms)
-    except StateBusy:
+    except (StateBusy, StateUnusable):
         return False
     finally:
         file.close()

@@ -5,7 +5,6 @@ of the file would free the run's lock (see `lock`). So `StateFile` objects of on
 mapping, and the last one to close frees it.
 """
 
-import errno
 import mmap
 import os
 import stat
@@ -16,11 +15,12 @@ from subluminal.config.places import encode_name, make_private_dir
 from subluminal.state import layout
 from subluminal.state.errors import StateUnusable, damaged
 from subluminal.state.mutex import Mutex
+from subluminal.system.files import allocate
 
 UNFINISHED = "."
 """First character of an unfinished file's name; names from `encode_name` never begin with it."""
 
-_FILE_BYTES = layout.FILE_WORDS * layout.WORD_BYTES
+FILE_BYTES = layout.FILE_WORDS * layout.WORD_BYTES
 _CHECK_HINT = "check that the disk has room, and that you own SUB_HOME and may write there"
 
 
@@ -42,7 +42,7 @@ class _Mapping:
     def __init__(self, path: str, fd: int) -> None:
         self.fd = fd
         try:
-            self.data = mmap.mmap(fd, _FILE_BYTES)
+            self.data = mmap.mmap(fd, FILE_BYTES)
         except OSError as error:
             os.close(fd)
             raise _unusable(path, error) from error
@@ -107,9 +107,27 @@ class StateFile:
         `decision_on_error` applies.
         """
         try:
-            _fallocate(self.fd, start, words)
+            allocate(self.fd, start * layout.WORD_BYTES, words * layout.WORD_BYTES)
         except OSError as error:
             raise _unusable(self.path, error) from error
+
+    def is_whole(self) -> bool:
+        """Returns False if somebody cut the file or overwrote its header since it was opened.
+
+        Reading the mapping beyond the end of its file would be a SIGBUS, so whoever reads it
+        without the lock asks first. Taking the lock checks the same.
+        """
+        return self._size() == FILE_BYTES and self.words[layout.W_MAGIC] == layout.MAGIC
+
+    def harm(self) -> StateUnusable:
+        """Returns the error for a file that is not whole."""
+        size = self._size()
+        if size != FILE_BYTES:
+            return damaged(self.path, f"it has {size} bytes instead of {FILE_BYTES}")
+        return damaged(self.path, "it was overwritten")
+
+    def _size(self) -> int:
+        return os.lseek(self.fd, 0, os.SEEK_END)
 
     def is_current(self) -> bool:
         """Returns True if the path still leads to this file; `prune` may have removed it."""
@@ -171,6 +189,28 @@ def is_over(state_dir: str, run_id: str) -> bool:
         file.close()
 
 
+def open_existing(state_dir: str, run_id: str) -> StateFile:
+    """Opens the state of a run. Raises StateUnusable, also if there is none."""
+    path = state_path(state_dir, run_id)
+    try:
+        return StateFile(path)
+    except FileNotFoundError as error:
+        raise _unusable(path, error) from error
+
+
+def set_aside(state_dir: str, run_id: str) -> bool:
+    """Moves a damaged file out of the way, for a person to inspect; False if there is no file."""
+    path = state_path(state_dir, run_id)
+    aside = f"{UNFINISHED}damaged-{os.urandom(4).hex()}-{os.path.basename(path)}"
+    try:
+        os.rename(path, os.path.join(runs_dir(state_dir), aside))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return True
+
+
 def open_or_create(state_dir: str, run_id: str) -> StateFile:
     """Opens the state of a run, and creates it if needed. Processes that race get the same file."""
     path = state_path(state_dir, run_id)
@@ -191,8 +231,8 @@ def _create(directory: str, path: str) -> None:
     unfinished = os.path.join(directory, f"{UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.ftruncate(fd, _FILE_BYTES)
-        _fallocate(fd, 0, layout.ALWAYS_BACKED_WORDS)
+        os.ftruncate(fd, FILE_BYTES)
+        allocate(fd, 0, layout.ALWAYS_BACKED_WORDS * layout.WORD_BYTES)
         os.pwrite(fd, struct.pack("=2q", layout.MAGIC, layout.VERSION), 0)
         # Grants name this number, so removing the file does not make spent grants valid again.
         os.pwrite(fd, os.urandom(layout.WORD_BYTES), layout.W_INCARNATION * layout.WORD_BYTES)
@@ -239,21 +279,12 @@ def _open(path: str) -> int:
     except OSError as error:
         raise _unusable(path, error) from error
     found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_size == _FILE_BYTES:
+    if stat.S_ISREG(found.st_mode) and found.st_size == FILE_BYTES:
         return fd
     os.close(fd)
     if not stat.S_ISREG(found.st_mode):
         raise damaged(path, "it is not a regular file")
-    raise damaged(path, f"it has {found.st_size} bytes instead of {_FILE_BYTES}")
-
-
-def _fallocate(fd: int, start: int, words: int) -> None:
-    try:
-        os.posix_fallocate(fd, start * layout.WORD_BYTES, words * layout.WORD_BYTES)
-    except OSError as error:
-        # Some file systems cannot reserve blocks; there, a full disk may end the shim.
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-            raise
+    raise damaged(path, f"it has {found.st_size} bytes instead of {FILE_BYTES}")
 
 
 def _unusable(path: str, error: OSError) -> StateUnusable:

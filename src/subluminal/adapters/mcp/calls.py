@@ -28,14 +28,14 @@ from subluminal.adapters.mcp.render import RefusedCall, Renderer
 from subluminal.adapters.mcp.replies import Reply
 from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
+from subluminal.core.gates import NOT_EXECUTED, blocked
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp.large import LargeMessage
-
-_NOT_EXECUTED = "not executed: another call of the same batch was refused"
 
 _UNKNOWN_TOOL = "?"
 """The tool name in the record of a message that cannot be read with certainty."""
@@ -62,8 +62,12 @@ class Calls:
         self._timeout_ns = (call_timeout_ms or 0) * 1_000_000
         self._pending = PendingCalls()
         self._ended: deque[tuple[Ruling, Reply, int]] = deque()
+        self.names_runs = False
+        """whether the client names the run in its calls, as Codex does (shared-runs)"""
         self.halted = ""
         """why the server was stopped, or empty; while it is set, no call is forwarded"""
+        self.unreachable = ""
+        """why the server can no longer be written to, or empty; then no call is forwarded"""
         self.unrecorded = 0
         """number of ends of calls that are not yet in the journal's file; `record` writes them"""
 
@@ -94,17 +98,20 @@ class Calls:
 
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
-        state = message.request_state
-        if state is not None and self._continues(message.id, state, call):
-            return True
-        return self._act_on(self._begin(message, call), message.id)
+        session = _session(message.meta) if message.meta and self.names_runs else None
+        if message.request_state is not None:
+            pending = self._continued(message, call, session)
+            if pending is not None:
+                return self._decide_round(message.id, pending, size, message.args_text)
+        return self._act_on(self._begin(call, message.args_text, session), message.id)
 
-    def _begin(self, message: CallMessage, call: ToolCall) -> Ruling:
-        meta = message.meta
-        session = _session(meta) if meta else None
+    def _begin(self, call: ToolCall, args_text: bytes | None, session: str | None) -> Ruling:
         if self.halted:
             return self._host.refuse(call, ReasonCode.KILL_SWITCH, self.halted, session)
-        return self._host.begin(call, message.args_text, session)
+        if self.unreachable:
+            reason = ReasonCode.SERVER_UNREACHABLE
+            return self._host.refuse(call, reason, self.unreachable, session)
+        return self._host.begin(call, args_text, session)
 
     def _act_on(self, ruling: Ruling, request_id: Any) -> bool:
         if ruling.is_allowed:
@@ -133,22 +140,20 @@ class Calls:
             transport=self._transport,
             context={**_context(message.meta), "args_stream_hash": message.args_hash},
         )
-        state = message.request_state
-        if state is not None and self._continues(message.id, state, call):
-            return True
-        session = _session(message.meta)
-        if self.halted:
-            ruling = self._host.refuse(call, ReasonCode.KILL_SWITCH, self.halted, session)
-        else:
-            ruling = self._host.begin(call, None, session)
-        return self._act_on(ruling, message.id)
+        session = _session(message.meta) if self.names_runs else None
+        pending = self._continued(message, call, session)
+        if pending is not None:
+            return self._decide_round(message.id, pending, size, None)
+        return self._act_on(self._begin(call, None, session), message.id)
 
     def decide_ambiguous(self, message: Ambiguous, size: int) -> bool:
         """Applies `decision_on_error` to a message that two parsers may read differently."""
-        summary = f"the message can be read in more than one way: {message.why}"
-        ruling = self._host.begin_undecidable(
-            self._unknown_call(size), ReasonCode.AMBIGUOUS_MESSAGE, summary
-        )
+        call = self._unknown_call(size)
+        if self.halted or self.unreachable:
+            ruling = self._begin(call, None, None)
+        else:
+            summary = f"the message can be read in more than one way: {message.why}"
+            ruling = self._host.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, summary)
         if ruling.is_allowed:
             # Nobody can tell which reply, if any, will be about this message.
             self._finish(ruling, outcomes.FORWARDED)
@@ -179,12 +184,13 @@ class Calls:
 
     def _decide_batch(self, batch: Batch, size: int) -> bool:
         """Decides a batch: it is forwarded whole, or every id in it is answered."""
-        rulings = [
-            (message, self._begin(message, self._tool_call(message, size)))
-            for message in batch.calls
-        ]
-        if all(ruling.is_allowed for _, ruling in rulings):
-            for message, ruling in rulings:
+        sessions = {_session(message.meta) for message in batch.calls}
+        if len(sessions) > 1 and not self._host.run_is_fixed:
+            why = "its calls belong to different runs"
+            return self.decide_ambiguous(Ambiguous(why, batch.ids), size)
+        rulings = self._begin_batch(batch, size, next(iter(sessions), None))
+        if all(ruling.is_allowed for ruling in rulings):
+            for message, ruling in zip(batch.calls, rulings, strict=True):
                 self._wait_for(message.id, ruling)
             for cancellation in batch.cancellations:
                 self._cancel(cancellation)
@@ -192,21 +198,32 @@ class Calls:
         self._refuse_batch(batch, rulings)
         return False
 
-    def _refuse_batch(self, batch: Batch, rulings: list[tuple[CallMessage, Ruling]]) -> None:
+    def _begin_batch(self, batch: Batch, size: int, session: str | None) -> list[Ruling]:
+        calls = [self._tool_call(message, size) for message in batch.calls]
+        texts = [message.args_text for message in batch.calls]
+        if not calls:
+            return []
+        if self.halted or self.unreachable:
+            return [self._begin(call, None, session) for call in calls]
+        return self._host.begin_batch(list(zip(calls, texts, strict=True)), session)
+
+    def _refuse_batch(self, batch: Batch, rulings: list[Ruling]) -> None:
+        """Answers every id of a batch in which a call was refused."""
+        refused = next(each for each in rulings if not _passed_alone(each))
         errors: dict[tuple[bool, Any], bytes] = {
-            id_key(each): self._renderer.plain_error(each, _NOT_EXECUTED) for each in batch.ids
+            # A request that is not a tool call is answered with the call because of which it is
+            # not executed.
+            id_key(each): self._error(each, refused, NOT_EXECUTED)
+            for each in batch.ids
         }
-        for message, ruling in rulings:
+        for message, ruling in zip(batch.calls, rulings, strict=True):
+            said, refusal = ruling.decision, b""
             if ruling.is_allowed:
-                outcome = outcomes.refused(_NOT_EXECUTED, 0, Action.BLOCK, Status.CANCELLED)
-            else:
-                refusal = b""
-                if message.id is not UNSET:
-                    refusal = self._error(message.id, ruling)
-                    errors[id_key(message.id)] = refusal
-                said = ruling.decision
-                outcome = outcomes.refused(said.summary, len(refusal), said.action)
-            self._finish(ruling, outcome)
+                said = NOT_EXECUTED  # its refusal could not be journalled
+            if message.id is not UNSET:
+                refusal = errors[id_key(message.id)] = self._error(message.id, ruling, said)
+            status = Status.CANCELLED if _passed_alone(ruling) else Status.ERROR
+            self._finish(ruling, outcomes.refused(said.summary, len(refusal), said.action, status))
         if errors:
             self._answer(b"[" + b",".join(errors.values()) + b"]")
 
@@ -231,13 +248,14 @@ class Calls:
         decision = ruling.decision
         self._finish(ruling, outcomes.refused(decision.summary, size, decision.action))
 
-    def _error(self, request_id: Any, ruling: Ruling) -> bytes:
+    def _error(self, request_id: Any, ruling: Ruling, said: Decision | None = None) -> bytes:
+        """Returns the error to a refused call; `said` is the reason if it is not the ruling's."""
         call = ruling.call
         refused = RefusedCall(
             *(ruling.run_id, ruling.call_id, call.server_name, ruling.tool_name),
             *(call.args_hash, ruling.policy, call.args),
         )
-        return self._renderer.error(request_id, ruling.decision, refused)
+        return self._renderer.error(request_id, said or ruling.decision, refused)
 
     def _wait_for(self, request_id: Any, ruling: Ruling) -> None:
         if request_id is UNSET:
@@ -247,17 +265,29 @@ class Calls:
         deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
         self._pending.ask(request_id, Pending(ruling, deadline))
 
-    def _continues(self, request_id: Any, request_state: str, call: ToolCall) -> bool:
-        """Returns True if a call is the next round of one that asked for input (every-mcp-era)."""
-        if request_id is UNSET:
+    def _continued(
+        self, message: "CallMessage | LargeMessage", call: ToolCall, session: str | None
+    ) -> Pending | None:
+        """Returns the call that a message continues, because its server asked for input; or None.
+
+        A call that is on record as ended is not continued (every-mcp-era).
+        """
+        state = message.request_state
+        if state is None or message.id is UNSET or self.halted or self.unreachable:
+            return None
+        pending = self._pending.next_round(self._host.run_of(session), call, state)
+        return None if pending is None or pending.ruling.finished else pending
+
+    def _decide_round(
+        self, request_id: Any, pending: Pending, size: int, args_text: bytes | None
+    ) -> bool:
+        """Decides a further round of a call; returns True if it is to be forwarded."""
+        pending.rounds += 1
+        if not self._host.begin_round(pending.ruling, pending.rounds, size, args_text):
+            self._refuse(request_id, pending.ruling)
             return False
-        pending = self._pending.next_round(call, request_state)
-        if pending is None:
-            return False
-        if self._host.is_over(pending.ruling):
-            # The run is over, so this round is refused as a new call would be.
-            self._end(pending, outcomes.given_up(Status.CANCELLED, "the run was ended"))
-            return False
+        # The time that a person took to answer is not the server's.
+        pending.deadline_ns = time.monotonic_ns() + self._timeout_ns if self._timeout_ns else 0
         self._pending.ask(request_id, pending)
         return True
 
@@ -316,15 +346,39 @@ class Calls:
 
     def refuse_pending(self, why: str) -> None:
         """Ends and answers every pending call, because the server was stopped."""
-        ids = self._pending.ids()
+        said = blocked(ReasonCode.KILL_SWITCH, why)
+        errors = [
+            self._error(request_id, pending.ruling, said)
+            for request_id, pending in self._pending.with_ids()
+        ]
         self.end_all(Status.ERROR, why, ErrorClass.POLICY_BLOCK)
-        for each in ids:
-            self._answer(self._renderer.plain_error(each, why))
+        for error in errors:
+            self._answer(error)
+
+    def refuse_undelivered(self, ids: list[Any], why: str) -> None:
+        """Ends and answers calls that were to be forwarded, and could not be written."""
+        said = blocked(ReasonCode.SERVER_UNREACHABLE, why)
+        for request_id in ids:
+            for pending in self._pending.cancelled(request_id):
+                error = self._error(request_id, pending.ruling, said)
+                outcome = outcomes.given_up(Status.ERROR, why, ErrorClass.TRANSPORT)
+                self._answer(error)
+                self._end(pending, outcome)
+
+    def refuse_unhandled(self, ids: list[Any], size: int, why: str) -> None:
+        """Records, refuses and answers a message that a bug kept from being decided."""
+        call = self._unknown_call(size)
+        self._answer_all(ids, self._host.refuse(call, ReasonCode.EVALUATION_ERROR, why))
 
     def end_all(self, status: Status, message: str, error_class: ErrorClass) -> None:
         """Ends every pending call, because the server or the client is gone."""
         for pending in self._pending.clear():
             self._end(pending, outcomes.given_up(status, message, error_class))
+
+
+def _passed_alone(ruling: Ruling) -> bool:
+    """Returns True if a call of a refused batch would have been forwarded by itself."""
+    return ruling.is_allowed or ruling.decision.reason_code == ReasonCode.BATCH_REFUSED
 
 
 def _session(meta: dict[str, Any]) -> str | None:

@@ -23,6 +23,8 @@ class Pending(Struct):
 
     ruling: Ruling
     deadline_ns: int
+    rounds: int = 1
+    """number of the last round that was forwarded"""
 
 
 class PendingCalls:
@@ -32,7 +34,7 @@ class PendingCalls:
         self._asked: dict[tuple[bool, Any], Pending] = {}
         self._asked_again: dict[tuple[bool, Any], deque[Pending]] = {}
         """later calls with an id that is already pending, in order"""
-        self._rounds: dict[tuple[str, str, str], Pending] = {}
+        self._rounds: dict[tuple[str, str, str, str], Pending] = {}
         self.open = 0
         """number of calls that wait for the server"""
 
@@ -47,13 +49,15 @@ class PendingCalls:
             yield first
             yield from self._asked_again.get(key, ())
 
-    def ids(self) -> list[Any]:
-        """Returns the ids of the calls that wait for the server.
+    def with_ids(self) -> list[tuple[Any, Pending]]:
+        """Returns the calls that wait for the server, each with the id of its request.
 
         An id that is neither a number nor a string is given as its JSON text.
         """
         return [
-            key[1] for key in self._asked for _ in range(1 + len(self._asked_again.get(key, ())))
+            (key[1], each)
+            for key, first in self._asked.items()
+            for each in (first, *self._asked_again.get(key, ()))
         ]
 
     def ask(self, request_id: Any, pending: Pending) -> None:
@@ -95,16 +99,16 @@ class PendingCalls:
 
         A call is given up if another one has the same key, or if there are too many.
         """
-        key = _round_key(pending.ruling.call, request_state)
+        key = _round_key(pending.ruling.run_id, pending.ruling.call, request_state)
         given_up = self._rounds.pop(key, None)
         if given_up is None and len(self._rounds) >= MAX_ROUNDS:
             given_up = self._rounds.pop(next(iter(self._rounds)))
         self._rounds[key] = pending
         return given_up
 
-    def next_round(self, call: ToolCall, request_state: str) -> Pending | None:
-        """Removes and returns the call with the same tool, arguments and state, or None."""
-        return self._rounds.pop(_round_key(call, request_state), None)
+    def next_round(self, run_id: str, call: ToolCall, request_state: str) -> Pending | None:
+        """Removes and returns the call with the same run, tool, arguments and state, or None."""
+        return self._rounds.pop(_round_key(run_id, call, request_state), None)
 
     def clear(self) -> list[Pending]:
         """Removes and returns every pending call."""
@@ -116,5 +120,5 @@ class PendingCalls:
         return found
 
 
-def _round_key(call: ToolCall, request_state: str) -> tuple[str, str, str]:
-    return (call.tool_name, call.args_hash, request_state)
+def _round_key(run_id: str, call: ToolCall, request_state: str) -> tuple[str, str, str, str]:
+    return (run_id, call.tool_name, call.args_hash, request_state)

@@ -23,11 +23,20 @@ _CODES = {
     Action.REJECT_WITH_HINT: "REJECT_WITH_HINT",
     Action.TERMINATE_RUN: "RUN_TERMINATED",
 }
-_A_PERSONS = (ReasonCode.KILL_SWITCH, ReasonCode.APPROVAL_DENIED)
+_NOT_A_POLICYS = (
+    ReasonCode.KILL_SWITCH,
+    ReasonCode.APPROVAL_DENIED,
+    ReasonCode.BATCH_REFUSED,
+    ReasonCode.ROUNDS_EXCEEDED,
+    ReasonCode.SERVER_UNREACHABLE,
+    ReasonCode.STATE_LOST,
+)
+"""Reasons of refusals that a person or the protocol made; the summary says which."""
+INTERNAL_ERROR = -32603
+"""JSON-RPC's own code, for a request that is not a tool call. The Pack's codes are for tool calls,
+and come with `error.data.subluminal`."""
 _MAX_SHOWN_ARGS = 2_000
 """Suggested arguments longer than this are shown as changes only; `error.data` has all of them."""
-_MASK = "[REDACTED:"
-"""Replaces a secret in the agent's own arguments; the agent must not send it in a retry."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
@@ -76,11 +85,6 @@ class Renderer:
         )
         return error_message(request_id, int(code), message_of(decision, call.args), data)
 
-    def plain_error(self, request_id: Any, message: str) -> bytes:
-        """Returns an error for a request that is not executed, although no rule refused it."""
-        codes = ErrorCode if self._uses_pack_codes else McpErrorCode
-        return error_message(request_id, int(codes.POLICY_BLOCKED), message)
-
 
 def error_message(request_id: Any, code: int, message: str, data: Any = None) -> bytes:
     """Returns a JSON-RPC error with the request's own id."""
@@ -121,7 +125,7 @@ def halted_answers(message: bytes, why: str) -> list[bytes]:
         return []
     asked = found if isinstance(found, list) else [found]
     return [
-        error_message(each.id, int(ErrorCode.RUN_TERMINATED), why)
+        error_message(each.id, INTERNAL_ERROR, why)
         for each in asked
         if each.id is not UNSET and each.method is not UNSET
     ]
@@ -151,47 +155,36 @@ def _opening(decision: Decision) -> str:
         Action.REJECT_WITH_HINT: "Rejected by policy",
         Action.TERMINATE_RUN: "Run ended by policy",
     }[decision.action]
-    if _is_a_persons(decision):
+    if not _is_a_policys(decision):
         word = word.removesuffix(" by policy")
     rule = f" (rule {decision.rule_id})" if decision.rule_id else ""
     return f"{word}{rule}: {decision.summary}"
 
 
-def _is_a_persons(decision: Decision) -> bool:
-    """Returns True if a person refused the call; the summary then names that person."""
+def _is_a_policys(decision: Decision) -> bool:
+    """Returns True if a policy refused the call, and not a person or the protocol."""
     ended = decision.terminate
-    return decision.reason_code in _A_PERSONS or (
-        ended is not None and ended.terminate_code == KILLED
-    )
+    is_killed = ended is not None and ended.terminate_code == KILLED
+    return decision.reason_code not in _NOT_A_POLICYS and not is_killed
 
 
 def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
     if hint.suggested_args is None:
         return ""
     text = encode_json(hint.suggested_args).decode()
-    if len(text) > _MAX_SHOWN_ARGS or _MASK in text:
+    if hint.partial is True:
+        text = f"your own with {text}"
+    elif len(text) > _MAX_SHOWN_ARGS:
         text = _shown_change(hint.suggested_args, args)
     return f" Suggested arguments: {text}." if 0 < len(text) <= _MAX_SHOWN_ARGS else ""
 
 
 def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
-    """Returns how suggested arguments differ from the agent's own.
-
-    Masked keys and values are the agent's own, so they are not shown.
-    """
-    texts = {encode_json(key).decode(): key for key in suggested}
-    masked = [text for text in texts if _MASK in text]
+    """Returns how suggested arguments differ from the agent's own."""
     gone = [encode_json(key).decode() for key in args if key not in suggested]
-    if len(gone) > len(masked) > 0:
-        return ""  # it is not known which of these keys were masked and which are removed
-    new = [
-        f"{text}:{value}"
-        for text, key in texts.items()
-        for value in [encode_json(suggested[key]).decode()]
-        if _MASK not in text and _MASK not in value and args.get(key, UNSET) != suggested[key]
-    ]
-    parts = ["with {" + ",".join(new) + "}"] if new else []
-    parts += ["without " + ", ".join(gone)] if gone and not masked else []
+    new = {key: value for key, value in suggested.items() if args.get(key, UNSET) != value}
+    parts = [f"with {encode_json(new).decode()}"] if new else []
+    parts += ["without " + ", ".join(gone)] if gone else []
     return f"your own {' and '.join(parts)}" if parts else ""
 
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from subluminal.config.places import Places
+from subluminal.config import env
+from subluminal.config.places import Places, working_directory
 from subluminal.supervise import WardenHandle
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class Prepared:
     """The settings of one server, and the secrets that they bind to it."""
 
-    def __init__(self, server: str, where: Places, problem: str = "") -> None:
+    def __init__(self, server: str, where: Places, command: list[str], problem: str = "") -> None:
         from subluminal.config.settings import Settings
         from subluminal.core.live_settings import of_server
         from subluminal.core.records.redaction.redactor import Redactor, redactor_for
@@ -38,6 +39,8 @@ class Prepared:
         self.problem = problem
         """why the server must not start; empty if it may"""
         self.hint: str | None = None
+        self.command = command
+        """what to start, if it may start"""
         self.env: dict[str, str] = {}
         self.injections: list[Injection] = []
         self.redactor = Redactor()
@@ -53,10 +56,15 @@ class Prepared:
 
                     self.seen = stamp_of(where.settings)
                     self.settings = load_settings(where.settings)
-                child = child_environment(os.environ, server, self.settings, where)
-                self.env, self.injections = child.env, child.injections
+                child = child_environment(
+                    os.environ, server, self.settings, where, command, working_directory()
+                )
+                self.command, self.env, self.injections = child.command, child.env, child.injections
                 self.values = list(child.values)
                 self.redactor = redactor_for(self.settings.redact, self.values)
+                if child.refusal:
+                    told = f"warning: {child.refusal.sentence}\nhint: {child.refusal.hint}\n"
+                    sys.stderr.write(self.redactor.redact(told)[0])
             except BindingsUnresolved as error:
                 self.problem, self.hint = str(error), error.hint
                 self.injections = error.injections
@@ -83,7 +91,8 @@ def not_started(
     open_host: "OpenHost",
 ) -> int:
     """Reports and records why a server was not started; returns the exit code."""
-    from subluminal.contracts.vocabulary import RunStatus
+    from subluminal.contracts.events import ServerFailure
+    from subluminal.core.runs.failures import Served
 
     sys.stderr.write(f"error: {prepared.problem}\n")
     if prepared.hint:
@@ -92,7 +101,9 @@ def not_started(
     host.tell(prepared.record_injections)
     host.open_run()
     host.health("failed", server_name=prepared.server, detail=prepared.problem)
-    host.close(RunStatus.FAILED)
+    detail = f"server `{prepared.server}` was not started: {prepared.problem}"
+    failure = ServerFailure(server_name=prepared.server, detail=detail)
+    host.close(served=Served(worked=False, failure=failure))
     warden.stop(grace_ms=0)
     warden.wait_gone(1_000)
     return 1
@@ -109,7 +120,6 @@ def run(
     """Runs the shim in front of a started server; returns the exit code."""
     from subluminal.adapters.mcp_stdio.client_lines import LineSplitter, Spool
     from subluminal.adapters.mcp_stdio.shim import Shim
-    from subluminal.trust.identity.agent import parent_is
 
     host = _host(prepared, where, options, open_host)
     host.tick(0, force=True)
@@ -123,8 +133,7 @@ def run(
         host,
         LineSplitter(host.settings.limits.max_inspect_bytes, open_spool),
         server_name=prepared.server,
-        # Codex names the run in its calls; with every other client the run is known at the start.
-        run_is_known=host.run_is_fixed or not parent_is("codex"),
+        client_is_given=bool(os.environ.get(env.SUB_CLIENT.name)),
     )
     return shim.run(greeting)
 

@@ -1,6 +1,5 @@
 """File descriptors of the loop: reading without blocking, flags set and put back, signals."""
 
-import fcntl
 import os
 import select
 import signal
@@ -8,11 +7,11 @@ import stat
 from typing import Any
 
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
+from subluminal.system import pipes
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals with which a client ends a server."""
 
-_PIPE_BYTES = 262_144
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -26,9 +25,9 @@ def read(fd: int) -> bytes | None:
         return b""
 
 
-def readable(fd: int) -> bool:
-    """Returns True if a read would return bytes, or the end."""
-    return _looked(fd, select.POLLIN) != 0
+def readable(fd: int, wait_ms: int = 0) -> bool:
+    """Returns True if a read would return bytes, or the end, now or within `wait_ms`."""
+    return _looked(fd, select.POLLIN, wait_ms) != 0
 
 
 def hung_up(fd: int) -> bool:
@@ -36,10 +35,10 @@ def hung_up(fd: int) -> bool:
     return bool(_looked(fd, 0) & _GONE)
 
 
-def _looked(fd: int, events: int) -> int:
+def _looked(fd: int, events: int, wait_ms: int = 0) -> int:
     poll = select.poll()
     poll.register(fd, events)
-    ready = poll.poll(0)
+    ready = poll.poll(wait_ms)
     return ready[0][1] if ready else 0
 
 
@@ -58,7 +57,7 @@ class Borrowed:
                 os.set_blocking(fd, False)
                 self._changed.append(fd)
                 if stat.S_ISFIFO(mode):
-                    _widen(fd)
+                    pipes.widen(fd)
 
     def give_back(self) -> None:
         """Puts the flags back."""
@@ -69,21 +68,17 @@ class Borrowed:
                 continue  # closed meanwhile
 
 
-def _widen(fd: int) -> None:
-    """Enlarges a pipe's buffer, so that a large answer needs fewer turns of the loop."""
-    try:
-        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    except (OSError, AttributeError):
-        return  # the user's share of pipe memory is used up, or this is not Linux
-
-
 def wake_on_signals() -> int:
-    """Returns a descriptor from which one byte can be read for each signal that arrived."""
+    """Returns a descriptor from which one byte can be read for each signal that arrived.
+
+    A hangup stays ignored if our parent ignored it: `nohup` means that.
+    """
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     for signum in STOP_SIGNALS:
-        signal.signal(signum, _noted)
+        if signum != signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, _noted)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     return read_end
 

@@ -7,12 +7,17 @@ tells the warden when to stop the tree.
 import os
 from typing import Any
 
+from msgspec import UNSET
+
+from subluminal.adapters.mcp_stdio.descriptors import STOP_SIGNALS
+from subluminal.contracts.events import ServerFailure
 from subluminal.core.host import Host
 from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, WardenHandle
 
 _NOT_STARTED = 127
-_MARGIN_MS = 3_000
-"""Time for the warden's own waits, on top of the grace; after that the shim stops waiting."""
+_MARGIN_MS = 4_500
+"""Time for the warden's own waits, on top of the grace, and then to kill a warden that hangs; after
+that the shim stops waiting."""
 _BOOT_MS = 10_000
 """Shortest grace of a server that has not answered yet: it may still be starting (`npx`)."""
 
@@ -93,11 +98,15 @@ class Ending:
         return report.exit_code or (_NOT_STARTED if report.kind == FAILED else 0)
 
 
-def record_report(host: Host, report: Report) -> None:
-    """Journals a report in every run."""
+def record_report(
+    host: Host, server_name: str, report: Report, failure: ServerFailure | None = None
+) -> None:
+    """Journals a report in every run. `failure` is set if the server failed."""
     if report.kind == GONE:
         return  # the reports `exited` and `killed` came before
-    fields = _fields(report)
+    fields = {"server_name": server_name, **_fields(report)}
+    if failure is not None:
+        fields |= {"detail": failure.detail, "stderr": failure.stderr}
     if report.kind == SPAWNED:
         # Every run that this server will serve begins with this event.
         host.tell(lambda run: run.health(SPAWNED, **fields))
@@ -110,13 +119,37 @@ def has_crashed(report: Report) -> bool:
     return report.kind == FAILED or report.signal is not None or bool(report.exit_code)
 
 
+def was_stopped(report: Report) -> bool:
+    """Returns True if a signal ended the server with which clients end servers.
+
+    Some clients send it to the whole process tree, the server first. A shell or a runtime between
+    us and the server turns the signal into an exit code.
+    """
+    signum = report.signal or (report.exit_code or 0) - 128
+    return report.kind == EXITED and signum in STOP_SIGNALS
+
+
+def failure_of(server_name: str, report: Report, stderr: str) -> ServerFailure:
+    """Returns how a server failed. `stderr` is the line that tells why, with secrets masked."""
+    told = f"`{server_name}` {how_it_ended(report)}"
+    if report.kind == FAILED:
+        told = f"`{server_name}`: {how_it_ended(report)}"
+    return ServerFailure(
+        server_name=server_name,
+        detail=f"server {told}",
+        exit_code=UNSET if report.exit_code is None else report.exit_code,
+        signal=UNSET if report.signal is None else report.signal,
+        stderr=stderr or UNSET,
+    )
+
+
 def how_it_ended(report: Report) -> str:
-    """Returns the sentence that says why the server's pending calls have no answer."""
+    """Returns what happened to a server, without its name."""
     if report.detail:
         return report.detail
     if report.signal is not None:
-        return f"the server was ended by signal {report.signal}"
-    return f"the server exited with code {report.exit_code}"
+        return f"was ended by signal {report.signal}"
+    return f"exited with code {report.exit_code}"
 
 
 def _fields(report: Report) -> dict[str, Any]:

@@ -76,13 +76,16 @@ def run(words: list[str], open_host: "OpenHost") -> int:
         sys.stderr.write(f"error: {options.problem}\nhint: {USAGE}\n")
         return 2
     from subluminal.supervise import WardenHandle, become_subreaper
-    from subluminal.supervise.system import posix
+    from subluminal.supervise.signals import posix
+    from subluminal.system.adoption import signal_at_parents_death
 
     if posix.getsignal(posix.SIGINT) is posix.default_int_handler:
         # Until the loop handles signals, SIGINT ends the process without a traceback; the warden
         # notices that.
         posix.signal(posix.SIGINT, posix.SIG_DFL)
     become_subreaper()
+    # If the server has stopped the shim, the client's death lets it go on, and end.
+    signal_at_parents_death(posix.SIGCONT)
     warden = WardenHandle.fork()
     from subluminal.adapters.mcp_stdio.starting import start
 

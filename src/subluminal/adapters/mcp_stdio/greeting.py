@@ -29,6 +29,8 @@ class Greeting(NamedTuple):
     """bytes of the client that the loop must take"""
     from_server: bytes = b""
     """bytes of the server that the loop must take"""
+    passed_on: bytes = b""
+    """the client's first line, if it was sent to the server"""
 
 
 def greet(client_in: int, client_out: int, server_in: int, server_out: int) -> Greeting:
@@ -43,8 +45,8 @@ def greet(client_in: int, client_out: int, server_in: int, server_out: int) -> G
     if answer.endswith(b"\n") and len(answer) <= _SMALL_BYTES:
         answer = answer[_write(client_out, answer) :]
     elif not answer:
-        return Greeting(asked=True, from_client=data[end:])
-    return Greeting(True, True, data[end:], answer)
+        return Greeting(asked=True, from_client=data[end:], passed_on=line)
+    return Greeting(True, True, data[end:], answer, line)
 
 
 def _read(fd: int, wait_ms: int) -> bytes:

@@ -4,11 +4,13 @@ The loop hands in bytes. Lines that may pass go to the server's outlet, unchange
 refused are answered.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
 
 from subluminal.adapters.mcp.calls import Calls
+from subluminal.adapters.mcp.introduction import introduced_as
 from subluminal.adapters.mcp.messages import (
     Ambiguous,
     Batch,
@@ -19,15 +21,17 @@ from subluminal.adapters.mcp.messages import (
     Other,
     classify,
 )
-from subluminal.adapters.mcp.render import error_message, halted_answers
+from subluminal.adapters.mcp.render import INTERNAL_ERROR, error_message, halted_answers
 from subluminal.adapters.mcp.tool_lists import ToolLists
 from subluminal.adapters.mcp_stdio.client_lines import LargeLine, LineSplitter
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
-from subluminal.contracts.vocabulary import ErrorCode
 from subluminal.core.host import Host
 
 HOLD_MS = 5_000
 """Longest time that calls wait for the first policy; then they are refused until it is ready."""
+
+
+_UNREACHABLE = "the server no longer reads its input; restart it from the client"
 
 
 class Held:
@@ -75,7 +79,12 @@ class Requests:
         splitter: LineSplitter,
         client: ClientOutlet,
         server: Outlet,
+        meet: Callable[[str | None], None],
     ) -> None:
+        """`meet` is called with the client's name once it is known, and None if it has none."""
+        self._meet = meet
+        self._is_met = False
+        """whether the client has introduced itself, or has made its first call without that"""
         self._host = host
         self._calls = calls
         self._tool_lists = tool_lists
@@ -93,14 +102,21 @@ class Requests:
         forward: list[bytes] = []
         for line in self._splitter.feed(data):
             if isinstance(line, LargeLine):
-                self._server.send(b"".join(forward))
-                forward.clear()
+                self._send(forward)
+                forward = []
                 self._take_one(line)
             elif self._decide_line(line):
                 forward.append(line)
-        if forward:
-            self.asked = True
-            self._server.send(b"".join(forward) if len(forward) > 1 else forward[0])
+        self._send(forward)
+
+    def _send(self, lines: list[bytes]) -> None:
+        """Sends lines to the server. Refuses their calls if the server no longer reads."""
+        if not lines:
+            return
+        self.asked = True
+        self._server.send(b"".join(lines) if len(lines) > 1 else lines[0])
+        if self._server.broken:
+            self._not_delivered(lines)
 
     def finish(self) -> None:
         """Takes a last line without a newline, at the end of input."""
@@ -112,14 +128,23 @@ class Requests:
         for line in self.held.let_go():
             self._take_one(line)
 
+    def look_at(self, line: bytes, *, is_call: bool = False) -> None:
+        """Looks for the client's name in one of its first lines."""
+        name = introduced_as(line)
+        self._is_met = name is not None or is_call
+        self._meet(name)
+
     def _decide_line(self, line: bytes) -> bool:
         """Returns True if a line may be sent now; holds it if it must wait for a policy."""
         message = classify(line)
+        if not self._is_met:
+            self.look_at(line, is_call=not isinstance(message, Other))
         if type(message) is CallMessage and not self.is_loading:  # nearly all lines
             return self._decide(message, len(line) - line.endswith(b"\n"))
         if isinstance(message, Other):
-            if self._calls.halted:
-                for answer in halted_answers(line, self._calls.halted):
+            why = self._calls.halted or self._calls.unreachable
+            if why:
+                for answer in halted_answers(line, why):
                     self._client.answer(answer)
                 return False
             if isinstance(message, ListRequest):
@@ -138,28 +163,54 @@ class Requests:
             return self._calls.decide(message, size)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge
             self._host.report_bug(bug)
-            why = f"a bug in sub kept this call from being recorded: {type(bug).__name__}"
-            for request_id in _ids(message):
-                self._client.answer(error_message(request_id, ErrorCode.POLICY_BLOCKED, why))
+            self._refuse_unhandled(bug, _ids(message), size)
             return False
+
+    def _refuse_unhandled(self, bug: Exception, ids: list[Any], size: int) -> None:
+        why = f"a bug in sub kept this call from being recorded: {type(bug).__name__}"
+        try:
+            self._calls.refuse_unhandled(ids, size, why)
+        except Exception:  # noqa: BLE001 - the same bug: it cannot even be recorded
+            for request_id in ids:
+                self._client.answer(error_message(request_id, INTERNAL_ERROR, why))
+
+    def _not_delivered(self, lines: list[bytes]) -> None:
+        """Refuses the calls in lines that the server did not read, and all later calls."""
+        if self._calls.halted:
+            return  # the server was stopped, and its calls are answered when it is gone
+        self._calls.unreachable = _UNREACHABLE
+        for line in lines:
+            self._calls.refuse_undelivered(_ids(classify(line)), _UNREACHABLE)
 
     def _take_one(self, line: bytes | LargeLine) -> None:
         if isinstance(line, bytes):
             if self._decide_line(line):
-                self.asked = True
-                self._server.send(line)
-        elif self.is_loading:
+                self._send([line])
+            return
+        if not self._is_met:
+            self.look_at(b"", is_call=True)
+        if self.is_loading:
             self.held.add(line)
         else:
             self._pass_on_large(line)
 
     def _pass_on_large(self, line: LargeLine) -> None:
         message = line.message()
-        if self._calls.decide_large(message, line.size) and not line.overflowed:
-            self.asked = True
-            self._server.stream(line.spool)
-        else:
+        ids = [] if message.id is UNSET else [message.id]
+        try:
+            is_passed_on = self._calls.decide_large(message, line.size) and not line.overflowed
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge
+            self._host.report_bug(bug)
+            self._refuse_unhandled(bug, ids, line.size)
+            is_passed_on = False
+        if not is_passed_on:
             line.spool.close()
+            return
+        self.asked = True
+        self._server.stream(line.spool)
+        if self._server.broken and not self._calls.halted:
+            self._calls.unreachable = _UNREACHABLE
+            self._calls.refuse_undelivered(ids, _UNREACHABLE)
 
 
 def _size(line: bytes) -> int:

@@ -28,20 +28,26 @@ from subluminal.adapters.mcp_stdio.descriptors import (
 )
 from subluminal.adapters.mcp_stdio.ending import (
     Ending,
+    failure_of,
     has_crashed,
     how_it_ended,
     record_report,
+    was_stopped,
 )
 from subluminal.adapters.mcp_stdio.greeting import Greeting
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
 from subluminal.adapters.mcp_stdio.requests import Requests
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
+from subluminal.adapters.mcp_stdio.stderr_tail import StderrTail
 from subluminal.config.settings import Settings
-from subluminal.contracts.vocabulary import ErrorClass, RunStatus, Status, Transport
+from subluminal.contracts.events import ServerFailure
+from subluminal.contracts.vocabulary import Client, ErrorClass, RunStatus, Status, Transport
 from subluminal.core.host import Host
 from subluminal.core.live_settings import of_server
+from subluminal.core.runs.failures import Served, sentence
 from subluminal.errors import ExitCode
-from subluminal.supervise import EXITED, FAILED, Report, WardenHandle, sweep_descendants
+from subluminal.supervise import EXITED, FAILED, Report, WardenHandle
+from subluminal.trust.identity.clients import client_named
 
 MAX_WAITING_BYTES = 1 << 20
 """While this many bytes wait for one side, nothing more is read from the other."""
@@ -62,8 +68,12 @@ _LOOK_EVERY_MS = 50
 """Shortest time between two runs of `_housekeep` in a settled shim."""
 _SOON_MS = 20
 """Longest sleep while a policy is being compiled, or while modules are left to load."""
+_OWN_SIGNAL_MS = 150
+"""Longest wait, after the server failed, for the signal with which a client ends the shim too."""
 _GIVE_UP_MS = 5_000
 """Longest wait for the warden after a bug in the loop."""
+_DISMISS_MS = 500
+"""Longest wait for the warden's own end, after it has ended the tree."""
 _LAST_WORDS_MS = 500
 """Longest wait for a client that does not read, after the server's tree is gone."""
 
@@ -80,16 +90,18 @@ class Shim:
         splitter: LineSplitter,
         *,
         server_name: str,
-        run_is_known: bool,
+        client_is_given: bool,
     ) -> None:
-        """`run_is_known` is False if the first call will name the run (shared-runs)."""
+        """`client_is_given` is True if the client's own name for itself does not count."""
         settings, own = host.settings, of_server(host.settings, server_name)
         self._warden = warden
         self._host = host
         self._splitter = splitter
         self._server_name = server_name
-        self._run_is_known = run_is_known
+        self._client_is_given = client_is_given
         self._run_is_open = False
+        self._client_spoke = False
+        """whether the client has sent anything; until then it may be one that names its runs"""
         self._client = ClientOutlet(1)
         self._stderr = Outlet(2)
         self._server = Outlet(warden.stdin_fd)
@@ -103,7 +115,7 @@ class Shim:
             call_timeout_ms=own.call_timeout_ms,
         )
         self._requests = Requests(
-            host, self._calls, self._tool_lists, splitter, self._client, self._server
+            host, self._calls, self._tool_lists, splitter, self._client, self._server, self._meet
         )
         self._keeper = LineKeeper(settings.limits.max_inspect_bytes)
         self._keep_bytes = host.looked_at_bytes
@@ -116,7 +128,9 @@ class Shim:
         self._server_speaks = True
         """whether the server's stdout is open"""
         self._stderr_open = True
+        self._stderr_tail = StderrTail()
         self._signal = 0
+        self._wakeup = -1
         self._poll = select.poll()
         self._watched: dict[int, int] = {}
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -131,29 +145,32 @@ class Shim:
         """Runs until the server's tree is gone; returns the exit code."""
         warden = self._warden
         borrowed = Borrowed((0, 1, 2, warden.stdin_fd, warden.stdout_fd, warden.stderr_fd))
-        wakeup = wake_on_signals()
+        self._wakeup = wakeup = wake_on_signals()
         self._handlers = self._all_handlers(wakeup)
         try:
             self._housekeep(_now_ms())
             self._go_on_from(greeting)
             while not self.ending.is_over(self._output_left):
                 self._turn(wakeup)
-            self._leave(None)
+            self._leave()
             code = self.ending.exit_code(self._signal)
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the run gets its end
             code = self._give_up(bug)
         self._host.close()
         self._drain_client()
+        self._warden.dismiss(_DISMISS_MS)
         borrowed.give_back()
         return code
 
     def _go_on_from(self, greeting: Greeting) -> None:
         """Takes the bytes that were read before the loop started."""
+        if greeting.passed_on:
+            self._requests.look_at(greeting.passed_on)
         self._requests.asked, self._spoke = greeting.asked, greeting.answered
         self._read_reports()  # the start of the server must be recorded first
         if greeting.from_server:
             self._take_answer(greeting.from_server)
-        if greeting.from_client:
+        if greeting.from_client and self._reading_client:
             self._requests.take(greeting.from_client)
 
     # One turn of the loop
@@ -224,7 +241,7 @@ class Shim:
             warden.stdout_fd: self._read_server,
             warden.stderr_fd: self._read_stderr,
             warden.report_fd: self._read_reports,
-            wakeup: lambda: self._read_signals(wakeup),
+            wakeup: self._read_signals,
         }
 
     def _has_room(self) -> bool:
@@ -257,6 +274,7 @@ class Shim:
         if not self._run_is_open or self._requests.held:
             self._begin_if_ready(now_ms)
         self._calls.time_out()
+        self._warden.hurry()
         self.ending.hurry(now_ms)
         if self.ending.waits_for_answers:
             self._wait_for_answers(now_ms)
@@ -289,7 +307,7 @@ class Shim:
 
     def _begin_if_ready(self, now_ms: int) -> None:
         """Opens the run and decides held calls, once the policies are ready or time is up."""
-        if self.ending.stopping:
+        if self.ending.stopping or self._awaits_client:
             return
         if self._requests.is_loading:
             if self._requests.held.may_wait(now_ms):
@@ -297,6 +315,11 @@ class Shim:
             self._host.give_up_waiting()
             self._requests.is_loading = self._host.is_loading
         self._begin()
+
+    @property
+    def _awaits_client(self) -> bool:
+        """Whether the client may still say who it is, and that it names its runs."""
+        return self._reading_client and not (self._client_spoke or self._host.run_is_fixed)
 
     def _begin(self) -> None:
         self._open()
@@ -306,15 +329,29 @@ class Shim:
 
     def _open(self, *, required: bool = False) -> None:
         """Opens the run, unless the first call is to name it; `required` opens it in any case."""
+        is_known = self._host.run_is_fixed or not self._calls.names_runs
         if not self._run_is_open or (required and not self._host.has_runs):
             self._run_is_open = True
-            if required or self._run_is_known:
+            if required or is_known:
                 self._host.open_run()
 
     # The client's side
 
+    def _meet(self, name: str | None) -> None:
+        """Takes notice of a client that speaks for the first time, and of its name."""
+        self._client_spoke = True
+        if name is None:
+            return
+        client = client_named(name)
+        self._calls.names_runs = client is Client.CODEX
+        if client is None and self._host.identity.client is Client.UNKNOWN:
+            client = Client.CUSTOM
+        if client is not None and not self._client_is_given:
+            self._host.identify(client)
+
     def _read_client(self) -> None:
-        data = read(0)
+        # The server may have ended in this turn: no call can be forwarded, so none is decided.
+        data = read(0) if self._reading_client else None
         if data is None:
             return
         if not data:
@@ -398,6 +435,7 @@ class Shim:
             self._stderr_open = False
             self._changed = True
             return
+        self._stderr_tail.feed(data)
         self._stderr.send(data)
         if self._stderr.waiting > MAX_STDERR_BYTES:
             self._stderr.drop_oldest(MAX_STDERR_BYTES)
@@ -408,31 +446,61 @@ class Shim:
             if report.kind == FAILED:
                 self._say(f"error: {report.detail}")
                 self._open(required=True)
-            record_report(self._host, report)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
+            else:
+                record_report(self._host, self._server_name, report)
         if self._warden.lost and not self.ending.swept:
             self._sweep()
 
     def _server_left(self, report: Report) -> None:
         """Handles a report that the server ended or never started."""
+        if report.kind == EXITED and has_crashed(report) and not was_stopped(report):
+            self._await_own_signal()
         if self.ending.stopping:
+            record_report(self._host, self._server_name, report)
             return
         self._open()
         self._hear_last_words()
         if self._calls.halted:
+            record_report(self._host, self._server_name, report)
             self._calls.refuse_pending(self._calls.halted)
             return
-        crashed = has_crashed(report)
-        left_first = not self._reading_client and not crashed
-        had_open = self._calls.open > 0
-        status = Status.CANCELLED if left_first else Status.ERROR
-        self._calls.end_all(status, how_it_ended(report), ErrorClass.TRANSPORT)
+        failure = self._failure(report)
+        record_report(self._host, self._server_name, report, failure)
+        had_open = self._calls.open
+        is_stopped = was_stopped(report) or not (self._reading_client or failure)
+        is_lost = (had_open > 0 or bool(self._calls.unreachable)) and not is_stopped
+        status = Status.ERROR if is_lost else Status.CANCELLED
+        ended = f"the server {how_it_ended(report)}"
+        self._calls.end_all(status, ended, ErrorClass.TRANSPORT)
         self._reading_client = False
-        if crashed or (had_open and not left_first):
-            self._stop(RunStatus.FAILED)
+        if is_lost:
+            # An exit code of 0 is not a failure of the server, but its calls have no answer.
+            told = failure or failure_of(self._server_name, report, "")
+            self._stop(RunStatus.FAILED, failure, sentence(told, had_open))
         else:
-            self._stop(RunStatus.CANCELLED if had_open else None)
+            self._stop(RunStatus.CANCELLED if had_open else None, failure)
+
+    def _await_own_signal(self) -> None:
+        """Waits a moment for a signal to this process: the client may be ending the whole tree.
+
+        Some clients signal the server first, the shim a little later, and kill the shim at once.
+        Nothing is lost if that happens here: no call can be forwarded any more (shared-runs).
+        """
+        if self.ending.stopping or self._calls.halted:
+            return
+        if readable(self._wakeup, _OWN_SIGNAL_MS):
+            self._read_signals()
+
+    def _failure(self, report: Report) -> ServerFailure | None:
+        """Returns how the server failed; None if it ended in order, or because it was told to."""
+        if not has_crashed(report) or was_stopped(report):
+            return None
+        while self._stderr_open and readable(self._warden.stderr_fd):
+            self._read_stderr()
+        line = self._stderr_tail.line()
+        return failure_of(self._server_name, report, line and self._host.masked_line(line))
 
     def _hear_last_words(self) -> None:
         """Reads what a dead server left in its pipe: it may hold answers."""
@@ -442,17 +510,24 @@ class Shim:
     def _sweep(self) -> None:
         """Does the work of a warden that was killed: records the end, then ends the tree."""
         self._hear_last_words()
-        self._calls.end_all(Status.ERROR, "the warden was killed", ErrorClass.TRANSPORT)
-        self._open(required=True)
-        self._leave(RunStatus.FAILED)
-        self.ending.swept = True
-        for report in sweep_descendants():
-            record_report(self._host, report)
+        is_halted = bool(self._calls.halted) and not self.ending.stopping
+        if is_halted:
+            self._calls.refuse_pending(self._calls.halted)
+        elif not self.ending.stopping:
+            self._calls.end_all(Status.ERROR, "the warden was killed", ErrorClass.TRANSPORT)
+            self._open(required=True)
+            self._reading_client = False
+            self._requests.held.drop()
+            why = f"the warden of server `{self._server_name}` was killed"
+            self._leave(RunStatus.FAILED, reason=why)
+        self.ending.swept = not is_halted
+        for report in self._warden.sweep():
+            record_report(self._host, self._server_name, report)
 
     # The end
 
-    def _read_signals(self, wakeup: int) -> None:
-        for signum in os.read(wakeup, 64):
+    def _read_signals(self) -> None:
+        for signum in os.read(self._wakeup, 64):
             if signum not in STOP_SIGNALS:
                 continue
             self._signal = self._signal or signum
@@ -465,26 +540,40 @@ class Shim:
             self._warden.signal(signum)
             self._stop()
 
-    def _stop(self, failure: RunStatus | None = None, *, grace_ms: int | None = None) -> None:
+    def _stop(
+        self,
+        status: RunStatus | None = None,
+        failure: ServerFailure | None = None,
+        reason: str = "",
+        *,
+        grace_ms: int | None = None,
+    ) -> None:
         self._calls.end_all(Status.CANCELLED, "the client left", ErrorClass.UNKNOWN)
-        self._leave(failure)
+        self._leave(status, failure, reason)
         self._requests.held.drop()
         self._server.drain()
         self.ending.close_input()
         self._server.broken = True
         self.ending.stop(_now_ms(), grace_ms)
 
-    def _leave(self, failure: RunStatus | None) -> None:
+    def _leave(
+        self,
+        status: RunStatus | None = None,
+        failure: ServerFailure | None = None,
+        reason: str = "",
+    ) -> None:
         self._settled, self._changed = False, True
         self._calls.record(None)
         self._record_tool_lists()
-        self._host.leave(failure)
+        worked = self._spoke and failure is None and status is not RunStatus.FAILED
+        self._host.leave(status, Served(worked, failure, reason))
 
     def _give_up(self, bug: Exception) -> int:
         """Ends the shim after a bug in the loop, with a bug report; returns the exit code."""
         self._host.report_bug(bug)
         self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
-        self._host.leave(RunStatus.FAILED)
+        why = f"a bug in sub: {type(bug).__name__} in the shim of server `{self._server_name}`"
+        self._host.leave(RunStatus.FAILED, Served(worked=False, reason=why))
         self.ending.stop(_now_ms(), 0)
         self._warden.wait_gone(_GIVE_UP_MS)
         return ExitCode.BUG

@@ -7,7 +7,8 @@ what the start needs, and does not import `typing`. The rest is in `assembly`.
 import os
 import sys
 
-from subluminal.config.places import Places, make_private_dir, places
+from subluminal.config.places import Places, home_problem, make_private_dir, places
+from subluminal.core.runs.finding import last_words_command
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 from subluminal.supervise import WardenHandle
 
@@ -22,18 +23,24 @@ def start(
 ) -> int:
     """Starts the server and runs the shim in front of it; returns the exit code."""
     server = options["--server"]
-    where = _usable_home(places(os.environ, options.get("--home")))
-    after_death = _last_words(where)
+    wanted = places(os.environ, options.get("--home"))
+    problem = home_problem(wanted)
+    if problem is not None:
+        return _refuse(warden, *problem)
+    where = _usable_home(wanted)
+    after_death = last_words_command(where, os.getpid())
     stopped = _hard_stop(where, server)
     if stopped or os.path.exists(where.settings):
         # The settings may bind secrets, so they are read before the server starts.
         _load_msgspec()
         from subluminal.adapters.mcp_stdio.assembly import Prepared, not_started, run
 
-        prepared = Prepared(server, where, stopped)
+        prepared = Prepared(server, where, command, stopped)
         if prepared.problem:
             return not_started(warden, prepared, where, options, open_host)
-        warden.spawn(command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death)
+        warden.spawn(
+            prepared.command, prepared.env, grace_ms=prepared.grace_ms, after_death=after_death
+        )
         greeting = _greet(warden)
     else:
         # Without settings there are no secrets, so the server can start at once.
@@ -42,8 +49,16 @@ def start(
         greeting = _greet(warden)
         from subluminal.adapters.mcp_stdio.assembly import Prepared, run
 
-        prepared = Prepared(server, where)
+        prepared = Prepared(server, where, command)
     return run(warden, greeting, prepared, where, options, open_host)
+
+
+def _refuse(warden: WardenHandle, problem: str, hint: str) -> int:
+    """Says why no server is started; returns the exit code. Nothing is recorded in such a home."""
+    sys.stderr.write(f"error: {problem}\nhint: {hint}\n")
+    warden.stop(grace_ms=0)
+    warden.wait_gone(1_000)
+    return 1
 
 
 def _greet(warden: WardenHandle) -> "Greeting":
@@ -128,15 +143,3 @@ def _spare_home() -> str | None:
     except OSError:
         return None
     return home
-
-
-def _last_words(where: Places) -> list[str]:
-    """Returns the command that the warden runs if the shim is killed; it closes the shim's runs."""
-    return [
-        sys.executable,
-        "-P",  # do not import from the client's directory
-        "-m",
-        "subluminal.core.runs.last_words",
-        where.home,
-        str(os.getpid()),
-    ]

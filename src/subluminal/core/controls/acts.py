@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from subluminal.clock import now, rfc3339
 from subluminal.config.places import Places
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.events import Event, RunEnd, RunEnded, RunSummary
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.vocabulary import Client, Env, RunStatus
@@ -88,7 +89,7 @@ def identity_in(places: Places, run_id: str) -> Identity:
 
 def _identity_of(path: str) -> Identity | None:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=plain_file) as file:
             who = msgspec.json.decode(file.readline(_MAX_LINE_BYTES), type=_Who)
     except (OSError, msgspec.MsgspecError):
         return None

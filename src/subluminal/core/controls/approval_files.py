@@ -23,6 +23,7 @@ from subluminal.contracts.events import CallRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ApprovalAnswer
 from subluminal.core.controls.sealed import SealBroken, read_sealed, unseal, write_sealed
+from subluminal.core.gates import approvals_folder
 
 MAX_WAITING = 100
 """Most approvals that may wait in one run at a time: more than a person answers one by one."""
@@ -122,7 +123,7 @@ class ApprovalFiles:
     @classmethod
     def of_run(cls, state_dir: str, run_id: str, key: bytes) -> "ApprovalFiles":
         """Returns the files of the run with this id."""
-        return cls(os.path.join(approvals_dir(state_dir), encode_name(run_id)), key)
+        return cls(approvals_folder(state_dir, run_id), key)
 
     def request(self, slot: Slot) -> Request | None:
         """Returns the request in a slot; None if there is none that this home has sealed."""

@@ -1,6 +1,6 @@
 """The shim's side of approvals: opens requests, and lets calls pass that have a grant.
 
-It is asked only about calls that an access rule refuses, so other calls pay nothing for it. An
+It is asked only about calls that a rule refuses, so other calls pay nothing for it. An
 answer takes effect at the next try of the call, in every shim of the run. All of this happens under
 the run's lock, so a use is counted once even if several shims try at the same time (no-call-waits).
 """
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from subluminal.contracts.control import RefusedGrant
-from subluminal.contracts.counters import CellKind, CountersFull, Update
+from subluminal.contracts.counters import CellKind, Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, GrantRef
 from subluminal.contracts.events import ApprovalRequested, Event, GrantRefused
 from subluminal.contracts.vocabulary import (
@@ -44,6 +44,8 @@ class _Found(NamedTuple):
 
     slot: Slot
     answer: Answer
+    is_limit: bool = False
+    """whether its rule is a limit"""
 
 
 class Approvals:
@@ -68,18 +70,23 @@ class Approvals:
         args_text: bytes | None,
         wall_ms: int,
         mono_ms: int,
+        counters: Counters | None = None,
     ) -> Evaluation:
-        """Decides again about a call that access rules refuse. Needs the run's lock.
+        """Decides again about a call that rules refuse. Needs the run's lock.
 
-        The caller writes the counter updates of the evaluation that is returned, and no others.
+        `counters` are those of `refused`; None for the run's own. The caller writes the counter
+        updates of the evaluation that is returned, and no others.
         """
         tried = Try(call, call_id, args_text, wall_ms, mono_ms)
+        if counters is None:
+            counters = self._run.state.counters
         entries = refused.refused_by
         found = [each for each in (self._find(entry, tried) for entry in entries) if each]
         no = next((each for each in found if _is_no(each)), None)
         if no is not None:
             return _denied(refused, entries, no)
-        evaluation = self._let_pass(engine, tried, found) or refused
+        found += filter(None, (self._excuse(*key, tried) for key in refused.limited_by))
+        evaluation = self._let_pass(engine, tried, found, counters) or refused
         if not evaluation.forwarded:
             self._ask(evaluation, tried)
         return evaluation
@@ -109,6 +116,15 @@ class Approvals:
             if answer is not None:
                 return _Found(slot, answer)
         return None
+
+    def _excuse(self, layer: str, rule_id: str, tried: Try) -> _Found | None:
+        """Returns the grant that lets this very call pass a limit."""
+        call = tried.call
+        slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
+        answer = self._read(slot, tried)
+        if answer is None or answer.given.answer is not ApprovalAnswer.APPROVED:
+            return None
+        return _Found(slot, answer, is_limit=True)
 
     def _read(self, slot: Slot, tried: Try) -> Answer | None:
         try:
@@ -142,22 +158,26 @@ class Approvals:
 
     # Grants
 
-    def _let_pass(self, engine: Engine, tried: Try, found: list[_Found]) -> Evaluation | None:
+    def _let_pass(
+        self, engine: Engine, tried: Try, found: list[_Found], counters: Counters
+    ) -> Evaluation | None:
         """Decides again with the grants, and counts those that were needed; None if that fails."""
         if not found:
             return None
         by_key = {(each.slot.layer, each.slot.rule_id): each for each in found}
-        granted = [key for key, each in by_key.items() if each.slot.args_hash is not None]
+        excused = {key for key, each in by_key.items() if each.is_limit}
+        lifted = {key for key, each in by_key.items() if each.slot.args_hash is None}
         call = msgspec.structs.replace(
             tried.call,
-            granted=frozenset(granted),
-            lifted=frozenset(by_key.keys() - set(granted)),
+            granted=tried.call.granted.union(by_key.keys() - excused - lifted),
+            lifted=tried.call.lifted.union(lifted),
+            excused=tried.call.excused.union(excused),
         )
-        counters = self._run.state.counters
         evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
         if not evaluation.forwarded:
             return evaluation  # another rule refuses the call, and no grant is for that rule
-        used = [by_key[key].answer for key in evaluation.grants_used]
+        # A further round of a call may also pass by a grant that its first round used.
+        used = [by_key[key].answer for key in evaluation.grants_used if key in by_key]
         if not all(self._use(answer, tried) for answer in used):
             return None
         evaluation.grants = tuple(

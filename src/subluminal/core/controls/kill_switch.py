@@ -134,12 +134,16 @@ def _hard_stop_of_server(found: dict[str, Stop], server_name: str) -> Stop | Non
     return None
 
 
-def is_run_stopped(state_dir: str, run_id: str, agent_id: str) -> bool:
-    """Returns True if a whole run is stopped, or if the stops cannot be read."""
+def why_stopped(state_dir: str, run_id: str, agent_id: str) -> str:
+    """Returns who stopped a whole run and why; empty if nobody did.
+
+    If the stops cannot be read, everything is stopped.
+    """
     try:
-        return stop_of_run(state_dir, run_id, agent_id) is not None
-    except OSError:
-        return True
+        stop = stop_of_run(state_dir, run_id, agent_id)
+    except OSError as error:
+        return f"the stops cannot be read: {(error.strerror or str(error)).lower()}"
+    return "" if stop is None else stop.sentence
 
 
 class Known(NamedTuple):
@@ -159,7 +163,7 @@ class KillSwitch:
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
         self._path = os.path.join(_directory(state_dir), _GENERATION)
-        self._generation: Generation | None = None
+        self.generation: Generation | None = None
         self.words: Any = [0]
         """`words[0]` is the number, which moves when a stop is set or lifted"""
         self.known = Known(None, {}, "")
@@ -187,7 +191,7 @@ class KillSwitch:
         # a thread that was slower leaves an older pair, which the next look replaces.
         try:
             stops = _all(self.state_dir)
-            known = Known(None if self._generation is None else number, stops, "")
+            known = Known(None if self.generation is None else number, stops, "")
         except OSError as error:
             known = Known(None, known.stops, (error.strerror or str(error)).lower())
         self.known = known
@@ -195,32 +199,40 @@ class KillSwitch:
 
     def check(self) -> None:
         """Checks that the mapped file is still the one that other processes change."""
-        generation = self._generation
+        generation = self.generation
         if generation is not None and not generation.is_current():
             self.close()
             self.look()
-            for view in list(self._views):
-                view.words, view.calm = self.words, None
 
     def close(self) -> None:
         """Lets go of the mapped file; it stays mapped until no thread reads its number any more."""
-        self.words = [0]
-        self._generation = None
+        self._adopt([0], None)
         self.known = self.known._replace(number=None)
 
     def _watch(self) -> None:
-        if self._generation is not None:
-            return
+        """Maps the file, if it is not mapped or somebody has cut it."""
+        if self.generation is not None:
+            if self.generation.is_whole():
+                return
+            self.close()
         try:
             generation = Generation(self._path)
         except OSError:
             return  # every call then reads the directory
-        self.words = generation.words
-        self._generation = generation
+        self._adopt(generation.words, generation)
+
+    def _adopt(self, words: Any, generation: Generation | None) -> None:
+        self.words = words
+        self.generation = generation
+        for view in list(self._views):
+            view.words, view.calm = words, None
 
 
 class StopView:
-    """The stops of one run. Before each call: `if view.words[0] != view.calm: view.find(…)`."""
+    """The stops of one run. Before each call: `if view.words[0] != view.calm: view.find(…)`.
+
+    `make_safe` comes before that.
+    """
 
     def __init__(self, switch: KillSwitch, run_id: str, agent_id: str) -> None:
         self._switch = switch
@@ -229,6 +241,12 @@ class StopView:
         self.words = switch.words
         self.calm: int | None = None
         """the number at which no stop concerned this run; None while one does"""
+
+    def make_safe(self) -> None:
+        """Makes it safe to read `words`: maps the file again if somebody has cut it."""
+        generation = self._switch.generation
+        if generation is not None and not generation.is_whole():
+            self._switch.look()
 
     def find(self, server_name: str, tool_name: str) -> Stop | None:
         """Returns the stop that covers a call, the widest first, or None."""

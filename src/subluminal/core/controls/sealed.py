@@ -4,13 +4,12 @@ The seal detects a file that was copied in from another home, or edited. It does
 of the same user that reads the key.
 """
 
-import errno
 import hashlib
 import hmac
 import os
-import stat
 
 from subluminal.config.places import make_private_dir
+from subluminal.config.private_files import link_new, read_bounded, write_aside
 from subluminal.errors import SubluminalError
 
 _KEY_BYTES = 32
@@ -41,8 +40,8 @@ def seal_key(state_dir: str) -> bytes:
     try:
         make_private_dir(state_dir)
         if not os.path.lexists(path):
-            _link(_write_aside(path, os.urandom(_KEY_BYTES)), path)
-        key = _read(path, _KEY_BYTES + 1)
+            link_new(write_aside(path, os.urandom(_KEY_BYTES)), path)
+        key = read_bounded(path, _KEY_BYTES + 1)
     except OSError as error:
         raise KeyUnusable(path, (error.strerror or str(error)).lower()) from None
     if len(key) != _KEY_BYTES:
@@ -52,42 +51,16 @@ def seal_key(state_dir: str) -> bytes:
 
 def write_sealed(path: str, key: bytes, purpose: str, data: bytes) -> None:
     """Writes data with its MAC, atomically. A file of one `purpose` is not valid for another."""
-    os.replace(_write_aside(path, _sealed(key, purpose, data)), path)
+    os.replace(write_aside(path, _sealed(key, purpose, data)), path)
 
 
 def create_sealed(path: str, key: bytes, purpose: str, data: bytes) -> bool:
     """Writes like `write_sealed`; returns False, and changes nothing, if the file exists."""
-    return _link(_write_aside(path, _sealed(key, purpose, data)), path)
+    return link_new(write_aside(path, _sealed(key, purpose, data)), path)
 
 
 def _sealed(key: bytes, purpose: str, data: bytes) -> bytes:
     return _mac(key, purpose, data) + b"\n" + data
-
-
-def _write_aside(path: str, data: bytes) -> str:
-    """Writes a temporary file, to be moved to `path`; returns its path."""
-    make_private_dir(os.path.dirname(path))
-    # Not named by pid: containers that share a home may have equal pids.
-    aside = f"{path}.{os.urandom(8).hex()}.aside"
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-    except OSError:
-        os.unlink(aside)
-        raise
-    return aside
-
-
-def _link(aside: str, path: str) -> bool:
-    """Moves a temporary file to `path`; returns False, and removes it, if `path` exists."""
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(aside)
-    return True
 
 
 def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
@@ -100,26 +73,11 @@ def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
 
 def unseal(path: str, key: bytes, purpose: str) -> bytes:
     """Returns the data of a sealed file. Raises OSError or SealBroken."""
-    found = _read(path, _MAX_BYTES + 1)
+    found = read_bounded(path, _MAX_BYTES + 1)
     mac, _, data = found.partition(b"\n")
     if len(found) > _MAX_BYTES or not hmac.compare_digest(mac, _mac(key, purpose, data)):
         raise SealBroken
     return data
-
-
-def _read(path: str, most: int) -> bytes:
-    """Returns the first `most` bytes of a file.
-
-    Callers may hold a run's lock, so a pipe in place of the file must not make them wait.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(fd)
 
 
 def _mac(key: bytes, purpose: str, data: bytes) -> bytes:

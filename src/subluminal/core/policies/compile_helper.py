@@ -10,6 +10,8 @@ import sys
 import time
 from typing import NamedTuple
 
+from subluminal.system.files import unnamed_file
+
 MAX_PROBLEM_CHARS = 2_000
 MAX_SECONDS = 30
 """A compiler that takes longer is killed; the largest bundle takes a second."""
@@ -89,7 +91,7 @@ def end(running: Compilation) -> None:
 
 def _file_of(data: bytes) -> int:
     """Returns an unnamed file with `data`. Unlike a pipe, it holds any amount without a reader."""
-    fd = os.memfd_create("bundle", os.MFD_CLOEXEC)
+    fd = unnamed_file()
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

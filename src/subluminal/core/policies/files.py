@@ -5,10 +5,10 @@ or the file that --policy or SUB_POLICY names).
 """
 
 import os
-import stat
 from typing import NamedTuple
 
 from subluminal.config.places import Places
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.contracts.vocabulary import Layer
 
@@ -53,10 +53,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 def read_policy(path: str) -> bytes:
     """Reads a policy file, up to one byte more than the limit: the loader refuses it then."""
-    # O_NONBLOCK: a pipe in place of the file must not block the loop.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is not a regular file")
+    with open(path, "rb", opener=plain_file) as file:
         return file.read(MAX_BUNDLE_BYTES + 1)
 
 

@@ -24,6 +24,9 @@ from subluminal.errors import SubluminalError
 from subluminal.policy.snapshot import Snapshot
 
 _PURPOSE = "policy-snapshot"
+_CHECKS = b"2\0"
+"""Part of every content hash. Changed when the compiler refuses what it used to accept, so that
+the cache no longer answers for it."""
 _RACY_NS = 50_000_000
 """A file younger than this may change again without a new time: file times have ticks of 10 ms."""
 _STILL_NS = 200_000_000
@@ -157,7 +160,7 @@ class PolicyLayer:
     def _take(self, data: bytes) -> list[Load]:
         # The name is hashed too, because the compiler tells bundle from snapshot by the name.
         name = os.fsencode(os.path.basename(self.file.path))
-        content_hash = hashlib.sha256(name + b"\0" + data).hexdigest()
+        content_hash = hashlib.sha256(_CHECKS + name + b"\0" + data).hexdigest()
         if content_hash == self._content_hash:
             return []
         self._content_hash = content_hash

@@ -49,6 +49,16 @@ class Policies:
         self._changed()
 
     @property
+    def problem(self) -> str | None:
+        """Why every call is refused, in one sentence; None if no layer has a problem."""
+        for layer in self._layers:
+            if layer.problem and not layer.snapshot:
+                first, *more = layer.problem.split("; ")
+                rest = f" (and {len(more)} more)" if more else ""
+                return f"the policy `{layer.file.path}` is not in force: {first}{rest}"
+        return None
+
+    @property
     def refusal(self) -> Decision | None:
         """The refusal of every call while a layer has a problem and no snapshot; else None.
 
@@ -66,6 +76,11 @@ class Policies:
                     f"(a person can see more with `sub policy lint {path}`)",
                 )
         return None
+
+    def identify(self, identity: Identity) -> None:
+        """Sets whose selectors are compared, before any run is entered."""
+        self._identity = identity
+        self._changed()
 
     def engine_for(self, run_id: str) -> Engine:
         """Returns the engine of one run: every layer, and the run's pinned repository policy."""

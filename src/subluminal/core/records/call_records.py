@@ -17,11 +17,13 @@ from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
     BreakerTrip,
     CallRef,
+    CallRound,
     DecisionMade,
     ErrorDetail,
     Explain,
     HintedCall,
     HintIssued,
+    RoundCall,
 )
 from subluminal.contracts.gate import Assessment
 from subluminal.contracts.templates import ToolTemplates, encode_json
@@ -169,7 +171,7 @@ class CallRecords:
         lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
         journal.add_chained(lines, 2, link.hexdigest().encode())
         if not assessment.forwarded:
-            self._refused(ruling)
+            self._refused(ruling, assessment)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
@@ -198,8 +200,34 @@ class CallRecords:
         lines = b"".join((end[:-2], text_json, b"}}\n"))
         journal.add_chained(lines, 1, link.hexdigest().encode())
 
-    def _refused(self, ruling: Ruling) -> None:
-        call, decision = ruling.call, ruling.decision
+    def round_decided(
+        self,
+        ruling: Ruling,
+        assessment: Assessment,
+        number: int,
+        bytes_in: int,
+        policies: list[LayeredPolicyRef],
+    ) -> None:
+        """Writes the decision about a further round of a call, or raises JournalUnavailable."""
+        call = ruling.call
+        self._run.emit(
+            CallRound,
+            call=RoundCall(
+                call_id=ruling.call_id,
+                server_name=call.server_name,
+                tool_name=self._previews.safe(call.tool_name),
+                args_hash=call.args_hash,
+                round=number,
+                bytes_in=bytes_in,
+            ),
+            decision=_decision_made(assessment, policies),
+        )
+        if not assessment.forwarded:
+            self._refused(ruling, assessment)
+        self._journal.flush()
+
+    def _refused(self, ruling: Ruling, assessment: Assessment) -> None:
+        call, decision = ruling.call, assessment.decision
         tool_name = self._previews.safe(call.tool_name)
         if decision.action is Action.REJECT_WITH_HINT and decision.hint is not None:
             self._run.emit(
@@ -213,7 +241,7 @@ class CallRecords:
                 hint_id=f"hint-{ruling.call_id}",
                 rule_id=decision.rule_id,
             )
-        for trip in ruling.assessment.trips:
+        for trip in assessment.trips:
             self._run.emit(
                 BreakerTrip,
                 call=CallRef(
@@ -265,6 +293,11 @@ class ThreadedCallRecords(CallRecords):
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
         with self._run.turn:
             super().decided(*decision)
+
+    def round_decided(self, *decision: Any) -> None:
+        """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
+        with self._run.turn:
+            super().round_decided(*decision)
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
         """Waits for its turn, and flushes: there is no loop that would flush later."""

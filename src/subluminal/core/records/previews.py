@@ -75,9 +75,9 @@ class Previewer:
         """Masks a tool's definition; None if previews are off."""
         return None if self._off else self.safe(text.decode("utf-8", "replace"))
 
-    def sentence(self, text: str) -> str:
+    def sentence(self, text: str, max_bytes: int = _MAX_SENTENCE_BYTES) -> str:
         """Masks and cuts an error message of a server, which may be of any size."""
-        return self._redactor.preview(text, _MAX_SENTENCE_BYTES).text
+        return self._redactor.preview(text, max_bytes).text
 
     def warm(self) -> None:
         """Compiles the patterns now, so that the first call need not wait for that."""

@@ -1,12 +1,15 @@
-"""Closes the runs of processes that died without closing them (shared-runs, no-orphans).
+"""Completes the record of processes that died: ends of calls, run_end (shared-runs, no-orphans).
 
-Calls that have no end stay without one: nobody knows how they ended.
+Whoever finds a dead process does this: its warden, the next shim of the run, ledgerd, or a command.
+The events go to the dead process' own journal and continue its chain.
 """
 
-import os
 import time
 
+from msgspec import UNSET
+
 from subluminal.config.places import Places
+from subluminal.contracts.events import Health, ShimHealth
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.runs.attendance import (
     Attendance,
@@ -15,42 +18,104 @@ from subluminal.core.runs.attendance import (
     forget_process,
     noted_at,
 )
-from subluminal.core.runs.opening import take_over
+from subluminal.core.runs.failures import counted_calls
+from subluminal.core.runs.left_calls import LeftBehind, end_calls, read_left
+from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.opening import problem_of, take_over
 from subluminal.core.runs.run import Run, end_run
+from subluminal.journal.files import JournalBusy
 from subluminal.state.errors import StateBusy, StateUnusable
-from subluminal.state.processes import start_time
+from subluminal.state.processes import started_at
 from subluminal.state.run_state import RunState
 
 _PATIENCE_S = 5.0
 """Longest wait for a lock that a stopped process holds; the warden waits twice as long for us."""
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CLOCK_SLACK_S = 1.0
-
-_RUN_END = b'"type":"run_end"'
-_TAIL_BYTES = 65_536
 
 
 def close_abandoned(places: Places, pid: int, reason: str) -> int:
-    """Leaves every run that a dead process was in; returns how many runs ended thereby."""
-    ended = 0
+    """Leaves every run that a dead process was in; returns how many runs ended thereby.
+
+    The note of the process stays until its record is complete. Whoever is killed on the way, the
+    next process that finds the note goes on.
+    """
+    ended, is_done = 0, True
     for left in attendances(places, pid):
-        run = take_over(places, left)
+        try:
+            run = take_over(places, left)
+        except JournalBusy:
+            is_done = False
+            continue
         if run is None:
             continue
-        # A process that died before it entered the run may have left a run that never began.
-        if run.state.started_at() is not None and not _was_closed(run.journal.path):
-            run.health("killed", pid=pid, detail=reason)
-            ended += _leave(run, reason)
-        run.close()
-    forget_process(places, pid)
+        try:
+            ended += _close(run, journal_dir(places, left.run_id), pid, reason)
+        except _TryAgain:
+            is_done = False
+        finally:
+            run.close()
+    if is_done:
+        forget_process(places, pid)
     return ended
+
+
+class _TryAgain(Exception):
+    """The record of a dead process could not be completed now."""
+
+
+def _close(run: Run, directory: str, pid: int, reason: str) -> bool:
+    """Completes the record of a dead process; returns True if that ended the run.
+
+    INVARIANT: the caller holds the lock of the journal, so one process at a time does this. Each
+    step may be done again by the next process, if this one is killed: ends that are written are
+    found in the journal, `count_lost` counts a shim once, and the last line says that all is done.
+    """
+    left = read_left(directory, run.shim_id)
+    has_state = problem_of(run) is None
+    # A process that died before it entered the run may have left a run that never began.
+    if left.is_closed or (has_state and run.state.started_at() is None):
+        return False
+    if left.open and not run.record(lambda: end_calls(run, left)):
+        raise _TryAgain
+    told = _told(reason, left)
+    # Without its state, nobody knows the totals of the run, or who else is in it.
+    is_last = has_state and _detach(run, left, told)
+
+    def write() -> None:
+        # If the run ends, run_end is the last line. Otherwise `calls_open` marks the last line.
+        mark = UNSET if is_last else left.calls_lost
+        run.emit(ShimHealth, health=Health(state="killed", pid=pid, detail=told, calls_open=mark))
+        if is_last:
+            end_run(run, reason=told)
+
+    if not run.record(write):
+        raise _TryAgain
+    return is_last
+
+
+def _told(reason: str, left: LeftBehind) -> str:
+    """Returns the reason, with the server and the number of calls in flight."""
+    if left.server_name is None and not left.calls_lost:
+        return reason
+    flying = counted_calls(left.calls_lost) if left.calls_lost else "no call"
+    where = f" to server `{left.server_name}`" if left.server_name else ""
+    return f"{reason} with {flying} in flight{where}"
+
+
+def _has_failed(left: LeftBehind) -> bool:
+    """Returns True if the death of a process fails its run.
+
+    A shim without a call in flight has lost nothing. Some clients end their servers that way: one
+    kills them half a millisecond after SIGTERM (shared-runs).
+    """
+    return left.calls_lost > 0 or left.server_name is None
 
 
 def close_dead(places: Places) -> int:
     """Closes the runs of every dead process; returns how many runs ended.
 
-    Several processes may try this at once: the one that holds a journal closes its run, the others
+    Several processes may try this at once: the one that holds a journal completes it, the others
     skip it.
     """
     return sum(close_one(places, pid) for pid in missing(places))
@@ -72,10 +137,9 @@ def _lives(places: Places, pid: int) -> bool:
     A process that started after the note was written did not write it: the pid was reused. Clocks
     may be set, so a run's state is asked too.
     """
-    ticks = start_time(pid)
-    if ticks is None:
+    born_s = started_at(pid)
+    if born_s is None:
         return False
-    born_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS_PER_S
     if born_s <= noted_at(places, pid) + _CLOCK_SLACK_S:
         return True
     return any(_takes_part(places, left, pid) for left in attendances(places, pid))
@@ -83,7 +147,7 @@ def _lives(places: Places, pid: int) -> bool:
 
 def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
     try:
-        with RunState.open(places.state, left.run_id, threads=True) as state:
+        with RunState.open(places.state, left.run_id, threads=True, create=False) as state:
             return any(
                 shim.shim_id == left.source.shim_id and shim.pid == pid
                 for shim in state.live_shims()
@@ -92,31 +156,25 @@ def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
         return True  # unknown: a process that may be alive is never declared dead
 
 
-def _was_closed(path: str) -> bool:
-    """Returns True if a journal ends with run_end: its process died only after closing the run."""
-    with open(path, "rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
-        return _RUN_END in file.read().rstrip(b"\n").rpartition(b"\n")[2]
+def _detach(run: Run, left: LeftBehind, reason: str) -> bool:
+    """Detaches a dead process from a run; returns True if no process is left in the run.
 
-
-def _leave(run: Run, reason: str) -> bool:
-    """Detaches a dead process from a run; returns True if that ended the run.
-
-    If another shim has ended the run meanwhile, it is ended again as FAILED: the last end counts.
+    If another shim has ended the run meanwhile, it is ended again: the last end counts.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
             with run.state.locked():
-                run.state.note_failure(RunStatus.FAILED)
+                if _has_failed(left):
+                    run.state.note_failure(RunStatus.FAILED, reason)
+                run.state.note_server(worked=left.worked)
+                run.state.count_lost(run.shim_id, left.calls_lost)
                 is_last = run.state.detach(run.shim_id) == 0
                 if is_last:
                     run.state.mark_ended()
-            break
+                return is_last
+        except StateUnusable:
+            return False  # the state was damaged: nobody knows who takes part in the run
         except StateBusy:
-            # The process that holds the lock is alive, and will end the run when it leaves.
             if time.monotonic() > deadline:
-                return False
-    if is_last:
-        run.record(lambda: end_run(run, RunStatus.FAILED, reason))
-    return is_last
+                raise _TryAgain from None

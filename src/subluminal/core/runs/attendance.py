@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import Places, make_private_dir
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.identity import Identity, Source
+from subluminal.state.processes import start_time
 
 
 class Attendance(Struct, frozen=True):
@@ -32,7 +34,8 @@ def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str
     path = _path(places, pid, owner)
     try:
         make_private_dir(os.path.dirname(path))
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        # O_NONBLOCK: a pipe in place of the file must not make us wait.
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
     except OSError:
         return
     try:
@@ -63,6 +66,16 @@ def attending(places: Places) -> list[int]:
     return sorted({int(pid) for name in names if (pid := name.partition("-")[0]).isdecimal()})
 
 
+def dead_in(places: Places, run_id: str) -> list[int]:
+    """Returns the pid of every process that noted a run and is gone. Reads only their notes."""
+    return [
+        pid
+        for pid in attending(places)
+        if start_time(pid) is None
+        and any(each.run_id == run_id for each in attendances(places, pid))
+    ]
+
+
 def noted_at(places: Places, pid: int) -> float:
     """Returns when a process last noted a run, in seconds since 1970; 0 if it never did."""
     times = [0.0]
@@ -79,10 +92,10 @@ def attendances(places: Places, pid: int) -> list[Attendance]:
     lines: list[bytes] = []
     for path in _paths(places, pid):
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=plain_file) as file:
                 lines += file.read().splitlines()
-        except FileNotFoundError:
-            continue  # removed meanwhile
+        except OSError:
+            continue  # removed meanwhile, or not a file
     found: list[Attendance] = []
     for line in lines:
         try:

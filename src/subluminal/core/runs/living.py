@@ -20,17 +20,14 @@ class LivingRun(NamedTuple):
 def known_run(places: Places, name: str) -> str:
     """Returns the id of the run with this id, or of the only run whose id begins or ends so.
 
-    A run is known if it has state, or a stop: a stop outlives the state of its run
+    A run is known if it has state, journals or a stop: a stop outlives the state of its run
     (`core.runs.tidying`), and it must still be possible to lift it.
 
     Raises:
         SubluminalError: no run matches, or more than one does.
     """
-    try:
-        known = os.listdir(os.path.join(places.state, "runs"))
-    except OSError:
-        known = []
-    known = sorted({*known, *stopped_runs(places.state)})
+    states, journals = _names(os.path.join(places.state, "runs")), _names(places.journal)
+    known = sorted({*states, *journals, *stopped_runs(places.state)})
     if encode_name(name) in known:
         return name
     # Parts of an id are matched only where the file's name is the id, unencoded.
@@ -47,6 +44,21 @@ def known_run(places: Places, name: str) -> str:
 
     hint = did_you_mean(name, plain) or "`sub query runs` lists the runs"
     raise SubluminalError(f"there is no run `{name}` in `{places.home}`", hint=hint)
+
+
+def lives(places: Places, run_id: str) -> bool:
+    """Returns True if a living process takes part in a run; a reused pid does not count."""
+    from subluminal.core.runs.abandoned import missing
+
+    found = [run for run in living_runs(places) if run.run_id == run_id]
+    return any(set(run.pids).difference(missing(places)) for run in found)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
 
 
 def living_runs(places: Places) -> list[LivingRun]:

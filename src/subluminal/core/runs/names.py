@@ -12,11 +12,12 @@ from collections.abc import Mapping
 
 from subluminal.config import env
 from subluminal.config.places import Places, encode_name, make_private_dir, recordable
+from subluminal.config.plain_files import plain_file
 from subluminal.state.processes import start_time
+from subluminal.system.processes import boot_id
 
-_SESSION = "CLAUDE_CODE_SESSION_ID"
 _ASIDE = ".aside"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_MAX_ID_CHARS = 200
 
 
 def uuid7() -> str:
@@ -33,8 +34,13 @@ def run_id_of(environ: Mapping[str, str], places: Places) -> str:
 
     It is SUB_RUN_ID, else the client's session, else the run of the client's process.
     """
-    given = environ.get(env.SUB_RUN_ID.name) or environ.get(_SESSION)
+    given = environ.get(env.SUB_RUN_ID.name) or session_of(environ)
     return recordable(given) if given else _run_of_process(places, os.getppid())
+
+
+def session_of(environ: Mapping[str, str]) -> str | None:
+    """Returns the client's session, which names the run if SUB_RUN_ID does not."""
+    return environ.get(env.CLAUDE_SESSION)
 
 
 def host_id(places: Places) -> str:
@@ -49,7 +55,7 @@ def journal_dir(places: Places, run_id: str) -> str:
 
 def _run_of_process(places: Places, pid: int) -> str:
     # Pids are reused, and start times repeat after a boot.
-    name = f"{pid}-{_started(pid)}-{_boot()}"
+    name = f"{pid}-{_started(pid)}-{boot_id()}"
     directory = os.path.join(places.state, "clients")
     path = os.path.join(directory, name)
     if not os.path.exists(path):
@@ -58,11 +64,8 @@ def _run_of_process(places: Places, pid: int) -> str:
 
 
 def _started(pid: int) -> int:
-    """Returns the start time of a process in clock ticks; 0 if it is dead, or hidden from us."""
-    try:
-        return start_time(pid) or 0
-    except OSError:  # hidepid: /proc shows us only our own processes
-        return 0
+    """Returns the start time of a process; 0 if it is dead, or hidden from us."""
+    return start_time(pid) or 0
 
 
 def _agreed(path: str) -> str | None:
@@ -70,8 +73,8 @@ def _agreed(path: str) -> str | None:
     try:
         if not os.path.exists(path):
             _offer(path)
-        with open(path, encoding="ascii") as file:
-            return file.read().strip() or None
+        with open(path, encoding="ascii", opener=plain_file) as file:
+            return file.read(_MAX_ID_CHARS).strip() or None
     except (OSError, UnicodeDecodeError):
         return None
 
@@ -92,7 +95,7 @@ def _offer(path: str) -> None:
 
 def _forget_dead_clients(directory: str) -> None:
     """Removes the files of clients that are dead: none of their shims will ask again."""
-    boot = _boot()
+    boot = boot_id()
     try:
         names = os.listdir(directory)
     except OSError:
@@ -108,11 +111,3 @@ def _forget_dead_clients(directory: str) -> None:
                 os.unlink(os.path.join(directory, name))
             except OSError:
                 continue
-
-
-def _boot() -> str:
-    try:
-        with open(_BOOT_ID, encoding="ascii") as file:
-            return file.read(8)
-    except OSError:
-        return "0"

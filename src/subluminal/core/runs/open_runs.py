@@ -11,26 +11,30 @@ With threads, `entry` is held while a run is entered or mended and while policie
 
 import os
 from _thread import LockType, allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
 from subluminal.clock import now
 from subluminal.config.places import Places, recordable
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.gates import Gates, blocked
+from subluminal.core.gates import STATE_LOST, Gates, approvals_folder, blocked
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Ruling
 from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.runs.failures import SERVED, Served
+from subluminal.core.runs.finding import Finders
 from subluminal.core.runs.names import host_id, uuid7
 from subluminal.core.runs.opening import (
     ALONE,
@@ -44,6 +48,7 @@ from subluminal.core.runs.opening import (
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
+from subluminal.state.errors import StateLost
 from subluminal.state.mutex import Mutex
 from subluminal.state.run_state import RunState
 
@@ -74,6 +79,8 @@ class Parts(NamedTuple):
     policies: Policies
     previewer: Previewer
     sharing: Sharing = ALONE
+    meta: Mapping[str, Any] = MappingProxyType({})
+    """what SUB_RUN_META says about every run that begins here"""
 
 
 class _Free:
@@ -109,7 +116,8 @@ class OpenRuns:
         self.kill_switch = KillSwitch(parts.places.state)
         self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
-        self._places, self._identity, self._policies, self._previewer, self._sharing = parts
+        self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
+        self._meta = parts.meta
         self._max_journal_bytes = max_journal_bytes
         self._on_bug = on_bug
         self._machine_id = host_id(parts.places)
@@ -117,6 +125,7 @@ class OpenRuns:
         self._left: list[Enforcer] = []
         self._closing: list[Enforcer] = []
         """enforcers to be closed with the last of their calls"""
+        self.finders = Finders(parts.places)
         self._mend_at_ms = 0
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
@@ -129,6 +138,10 @@ class OpenRuns:
         self._make_locks()
 
     # Entering
+
+    def identify(self, identity: Identity) -> None:
+        """Sets who acts in the runs that are entered from now on."""
+        self._identity = identity
 
     def enforcer(self, run_id: str, meta: dict[str, Any] | None = None) -> Enforcer:
         """Returns the enforcer of a run; enters the run first if this host has not entered it.
@@ -205,15 +218,21 @@ class OpenRuns:
         gates = Gates(
             self.kill_switch.view(run.run_id, self._identity.agent_id),
             lambda: self._approvals_of(run),
+            approvals_folder(self._places.state, run.run_id),
         )
         return Enforcer(
             run,
             self._policies.engine_for(run.run_id),
             self._previewer,
             gates,
-            refusal=self._policies.refusal,
+            refusal=self._refusal_of(run),
             on_bug=self._on_bug,
         )
+
+    def _refusal_of(self, run: Run) -> Decision | None:
+        """Returns the refusal of every call of a run, or None."""
+        is_lost = isinstance(problem_of(run), StateLost)
+        return STATE_LOST if is_lost else self._policies.refusal
 
     def _approvals_of(self, run: Run) -> "Approvals":
         from subluminal.core.controls.approvals import Approvals
@@ -225,7 +244,8 @@ class OpenRuns:
         # Noted first: a process that is killed between the two is closed like any other.
         attendance = Attendance(run_id, self._identity, run.source)
         note_attendance(self._places, os.getpid(), attendance, self._owner)
-        run.enter(enforcer.engine.mode, enforcer.engine.policy, meta)
+        engine = enforcer.engine
+        run.enter(engine.mode, engine.policy, self._meta_with(meta), self._policies.problem)
         with self._mutex:
             self.open[run_id] = enforcer
             if not _is_whole(run):
@@ -235,7 +255,15 @@ class OpenRuns:
             each(run)
         record_loads(run, loads)
         self.listings.record_all(run)
+        self.finders.look(run_id)
         return enforcer
+
+    def _meta_with(self, meta: dict[str, Any] | None) -> dict[str, Any] | None:
+        if not self._meta:
+            return meta
+        from subluminal.core.runs.meta import masked_meta
+
+        return {**masked_meta(self._meta, self._previewer.safe), **(meta or {})}
 
     def _mended(self, run_id: str, found: Enforcer) -> Enforcer:
         """Tries again to open or enter a partial run; returns its enforcer."""
@@ -246,7 +274,8 @@ class OpenRuns:
         run = found.run
         if problem_of(run):
             return self._reopened(run_id) or found
-        if run.enter(found.engine.mode, found.engine.policy):
+        engine, problem = found.engine, self._policies.problem
+        if run.enter(engine.mode, engine.policy, self._meta_with(None), problem):
             self.partial.discard(run_id)
         return found
 
@@ -259,7 +288,7 @@ class OpenRuns:
             self._forget(fresh)
             return None
         # Pending calls end in the enforcer that began them.
-        self.leave(run_id, None)
+        self.leave(run_id)
         return self._enter(run_id, fresh, None)
 
     def _make_room(self) -> None:
@@ -271,7 +300,7 @@ class OpenRuns:
                 return
             enforcer = self.open.pop(idle)
             self.partial.discard(idle)
-        self._leave(enforcer, None)
+        self._leave(enforcer)
         self._forget(enforcer)
         self._policies.forget(idle)
 
@@ -314,7 +343,7 @@ class OpenRuns:
 
     def _adopt(self, enforcer: Enforcer) -> None:
         enforcer.engine = self._policies.engine_for(enforcer.run.run_id)
-        enforcer.refusal = self._policies.refusal
+        enforcer.refusal = self._refusal_of(enforcer.run)
 
     def adopt_settings(self, previewer: Previewer, max_journal_bytes: int) -> None:
         """Puts new settings into force in every run."""
@@ -325,19 +354,19 @@ class OpenRuns:
 
     # Leaving
 
-    def leave(self, run_id: str, failure: RunStatus | None) -> None:
+    def leave(self, run_id: str, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves one run. Its journal stays open until `close`: calls may still end in it."""
         with self._mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
         if enforcer is not None:
-            self._leave(enforcer, failure)
+            self._leave(enforcer, failure, served)
             self._left.append(enforcer)
 
-    def leave_all(self, failure: RunStatus | None) -> None:
+    def leave_all(self, failure: RunStatus | None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it."""
         for run_id in list(self.open):
-            self.leave(run_id, failure)
+            self.leave(run_id, failure, served)
         forget_attendance(self._places, os.getpid(), self._owner)
 
     def close(self) -> None:
@@ -353,6 +382,7 @@ class OpenRuns:
         for enforcer in left:
             enforcer.run.close()
         self.kill_switch.close()
+        self.finders.reap()
 
     def drop_inherited(self) -> None:
         """Closes what a forked child inherited from its parent, without recording anything."""
@@ -366,10 +396,12 @@ class OpenRuns:
         for enforcer in inherited:
             enforcer.run.drop()
 
-    def _leave(self, enforcer: Enforcer, failure: RunStatus | None) -> None:
+    def _leave(
+        self, enforcer: Enforcer, failure: RunStatus | None = None, served: Served = SERVED
+    ) -> None:
         if enforcer.flush():
             enforcer.run.record_gap()
-        enforcer.run.leave(failure)
+        enforcer.run.leave(failure, served)
 
     @property
     def _owner(self) -> str:

@@ -10,20 +10,25 @@ enforcer then applies `decision_on_error` to each call, as it does when a disk f
 """
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
-from subluminal.core.controls.kill_switch import is_run_stopped
+from subluminal.core.controls.kill_switch import why_stopped
+from subluminal.core.controls.sealed import KeyUnusable, seal_key
 from subluminal.core.runs.attendance import Attendance
 from subluminal.core.runs.names import host_id, journal_dir, uuid7
 from subluminal.core.runs.run import Run, Turn
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.chain import seed
+from subluminal.journal.files import JournalBusy
+from subluminal.journal.seals import beginning
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.lock import RunLock
 from subluminal.state.run_state import RunState, Total
+from subluminal.state.storage import state_path
 from subluminal.state.termination import Termination
 
 if TYPE_CHECKING:
@@ -63,6 +68,10 @@ class AbsentJournal(Journal):
             self.lost += self._forget()
             raise self.problem
 
+    def count_in(self, counter: memoryview, base: int, may_count: Callable[[], bool]) -> None:
+        """Does nothing: there is no file."""
+        counter.release()
+
     def rotate_at(self, max_bytes: int) -> None:
         """Does nothing: there is no file."""
 
@@ -91,8 +100,11 @@ class AbsentState(RunState):
         """Raises StateAbsent."""
         raise StateAbsent(self.problem)
 
-    def owe(self, total: Total) -> None:
+    def owe(self, total: Total, amount: int = 1) -> None:
         """Does nothing: there are no totals."""
+
+    def counter(self, _shim_id: str) -> None:
+        """Returns None: there is no place to count events."""
 
     def terminated(self) -> Termination | None:
         """Returns None: without a state, nobody can tell."""
@@ -115,17 +127,21 @@ def open_run(
 ) -> Run:
     """Opens a run for this process, under a new shim id. Uses stand-ins instead of failing."""
     shim_id = uuid7()
-    journal = _journal(places, run_id, shim_id, max_journal_bytes)
+    key = _seal_key(places)
+    # The state first: a run that has a journal and no state has lost its state (`lost_state`).
+    state = state or open_state(places, run_id, sharing)
+    journal = _journal(places, run_id, shim_id, max_journal_bytes, key)
     if sharing.threads:
         _drop_after_fork(journal)
     return Run(
         run_id,
         identity,
         Source(host_id=machine_id, proc_id=proc_id, shim_id=shim_id),
-        state or open_state(places, run_id, sharing),
+        state,
         journal,
-        is_stopped=lambda: is_run_stopped(places.state, run_id, identity.agent_id),
+        why_stopped=lambda: why_stopped(places.state, run_id, identity.agent_id),
         turn=Turn(journal, sharing.wait_ms) if sharing.threads else None,
+        seal_key=key,
     )
 
 
@@ -144,50 +160,62 @@ def problem_of(run: Run) -> SubluminalError | None:
 
 
 def take_over(places: Places, left: Attendance) -> Run | None:
-    """Opens a run under the shim id of a dead process; None if another process is closing it."""
+    """Opens a run under the shim id of a dead process; None if its journal cannot be used.
+
+    Raises JournalBusy if the process lives after all, or if another process is closing its record.
+    """
+    # Threads of this process may be in the same run.
+    state = open_state(places, left.run_id, Sharing(threads=True))
+    key = _seal_key(places)
     try:
-        # Threads of this process may be in the same run.
-        state = RunState.open(places.state, left.run_id, threads=True)
-    except StateUnusable:
-        return None
-    try:
-        journal = Journal(
-            journal_dir(places, left.run_id),
-            left.source.shim_id,
-            max_bytes=_NEVER_ROTATES_BYTES,
-            reserve_bytes=0,
-        )
+        journal = _short_journal(places, left.run_id, left.source.shim_id, key)
+    except JournalBusy:
+        state.close()
+        raise
     except JournalUnavailable:
         state.close()
         return None
     agent_id = left.identity.agent_id
-    return Run(
+    run = Run(
         left.run_id,
         left.identity,
         left.source,
         state,
         journal,
-        is_stopped=lambda: is_run_stopped(places.state, left.run_id, agent_id),
+        why_stopped=lambda: why_stopped(places.state, left.run_id, agent_id),
+        seal_key=key,
     )
+    run.count_events()
+    return run
 
 
 def open_record(places: Places, run_id: str, identity: Identity) -> Run:
     """Opens a journal beside a run without taking part in it. Raises JournalUnavailable."""
-    shim_id = uuid7()
-    journal = Journal(
-        journal_dir(places, run_id), shim_id, max_bytes=_NEVER_ROTATES_BYTES, reserve_bytes=0
-    )
+    shim_id, key = uuid7(), _seal_key(places)
+    journal = _short_journal(places, run_id, shim_id, key)
     source = Source(host_id=host_id(places), proc_id=uuid7(), shim_id=shim_id)
     not_opened = AbsentState(StateUnusable(places.state, "it is not opened"))
-    return Run(run_id, identity, source, not_opened, journal)
+    return Run(run_id, identity, source, not_opened, journal, seal_key=key)
 
 
 def open_state(places: Places, run_id: str, sharing: Sharing) -> RunState:
-    """Opens the state of a run. Returns a stand-in instead of failing."""
+    """Opens the state of a run. Returns a stand-in instead of failing, or of a lost state."""
+    if os.path.isdir(journal_dir(places, run_id)):
+        lost = _lost_state(places, run_id)
+        if lost is not None:
+            return AbsentState(lost)
     try:
         return RunState.open(places.state, run_id, threads=sharing.threads, wait_ms=sharing.wait_ms)
     except StateUnusable as problem:
         return AbsentState(problem)
+
+
+def _lost_state(places: Places, run_id: str) -> StateUnusable | None:
+    if os.path.lexists(state_path(places.state, run_id)):
+        return None
+    from subluminal.core.runs.lost_state import lost_state  # a new run has no journals
+
+    return lost_state(places, run_id)
 
 
 _shared_journals: "WeakSet[Journal] | None" = None
@@ -210,8 +238,38 @@ def _drop_journals() -> None:
         journal.drop()
 
 
-def _journal(places: Places, run_id: str, shim_id: str, max_bytes: int) -> Journal:
+def _seal_key(places: Places) -> bytes | None:
+    """Returns the key that seals journals; None if it cannot be used, and nothing is sealed."""
     try:
-        return Journal(journal_dir(places, run_id), shim_id, max_bytes=max_bytes)
+        return seal_key(places.state)
+    except KeyUnusable:
+        return None
+
+
+def _begin(key: bytes | None, run_id: str, shim_id: str) -> bytes | None:
+    return None if key is None else beginning(key, run_id, shim_id)
+
+
+def _short_journal(places: Places, run_id: str, shim_id: str, key: bytes | None) -> Journal:
+    """Opens a journal that gets only a few lines. Raises JournalUnavailable."""
+    return Journal(
+        journal_dir(places, run_id),
+        shim_id,
+        max_bytes=_NEVER_ROTATES_BYTES,
+        reserve_bytes=0,
+        beginning=_begin(key, run_id, shim_id),
+    )
+
+
+def _journal(
+    places: Places, run_id: str, shim_id: str, max_bytes: int, key: bytes | None
+) -> Journal:
+    try:
+        return Journal(
+            journal_dir(places, run_id),
+            shim_id,
+            max_bytes=max_bytes,
+            beginning=_begin(key, run_id, shim_id),
+        )
     except JournalUnavailable as problem:
         return AbsentJournal(shim_id, problem)

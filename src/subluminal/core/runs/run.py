@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from subluminal.clock import now, rfc3339
 from subluminal.contracts import PACK_VERSION
@@ -27,18 +28,20 @@ from subluminal.contracts.events import (
 from subluminal.contracts.identity import Identity, Source, Workload
 from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Mode, RunStatus
+from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
 from subluminal.journal import Journal, JournalUnavailable
+from subluminal.journal.seals import SEALED, sealed
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.mutex import Mutex
 from subluminal.state.processes import start_time
-from subluminal.state.run_state import RunState
+from subluminal.state.run_state import RunState, Totals
 
 _TURN_WAIT_MS = 10_000
 """Longest wait for the journal by default: another thread may be writing to a slow disk."""
 
 
-def _not_stopped() -> bool:
-    return False
+def _not_stopped() -> str:
+    return ""
 
 
 class Turn:
@@ -82,21 +85,25 @@ class Run:
         state: RunState,
         journal: Journal,
         *,
-        is_stopped: Callable[[], bool] = _not_stopped,
+        why_stopped: Callable[[], str] = _not_stopped,
         turn: Turn | None = None,
+        seal_key: bytes | None = None,
     ) -> None:
-        """`is_stopped` returns True if a person has stopped the run.
+        """`why_stopped` returns who stopped the run and why; empty if nobody did.
 
-        `turn` is given if several threads share the run.
+        `turn` is given if several threads share the run, `seal_key` if the journal is sealed.
         """
         self.run_id = run_id
         self.identity = identity
         self.state = state
         self.journal = journal
-        self.is_stopped = is_stopped
+        self.why_stopped = why_stopped
         self.turn: Turn | _AlwaysMine = turn or _ALWAYS_MINE
         self.is_threaded = turn is not None
         self._source = source
+        self._seal_key = seal_key
+        self._sealed_n = journal.n
+        """number of the event after the last sealed one; before any event, that of the first"""
         self._workload = None if identity.workload == Workload() else identity.workload
         self.templates = EventTemplates(
             run_id=run_id,
@@ -124,25 +131,46 @@ class Run:
         """The id of this process within the run."""
         return self._source.shim_id
 
-    def enter(self, mode: Mode, policy: PolicyRef, meta: dict[str, Any] | None = None) -> bool:
+    def enter(
+        self,
+        mode: Mode,
+        policy: PolicyRef,
+        meta: dict[str, Any] | None = None,
+        policy_problem: str | None = None,
+    ) -> bool:
         """Attaches to the run, and writes run_start if nobody has.
 
-        Returns False if the run's state cannot be reached.
+        `policy_problem` is why a policy is not in force. Returns False if the run's state cannot be
+        reached.
         """
         at = now()
+        born = start_time(os.getpid()) or 0
         try:
             with self.state.locked():
                 first = self.state.claim_start(at.wall_ms, at.mono_ms)
-                self.state.attach(self.shim_id, os.getpid(), start_time(os.getpid()) or 0)
+                self.state.attach(self.shim_id, os.getpid(), born)
         except (StateBusy, StateUnusable):
             return False
+        self.count_events()
         self.is_entered = True
         if first:
+            source = self.identity.env_source
+            known = {} if source is None else {"env_source": source.value}
             started = RunStarted(
-                started_at=rfc3339(at.wall_ms), mode=mode, policy=policy, meta=meta or msgspec.UNSET
+                started_at=rfc3339(at.wall_ms),
+                mode=mode,
+                policy=policy,
+                meta={**known, **(meta or {})} or UNSET,
+                policy_problem=policy_problem or UNSET,
             )
             self.record(lambda: self.emit(RunStart, run=started))
         return True
+
+    def count_events(self) -> None:
+        """Keeps the number of events in the journal in the run's state (provable-ledger)."""
+        counter = self.state.counter(self.shim_id)
+        if counter is not None:
+            self.journal.count_in(*counter)
 
     def emit(self, kind: type[Event], **fields: Any) -> None:
         """Buffers an event of any kind but the three of every call. Call it through `record`."""
@@ -156,11 +184,15 @@ class Run:
             source=msgspec.structs.replace(
                 self._source, n=self.journal.n, prev=self.journal.prev.decode()
             ),
-            principal=msgspec.UNSET if self.identity.principal is None else self.identity.principal,
-            workload=msgspec.UNSET if self._workload is None else self._workload,
+            principal=UNSET if self.identity.principal is None else self.identity.principal,
+            workload=UNSET if self._workload is None else self._workload,
             **fields,
         )
-        self.journal.add(encode_json(event))
+        line = encode_json(event)
+        if self._seal_key is not None and kind.__struct_config__.tag in SEALED:
+            line = sealed(self._seal_key, line, self.journal.prev)
+            self._sealed_n = self.journal.n + 1
+        self.journal.add(line)
 
     def record(self, write: Callable[[], None]) -> bool:
         """Calls `write` and flushes the journal; returns False if the journal is unavailable.
@@ -195,10 +227,11 @@ class Run:
         if lost > self._lost_told and self.health("degraded", events_lost=lost - self._lost_told):
             self._lost_told = lost
 
-    def leave(self, failure: RunStatus | None = None) -> None:
+    def leave(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Detaches from the run. The last process to leave writes run_end, unless `sub run` does.
 
-        A second call does nothing. If the lock is not available, another living process holds it,
+        `failure` is CANCELLED or FAILED if the run is, whatever becomes of its other servers. A
+        second call does nothing. If the lock is not available, another living process holds it,
         so this process is not the last.
         """
         if self.has_left:
@@ -207,7 +240,9 @@ class Run:
         try:
             with self.state.locked():
                 if failure is not None:
-                    self.state.note_failure(failure)
+                    self.state.note_failure(failure, served.reason)
+                broken = b"" if served.failure is None else packed(served.failure)
+                self.state.note_server(worked=served.worked, failure=broken)
                 is_last = self.state.detach(self.shim_id) == 0 and self.state.mark_ended()
         except (StateBusy, StateUnusable):
             return
@@ -228,9 +263,14 @@ class Run:
                 # The run ends without its state; the journal says that it ended.
                 if time.monotonic() > deadline:
                     break
-        terminated = self.state.terminated() is not None or self.is_stopped()
+        terminated = self.termination() is not None
         self.record(lambda: end_run(self, status, reason))
         return RunStatus.TERMINATED if terminated else status
+
+    def termination(self) -> str | None:
+        """Returns why a rule or a person ended the run; None if neither did."""
+        ended = self.state.terminated()
+        return self.why_stopped() or (None if ended is None else ended.message)
 
     def drop(self) -> None:
         """Closes what a forked child inherited, without recording anything."""
@@ -239,7 +279,10 @@ class Run:
         self.state.close()
 
     def close(self) -> None:
-        """Closes journal and state."""
+        """Closes journal and state; a sealed journal ends with a sealed event (provable-ledger)."""
+        if self._seal_key is not None and self.journal.n != self._sealed_n:
+            self.health("stopping", detail="the journal is closed")
+        self._seal_key = None
         self.journal.close()
         self.state.close()
 
@@ -252,13 +295,25 @@ def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None
     """Buffers run_end with the totals of all shims.
 
     A stopped run is TERMINATED. Otherwise the status is the one given, a failure that a shim noted,
-    or SUCCEEDED.
+    or SUCCEEDED. The reason that a shim noted for a failure goes before the one given.
     """
     at = now()
-    totals = run.state.totals()
-    started = run.state.started_at()
-    if run.state.terminated() is not None or run.is_stopped():
-        status = RunStatus.TERMINATED
+    state = run.state
+    try:
+        totals, lost, started = state.totals(), state.calls_lost(), state.started_at()
+        failure, noted = state.failure(), state.reason()
+        broken = unpacked(state.server_failure())
+    except StateUnusable:
+        # The state was damaged under us: the journal says that the run ended, and no more.
+        totals, lost, started = Totals(0, 0, 0, 0, 0), 0, None
+        failure, noted, broken = None, "", None
+    if (ended := run.termination()) is not None:
+        status, reason = RunStatus.TERMINATED, ended
+    elif status is None:
+        status = failure or RunStatus.SUCCEEDED
+        if status is RunStatus.FAILED:
+            reason = noted or (sentence(broken) if broken else reason)
+    why = UNSET if reason is None else reason
     summary = RunSummary(
         calls_total=totals.calls_total,
         calls_allowed=totals.calls_allowed,
@@ -266,11 +321,9 @@ def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None
         calls_throttled=totals.calls_throttled,
         errors_total=totals.errors_total,
         duration_ms=max(0, at.wall_ms - started.wall_ms) if started else 0,
+        calls_lost=lost or UNSET,
+        reason=why,
+        server_failure=UNSET if broken is None else broken,
     )
-    ended = RunEnded(
-        ended_at=rfc3339(at.wall_ms),
-        status=status or run.state.failure() or RunStatus.SUCCEEDED,
-        summary=summary,
-        reason=msgspec.UNSET if reason is None else reason,
-    )
-    run.emit(RunEnd, run=ended)
+    ended_run = RunEnded(ended_at=rfc3339(at.wall_ms), status=status, summary=summary, reason=why)
+    run.emit(RunEnd, run=ended_run)

@@ -8,6 +8,7 @@ import shutil
 import time
 
 from subluminal.config.places import Places
+from subluminal.journal.reading import journal_files
 from subluminal.state.pruning import prune
 from subluminal.state.storage import runs_dir
 
@@ -19,8 +20,12 @@ _OF_RUNS = ("pins", "approvals")
 
 
 def tidy(places: Places, keep_ms: int = KEEP_MS) -> None:
-    """Removes files that were not used for `keep_ms`."""
-    prune(places.state, keep_ms)
+    """Removes files that were not used for `keep_ms`.
+
+    A run that still has journals keeps its state: without it the run would count as one whose state
+    was removed (`lost_state`).
+    """
+    prune(places.state, keep_ms, {file.run for file in journal_files(places.journal)})
     living = frozenset(_names(runs_dir(places.state)))
     for kind in _OF_RUNS:
         directory = os.path.join(places.state, kind)

@@ -1,0 +1,116 @@
+"""Decides the calls of one batch together: all of them are forwarded, or none is.
+
+Each call is decided in turn, with the counters as the calls before it would leave them. If one is
+refused, the calls that would pass become BLOCK with BATCH_REFUSED: they are attempts, and count as
+such, but leave nothing that only forwarded calls leave. Nothing is journalled before all are
+decided, so no call that stays here is on record as ALLOW.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.counters import Cell, CellKind, Counters, Update
+from subluminal.core.enforcer import TOTALS, Enforcer
+from subluminal.core.gates import NOT_EXECUTED
+from subluminal.core.ruling import Ruling
+from subluminal.policy.evaluation import Call, Evaluation
+
+
+class _Draft:
+    """Counters with changes that are not written yet."""
+
+    def __init__(self, below: Counters) -> None:
+        self._below = below
+        self._cells: dict[tuple[CellKind, bytes], Cell] = {}
+
+    def read(self, kind: CellKind, key: bytes) -> Cell:
+        found = self._cells.get((kind, key))
+        return self._below.read(kind, key) if found is None else found
+
+    def write(self, updates: Iterable[Update]) -> None:
+        self._cells.update({(kind, key): cell for kind, key, cell in updates})
+
+    @property
+    def updates(self) -> list[Update]:
+        return [(kind, key, cell) for (kind, key), cell in self._cells.items()]
+
+
+def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None]]) -> list[Ruling]:
+    """Decides and journals the calls of a batch; each comes with its canonical arguments."""
+    asked = [Call(call.server_name, call.tool_name, call.args, call.args_hash) for call, _ in batch]
+    numbers = [enforcer.next_number() for _ in batch]
+    wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
+    seqs = [0] * len(batch)
+    state = enforcer.run.state
+    try:
+        with state.locked():
+            wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
+            seqs = [state.take_seq() for _ in batch]
+            draft = _Draft(state.counters)
+            found = [
+                _evaluated(enforcer, call, args_text, number, draft, wall_ms, mono_ns // 1_000_000)
+                for call, (_, args_text), number in zip(asked, batch, numbers, strict=True)
+            ]
+            evaluations = _as_one(enforcer, found)
+            state.counters.write(draft.updates if evaluations is found else _attempts(found))
+            for evaluation in evaluations:
+                state.count(TOTALS[evaluation.decision.action])
+    except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
+        evaluations = _as_one(enforcer, [enforcer.failed(call, error) for call in asked])
+        for evaluation in evaluations:
+            enforcer.count_failed(evaluation, error)
+    rulings = []
+    for (call, args_text), number, evaluation, seq in zip(
+        batch, numbers, evaluations, seqs, strict=True
+    ):
+        if not evaluation.forwarded:
+            evaluation.decision = enforcer.masked(evaluation.decision, call.args)
+        ruling = enforcer.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
+        enforcer.tell_approvals(ruling.call_id)
+        rulings.append(ruling)
+    return rulings
+
+
+def _evaluated(
+    enforcer: Enforcer,
+    call: Call,
+    args_text: bytes | None,
+    number: int,
+    draft: _Draft,
+    wall_ms: int,
+    mono_ms: int,
+) -> Evaluation:
+    """Asks the gates about one call, and notes its counters in the draft. Needs the run's lock."""
+    over = enforcer.over(call)
+    if over is not None:
+        return over
+    evaluation = enforcer.engine.evaluate(call, draft, wall_ms=wall_ms, mono_ms=mono_ms)
+    if not evaluation.forwarded and enforcer.may_be_granted(evaluation):
+        call_id = enforcer.call_id(number)
+        evaluation = enforcer.settled(
+            evaluation, call, call_id, wall_ms, mono_ms, args_text, counters=draft
+        )
+    draft.write(evaluation.updates)
+    ending = evaluation.decision.terminate
+    if ending is not None:
+        enforcer.run.state.terminate(ending.terminate_code, ending.terminate_message)
+    return evaluation
+
+
+def _as_one(enforcer: Enforcer, found: list[Evaluation]) -> list[Evaluation]:
+    """Returns the evaluations of a batch: unchanged, or all of them refusals."""
+    if all(each.forwarded for each in found):
+        return found
+    return [enforcer.engine.refusal(NOT_EXECUTED) if each.forwarded else each for each in found]
+
+
+def _attempts(found: list[Evaluation]) -> list[Update]:
+    """Returns the counter updates of calls that are not forwarded."""
+    cells = {
+        (kind, key): cell
+        for each in found
+        for visit in each.visits
+        for kind, key, cell in visit.updates
+    }
+    return [(kind, key, cell) for (kind, key), cell in cells.items()]

@@ -1,0 +1,126 @@
+"""Decides the further rounds of a call: its server asked for input, and the client answers.
+
+A round is part of its call (every-mcp-era). It passes the gates as a new call does, so that stops,
+reloaded policies and denies hold for it. But it is evaluated with empty counters and changes none:
+it is not a second unit of a budget, takes no token, and does not repeat its own call.
+"""
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from subluminal.contracts.counters import Cell, CellKind, Update
+from subluminal.contracts.events import WouldBe
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.core.gates import blocked
+from subluminal.core.ruling import Ruling
+from subluminal.journal import JournalUnavailable
+from subluminal.policy.evaluation import Call, Engine, Evaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class _NoCounters:
+    """Counters that are always empty, and keep nothing."""
+
+    def read(self, _kind: CellKind, _key: bytes) -> Cell:
+        return ()
+
+    def write(self, _updates: "Iterable[Update]") -> None:
+        return
+
+
+_EMPTY = _NoCounters()
+
+
+class Round(NamedTuple):
+    """One further round of a call."""
+
+    ruling: Ruling
+    """the ruling of the call"""
+    number: int
+    """number of the round, from 2"""
+    bytes_in: int
+    """size of its message in bytes"""
+    args_text: bytes | None
+    """canonical arguments of the call; None if they were too large to inspect"""
+
+
+def begin_round(round_: Round, max_rounds: int) -> bool:
+    """Decides and journals a round; returns True if it may be forwarded.
+
+    A refusal becomes the ruling's decision: it ends the call.
+    """
+    ruling = round_.ruling
+    enforcer, call = ruling.enforcer, ruling.call
+    used = frozenset(ruling.assessment.grants_used)
+    asked = Call(
+        *(call.server_name, call.tool_name, call.args, call.args_hash),
+        granted=used,
+        lifted=used,
+    )
+    try:
+        with enforcer.run.state.locked():
+            evaluation = enforcer.over(asked)
+            if evaluation is None:
+                evaluation = _evaluated(round_, asked, max_rounds)
+                ending = evaluation.decision.terminate
+                if ending is not None:
+                    enforcer.run.state.terminate(ending.terminate_code, ending.terminate_message)
+    except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
+        evaluation = enforcer.failed(asked, error)
+    try:
+        _record(round_, evaluation)
+    except JournalUnavailable as error:
+        evaluation = enforcer.unrecorded(evaluation, asked, str(error))
+    enforcer.tell_approvals(ruling.call_id)
+    if evaluation.forwarded:
+        return True
+    ruling.assessment = evaluation
+    enforcer.count_as_refused(evaluation.decision.action)
+    return False
+
+
+def _evaluated(round_: Round, asked: Call, max_rounds: int) -> Evaluation:
+    """Asks the policies and the grants about a round. Needs the run's lock."""
+    enforcer, call_id = round_.ruling.enforcer, round_.ruling.call_id
+    wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
+    engine = enforcer.engine
+    evaluation = engine.evaluate(asked, _EMPTY, wall_ms=wall_ms, mono_ms=mono_ms)
+    if not evaluation.forwarded and enforcer.may_be_granted(evaluation):
+        evaluation = enforcer.settled(
+            evaluation, asked, call_id, wall_ms, mono_ms, round_.args_text, counters=_EMPTY
+        )
+    if evaluation.forwarded and round_.number > max_rounds:
+        return _one_too_many(engine, max_rounds)
+    return evaluation
+
+
+def _one_too_many(engine: Engine, max_rounds: int) -> Evaluation:
+    decision = blocked(
+        ReasonCode.ROUNDS_EXCEEDED,
+        f"the server keeps asking for input: the call has taken {max_rounds} rounds, which is"
+        " `max_rounds` of the settings",
+    )
+    refusal = engine.refusal(decision)
+    if engine.mode is Mode.OBSERVE:
+        refusal.would_be = WouldBe(
+            action=decision.action,
+            rule_id=None,
+            severity=decision.severity,
+            reason_code=decision.reason_code,
+        )
+        refusal.decision, refusal.forwarded = replace(decision, action=Action.ALLOW), True
+    return refusal
+
+
+def _record(round_: Round, evaluation: Evaluation) -> None:
+    ruling = round_.ruling
+    enforcer = ruling.enforcer
+    if not evaluation.forwarded:
+        evaluation.decision = enforcer.masked(evaluation.decision, ruling.call.args)
+    enforcer.records.round_decided(
+        ruling, evaluation, round_.number, round_.bytes_in, enforcer.engine.policies
+    )

@@ -1,0 +1,197 @@
+"""The calls that a killed process left without an end, found in its journal and ended there.
+
+Nobody knows how a forwarded call ended, so its end says ERROR with the class `unknown` (Pack 1.7).
+A refused call was refused, whether or not the client heard of it.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct, field
+
+from subluminal.contracts.events import CallRef, ErrorDetail, ResultPreview, ToolCallEnd
+from subluminal.contracts.vocabulary import Action, ErrorClass, Status
+from subluminal.core.runs.run import Run
+from subluminal.journal.reading import Follower, Lines, files_in
+from subluminal.timestamps import parse_rfc3339
+
+LOST = "the shim was killed before the end of the call was recorded; its outcome is unknown"
+_UNDECIDED = "the shim was killed before the call was decided; it was not forwarded"
+
+_START = b'{"type":"tool_call_start"'
+_DECISION = b'{"type":"tool_call_decision"'
+_END = b'{"type":"tool_call_end"'
+_RUN_END = b'{"type":"run_end"'
+_HEALTH = b'{"type":"shim_health"'
+_LISTED = b'{"type":"tools_listed"'
+_SPAWNED = b'"state":"spawned"'
+_COMPLETE = b'"calls_open":'
+"""Only the process that completes a dead shim's record writes this member of a shim_health."""
+
+
+class _Called(Struct, frozen=True):
+    call: CallRef
+    ts: str
+
+
+class _Explain(Struct, frozen=True):
+    summary: str
+
+
+class _Decided(Struct, frozen=True):
+    action: str
+    explain: _Explain
+
+
+class _Decision(Struct, frozen=True):
+    call: CallRef
+    decision: _Decided
+
+
+class _Error(Struct, frozen=True):
+    class_: str = field(name="class", default="")
+
+
+class _Ended(Struct, frozen=True):
+    call: CallRef
+    status: str
+    error: _Error = _Error()
+
+
+class _Health(Struct, frozen=True):
+    server_name: str = ""
+
+
+class _HealthEvent(Struct, frozen=True):
+    health: _Health
+
+
+_decode_call = msgspec.json.Decoder(_Called).decode
+_decode_decision = msgspec.json.Decoder(_Decision).decode
+_decode_end = msgspec.json.Decoder(_Ended).decode
+_decode_health = msgspec.json.Decoder(_HealthEvent).decode
+
+
+class OpenCall(Struct):
+    """A call without an end."""
+
+    call: CallRef
+    ts: str
+    action: str | None = None
+    summary: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the call was forwarded."""
+        return self.action == Action.ALLOW
+
+
+class LeftBehind:
+    """What the journal of a dead process says."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, OpenCall] = {}
+        self._lost = 0
+        """calls that another process has ended as lost before"""
+        self._was_left = False
+        self.server_name: str | None = None
+        """server of the process, or None if the process is not a shim"""
+        self.worked = False
+        """whether the server has answered"""
+        self.last_ts = ""
+        """time of the last call, or empty"""
+
+    @property
+    def open(self) -> list[OpenCall]:
+        """The calls without an end."""
+        return list(self._open.values())
+
+    @property
+    def calls_lost(self) -> int:
+        """How many calls of the dead process were forwarded and have no known outcome."""
+        return self._lost + sum(call.is_lost for call in self._open.values())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the process left its run, or another process has completed its record."""
+        return self._was_left and not self._open
+
+    def add(self, line: bytes) -> None:
+        """Adds the next line. Raises MsgspecError if the line is not a valid event."""
+        if line.startswith(_START):
+            began = _decode_call(line)
+            self.last_ts = began.ts
+            self._open[began.call.call_id] = OpenCall(began.call, began.ts)
+        elif line.startswith(_DECISION):
+            made = _decode_decision(line)
+            call = self._open.get(made.call.call_id)
+            if call is not None:
+                call.action, call.summary = made.decision.action, made.decision.explain.summary
+        elif line.startswith(_END):
+            self._end(_decode_end(line))
+        elif line.startswith(_HEALTH):
+            self._health(line)
+        elif line.startswith(_LISTED):
+            self.worked = True
+        elif line.startswith(_RUN_END):
+            self._was_left = True
+
+    def _end(self, end: _Ended) -> None:
+        self._open.pop(end.call.call_id, None)
+        self.worked |= end.status == Status.OK
+        if end.status == Status.ERROR and end.error.class_ == ErrorClass.UNKNOWN:
+            # Whoever wrote this has not completed the record before the line that says so.
+            self._lost, self._was_left = self._lost + 1, False
+
+    def _health(self, line: bytes) -> None:
+        if _COMPLETE in line:
+            self._was_left = True
+        elif self.server_name is None and _SPAWNED in line:
+            self.server_name = _decode_health(line).health.server_name
+
+
+def read_left(directory: str, shim_id: str) -> LeftBehind:
+    """Reads all files of a dead process' journal. The caller holds the journal's lock."""
+    left = LeftBehind()
+    for line in _lines(directory, shim_id):
+        try:
+            left.add(line)
+        except msgspec.MsgspecError:
+            continue  # `sub ledger verify` reports a damaged line
+    return left
+
+
+def end_calls(run: Run, left: LeftBehind) -> None:
+    """Buffers an end for every open call. Call it through `run.record`."""
+    until_ms = parse_rfc3339(left.last_ts) if left.open else 0
+    for each in left.open:
+        run.emit(
+            ToolCallEnd,
+            call=each.call,
+            status=Status.ERROR,
+            # Until the last sign of life: nobody knows more.
+            latency_ms=max(0, until_ms - parse_rfc3339(each.ts)),
+            bytes_out=0,
+            error=_error(each),
+            preview=ResultPreview(truncated=False),
+        )
+
+
+def _error(each: OpenCall) -> ErrorDetail:
+    if each.action is None:
+        return ErrorDetail(class_=ErrorClass.POLICY_BLOCK, message=_UNDECIDED)
+    if each.is_lost:
+        return ErrorDetail(class_=ErrorClass.UNKNOWN, message=LOST)
+    return ErrorDetail(class_=ErrorClass.POLICY_BLOCK, message=each.summary)
+
+
+def _lines(directory: str, shim_id: str) -> Iterator[bytes]:
+    files = sorted(file for file in files_in(directory, "") if file.shim == shim_id)
+    for file in files:
+        follower = Follower(file.path)
+        try:
+            while (piece := follower.read()) is not None:
+                if isinstance(piece, Lines):
+                    yield from piece.lines
+        finally:
+            follower.close()
