@@ -168,7 +168,8 @@ class Breaker(_Strict, frozen=True, kw_only=True):
     conditions is required: errors, repeats, latency."""
 
     scope: Scope
-    """calls that share the breaker"""
+    """calls that share the breaker; a repeated call is one of the same tool with the same
+    arguments, on the same server unless the scope is `tool`"""
     error_threshold: int | None = None
     """number of errors in `window_ms` after which calls are refused"""
     window_ms: int | None = None
@@ -193,7 +194,8 @@ class Dedupe(_Strict, frozen=True, kw_only=True):
     """Refuses a call that was forwarded with the same arguments a short time ago."""
 
     scope: Scope
-    """calls that are compared with each other"""
+    """calls that are compared with each other: in `tool` those of a tool on all servers, otherwise
+    those of a tool on one server"""
     window_ms: int
     """time for which a forwarded call is remembered, in milliseconds"""
     key: Literal["args_hash", "custom"] = "args_hash"

@@ -62,7 +62,8 @@ class ApprovalGiven(Struct, frozen=True, kw_only=True):
     tool_name: str
     """tool of the call"""
     args_hash: str | UnsetType = UNSET
-    """args_hash of the call; missing if the grant covers all arguments (`sub promote --session`)"""
+    """args_hash of the call; missing if the grant covers all arguments (`sub promote --session` of
+    an allow or deny rule)"""
     approval_id: str | UnsetType = UNSET
     """id of the pending approval; missing if the grant was given unasked"""
     reason: str | UnsetType = UNSET

@@ -11,11 +11,12 @@ class PolicyRef(Struct, frozen=True, kw_only=True):
     """One exact version of a policy."""
 
     policy_id: str
-    """`policy_id` of the bundle"""
+    """`policy_id` of the bundle; `none` if the run has no policy"""
     policy_version: str
     """`version` of the bundle"""
     policy_hash: str
-    """SHA-256 of the compiled policy's canonical JSON, in hex (Pack 2.6)"""
+    """SHA-256 of the compiled policy's canonical JSON, in hex (Pack 2.6); for `none` that of an
+    empty policy in observe mode"""
 
 
 class LayeredPolicyRef(PolicyRef, frozen=True, kw_only=True):
@@ -31,11 +32,14 @@ class Hint(Struct, frozen=True, kw_only=True):
     hint_text: str
     """advice for the agent, in words"""
     suggested_args: dict[str, Any] | None = None
-    """arguments with which the call would pass"""
+    """arguments with which the call would pass; never contains a masked value"""
     retry_advice: str | None = None
     """whether and when to retry, in words"""
     hint_kind: HintKind = HintKind.OTHER
     """what the hint is about"""
+    partial: bool | UnsetType = UNSET
+    """additive: true if `suggested_args` has only the arguments to change, because others of the
+    call are masked"""
 
 
 class Terminate(Struct, frozen=True, kw_only=True):

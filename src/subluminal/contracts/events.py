@@ -1,4 +1,4 @@
-"""Contract A: the envelope of events, ten types of the Pack, five additive types (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, six additive types (Pack section 1).
 
 Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
 a call, `templates` writes the same bytes; a property test compares the two.
@@ -61,7 +61,11 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     policy: PolicyRef
     """policy of the first layer that applies"""
     meta: dict[str, Any] | UnsetType = UNSET
-    """recommended: any further data about the run, such as issue_id, repo, task_type"""
+    """recommended: any further data about the run, such as issue_id, repo, task_type. Additive, set
+    by Subluminal: env_source, parent_run_id, servers, strict, fail_on, allow_silent"""
+    policy_problem: str | UnsetType = UNSET
+    """additive: why a policy that should be in force is not; until it is mended, every call is
+    refused"""
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
@@ -239,6 +243,21 @@ class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.
     """recorded text of the result"""
 
 
+class ServerFailure(Struct, frozen=True, kw_only=True):
+    """How a server failed: it did not start, or it ended by an error code or a signal. Additive."""
+
+    server_name: str
+    """the server"""
+    detail: str
+    """the failure in words"""
+    exit_code: int | UnsetType = UNSET
+    """exit code of the server's process"""
+    signal: int | UnsetType = UNSET
+    """number of the signal that ended the server's process"""
+    stderr: str | UnsetType = UNSET
+    """last line of the server's standard error that is not part of a traceback, redacted"""
+
+
 class RunSummary(Struct, frozen=True, kw_only=True):
     """The totals of a run, across all its shims."""
 
@@ -254,6 +273,13 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """number of calls that did not end OK, including refused ones"""
     duration_ms: int
     """duration of the run in milliseconds"""
+    calls_lost: int | UnsetType = UNSET
+    """additive: number of forwarded calls whose outcome is unknown, because their shim was killed;
+    also part of `errors_total`"""
+    reason: str | UnsetType = UNSET
+    """additive: `run.reason`, for stores that keep the summary only"""
+    server_failure: ServerFailure | UnsetType = UNSET
+    """additive: first server that failed, even if the run did not"""
 
 
 class RunEnded(Struct, frozen=True, kw_only=True):
@@ -266,7 +292,8 @@ class RunEnded(Struct, frozen=True, kw_only=True):
     summary: RunSummary
     """totals of the run"""
     reason: str | UnsetType = UNSET
-    """additive: reason for the end, if the status alone does not say it"""
+    """additive: reason for the end, if the status alone does not say it; a FAILED run always has
+    one"""
 
 
 class RunEnd(Event, frozen=True, kw_only=True, tag=EventType.RUN_END.value):
@@ -337,9 +364,11 @@ class Injection(Struct, frozen=True, kw_only=True):
     source: SecretSource
     """where the secret is read from"""
     success: bool
-    """whether the secret was found"""
+    """whether the secret was given to the server"""
     server_name: str | UnsetType = UNSET
     """server that gets the secret"""
+    detail: str | UnsetType = UNSET
+    """additive: why the secret was not given to the server, in words"""
 
 
 class SecretInjection(Event, frozen=True, kw_only=True, tag=EventType.SECRET_INJECTION.value):
@@ -353,7 +382,8 @@ class Health(Struct, frozen=True, kw_only=True):
     """`health` of a shim_health event. Additive: the Pack names the event, not its fields."""
 
     state: str
-    """`alive`, `spawned`, `exited`, `killed`, `stopping` or `degraded`"""
+    """`alive`, `spawned`, `exited`, `killed`, `stopping`, `degraded`, or `silent`: the client is
+    configured to start this server, and no shim of it took part in the run"""
     server_name: str | UnsetType = UNSET
     """server of the shim"""
     pid: int | UnsetType = UNSET
@@ -364,6 +394,8 @@ class Health(Struct, frozen=True, kw_only=True):
     """number of the signal that ended the server's process"""
     detail: str | UnsetType = UNSET
     """the state in words"""
+    stderr: str | UnsetType = UNSET
+    """last line of the standard error of a server that failed, redacted"""
     calls_open: int | UnsetType = UNSET
     """number of calls that wait for an answer"""
     events_lost: int | UnsetType = UNSET
@@ -467,6 +499,26 @@ class KillSwitch(Event, frozen=True, kw_only=True, tag=EventType.KILL_SWITCH.val
     """what was stopped or revived"""
 
 
+class RoundCall(CallRef, frozen=True, kw_only=True):
+    """`call` of a call_round event."""
+
+    round: int
+    """number of the round within its call, from 2: tool_call_start is about the first"""
+    bytes_in: int
+    """size of the round's message in bytes, as the shim received it"""
+
+
+class CallRound(Event, frozen=True, kw_only=True, tag=EventType.CALL_ROUND.value):
+    """Additive: the client continued a call after the server had asked for input, and this round
+    was decided. It has the `call_id` of its call, and comes before the call's tool_call_end."""
+
+    call: RoundCall
+    """the call, and the number of the round"""
+    decision: DecisionMade
+    """the decision about this round; if it is a refusal, it ends the call, and the call counts as
+    refused"""
+
+
 AnyEvent = (
     RunStart
     | ToolCallStart
@@ -483,6 +535,7 @@ AnyEvent = (
     | ApprovalDecided
     | GrantRefused
     | KillSwitch
+    | CallRound
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -497,5 +550,6 @@ OPTIONAL_EVENTS = (
     ApprovalDecided,
     GrantRefused,
     KillSwitch,
+    CallRound,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

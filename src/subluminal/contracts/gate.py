@@ -24,7 +24,7 @@ class GateName(StrEnum):
     POLICY = "policy"
     """every policy layer, with the run's counters"""
     GRANTS = "grants"
-    """a person's answers; asked only about a call that an allow or deny rule refuses"""
+    """a person's answers; asked only about a call that a rule refuses"""
 
 
 class Assessment(Protocol):
@@ -50,6 +50,10 @@ class Assessment(Protocol):
     @property
     def trips(self) -> list[Trip]:
         """The breakers that refused the call."""
+
+    @property
+    def grants_used(self) -> list[tuple[str, str]]:
+        """(layer, rule_id) of the rules that a grant let this call pass."""
 
     @property
     def is_watched(self) -> bool:

@@ -3,7 +3,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from subluminal.contracts.vocabulary import Client, Env
+from subluminal.contracts.vocabulary import Client, Env, EnvSource
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,11 @@ class Source(Struct, frozen=True, kw_only=True):
     n: int | UnsetType = UNSET
     """additive: number of the event among those of its shim, from 1; (shim_id, n) is unique"""
     prev: str | UnsetType = UNSET
-    """additive: chain hash of all earlier events of the shim, in hex"""
+    """additive: chain hash of all earlier events of the shim, in hex; in its first event, a seal of
+    the home that the shim runs in"""
+    seal: str | UnsetType = UNSET
+    """additive: HMAC-SHA256 of the event without it under a key of the home, in hex; only in events
+    that are not part of a call"""
 
 
 class Identity(Struct, frozen=True, kw_only=True):
@@ -55,6 +59,8 @@ class Identity(Struct, frozen=True, kw_only=True):
     """agent client that started the run"""
     env: Env = Env.UNKNOWN
     """environment of the run"""
+    env_source: EnvSource | None = None
+    """how the environment was found out; None if it is not known"""
     principal: str | None = None
     """person or service on whose behalf the run acts"""
     workload: Workload = Workload()

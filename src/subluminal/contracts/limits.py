@@ -26,12 +26,20 @@ MAX_BUNDLE_DEPTH = 32
 MAX_RULES = 10_000
 """Most rules of one bundle."""
 
+MAX_AMOUNT = 10**12
+"""Largest count or duration of a rule: 31 years in milliseconds. In micro-tokens it still fits in
+64 bits."""
+
 MAX_PATTERN_CHARS = 1_024
 """Longest glob or regex, in characters."""
 
-MAX_NAME_CHARS = 1_024
-"""Longest server or tool name that is matched, in characters. A longer one is an evaluation
-error."""
+MAX_NAME_BYTES = 256
+"""Longest server or tool name that is matched, in bytes of UTF-8. A longer one is an evaluation
+error. MCP recommends at most 128 characters for the name of a tool."""
+
+MAX_CALL_COST = 20_000
+"""Most that one call may cost under one bundle, in units of about a microsecond. A bundle that can
+cost more is not compiled."""
 
 MAX_WINDOW_ENTRIES = 64
 """Entries up to which a window counts exactly. Above, it counts in buckets."""

@@ -11,6 +11,7 @@ import msgspec
 
 from subluminal.contracts.bindings import ServerBindings
 from subluminal.contracts.bundle import Bundle
+from subluminal.contracts.bundle_schemas import add_demands, relax
 from subluminal.contracts.decision import Decision, ErrorData
 from subluminal.contracts.events import AnyEvent
 from subluminal.contracts.identity import Workload
@@ -19,6 +20,7 @@ from subluminal.contracts.vocabulary import Action
 _CONTRACTS: dict[str, tuple[Any, str]] = {
     "event": (AnyEvent, "Contract A: one line of the event stream"),
     "bundle": (Bundle, "Contract B: a policy bundle"),
+    "policy": (Bundle, "A policy as people write it in YAML: a bundle that may leave fields out"),
     "decision": (Decision, "Contract C: a decision"),
     "error_data": (ErrorData, "Contract C: `error.data` of a refused tool call"),
     "workload": (Workload, "Pack 1.3.1: SUB_WORKLOAD and `workload` of every event"),
@@ -45,6 +47,7 @@ _FORMS = {
     "requested_at": _TIME,
     "expires_at": _TIME,
     "args_hash": _SHA256,
+    "policy_hash": _SHA256,
     "seq": {"minimum": 1},
     "bytes_in": _COUNT,
     "bytes_out": _COUNT,
@@ -65,6 +68,10 @@ def _schema(name: str, type_: Any, title: str) -> dict[str, Any]:
         "title": title,
         **msgspec.json.schema(type_),
     }
+    if type_ is Bundle:
+        add_demands(schema)
+    if name == "policy":
+        relax(schema)
     for struct, definition in schema["$defs"].items():
         for field, property_ in definition.get("properties", {}).items():
             property_.update(_FORMS.get(field, {}))

@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    five are additive."""
+    six are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -22,6 +22,7 @@ class EventType(StrEnum):
     APPROVAL_DECIDED = "approval_decided"
     GRANT_REFUSED = "grant_refused"
     KILL_SWITCH = "kill_switch"
+    CALL_ROUND = "call_round"
 
 
 class Client(StrEnum):
@@ -31,10 +32,20 @@ class Client(StrEnum):
     """Claude Code"""
     CODEX = "codex"
     """Codex"""
+    GEMINI = "gemini"
+    """additive: Gemini CLI"""
+    OPENCODE = "opencode"
+    """additive: opencode"""
+    COPILOT = "copilot"
+    """additive: GitHub Copilot CLI"""
+    CURSOR = "cursor"
+    """additive: Cursor"""
+    VSCODE = "vscode"
+    """additive: Visual Studio Code"""
     HEADLESS = "headless"
     """an agent without a user interface, such as a CI job"""
     CUSTOM = "custom"
-    """an agent of your own"""
+    """an agent of your own, or a client that is not listed here"""
     UNKNOWN = "unknown"
     """not recognised"""
 
@@ -50,6 +61,21 @@ class Env(StrEnum):
     """production"""
     UNKNOWN = "unknown"
     """not recognised"""
+
+
+class EnvSource(StrEnum):
+    """Additive: how the environment of a run was found out."""
+
+    GIVEN = "given"
+    """SUB_ENV or `sub run --env`"""
+    CI = "ci"
+    """variables of a CI system"""
+    TERMINAL = "terminal"
+    """the client runs in a person's terminal"""
+    DESKTOP = "desktop"
+    """the client runs in a person's desktop session"""
+    DEFAULT = "default"
+    """nothing showed it; `sub run` assumes `dev`"""
 
 
 class Mode(StrEnum):
@@ -120,7 +146,7 @@ class RunStatus(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     """the agent exited with 0, or the client closed with no call in flight"""
     FAILED = "FAILED"
-    """the agent exited with another code, or a shim or server crashed"""
+    """the agent exited with another code, a shim crashed, a call was lost, or no server worked"""
     TERMINATED = "TERMINATED"
     """a rule or a person ended the run"""
     CANCELLED = "CANCELLED"
@@ -139,7 +165,7 @@ class ErrorClass(StrEnum):
     TRANSPORT = "transport"
     """the connection to the server was lost"""
     UNKNOWN = "unknown"
-    """not recognised"""
+    """nobody knows: the client stopped first (CANCELLED), or the shim was killed (ERROR)"""
 
 
 class HintKind(StrEnum):
@@ -323,6 +349,25 @@ class ReasonCode(StrEnum):
 
     Send strict JSON: no duplicate keys, no NaN or Infinity, no lone surrogates, at most 512 levels
     of nesting. `sub canonical` says what is wrong with a text."""
+    ROUNDS_EXCEEDED = "ROUNDS_EXCEEDED"
+    """The server asked for more input again and again (`input_required` of MCP), and the call has
+    taken more rounds than `max_rounds` of the settings allows. The round was refused, and the call
+    has ended.
+
+    Look at the call with `sub show`: probably the server never accepts the client's answers. If the
+    tool really needs that many rounds, raise `max_rounds` in the `[limits]` section of
+    `config.toml`."""
+    BATCH_REFUSED = "BATCH_REFUSED"
+    """The client sent several messages as one batch, and a call in the batch was refused. A batch
+    is forwarded whole or not at all, so this call was not forwarded either.
+
+    Send the call again without the refused one. Nothing is wrong with the call itself: it counts as
+    an attempt in budgets and rates, but not as a call that was forwarded."""
+    SERVER_UNREACHABLE = "SERVER_UNREACHABLE"
+    """The server no longer reads its input, so the call could not be forwarded.
+
+    Restart the server from the client. The server's own output, on its stderr, may say why it
+    stopped reading."""
     JOURNAL_UNAVAILABLE = "JOURNAL_UNAVAILABLE"
     """The journal cannot be written, so the decision could not be recorded and `decision_on_error`
     decided.
@@ -335,14 +380,22 @@ class ReasonCode(StrEnum):
 
     The summary says which rule or person ended the run. If it was a person, `sub revive` lets the
     run continue. If it was a rule, start a new run."""
+    STATE_LOST = "STATE_LOST"
+    """The file with the counters of this run was removed, although the run has journals. A new file
+    would be a new budget, so every call of the run is refused.
+
+    Find out who removed the file below `state/runs` in SUB_HOME. If it was you, or if the journals
+    were copied from another machine, let the run go on with `sub revive RUN_ID`: its budgets and
+    windows then start from zero. A new run is not affected."""
     KILL_SWITCH = "KILL_SWITCH"
     """A person stopped this tool, this agent or all agents with `sub kill`.
 
     The summary says who did it, and why. A person can lift the stop with `sub revive`."""
     APPROVAL_GRANTED = "APPROVAL_GRANTED"
-    """A rule requires a person's approval, and a person has approved this call.
+    """A rule would have refused this call, and a person lets the call pass: by `sub approve`, or by
+    `sub promote --session`.
 
-    Nothing needs to be done. `grant` in the decision says who approved the call."""
+    Nothing needs to be done. `grant` in the decision says who let the call pass."""
     APPROVAL_DENIED = "APPROVAL_DENIED"
     """A rule requires a person's approval, and a person has denied this call.
 

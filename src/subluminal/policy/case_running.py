@@ -11,6 +11,7 @@ from subluminal.errors import SubluminalError
 from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
+from subluminal.policy.rules.limit import LIMIT_KINDS
 from subluminal.policy.snapshot import Snapshot
 
 Layers = Sequence[tuple[Layer, Snapshot]]
@@ -58,6 +59,12 @@ class _Runner:
     def __init__(self, loaded: LoadedCase, layers: Layers) -> None:
         self._engine = Engine(layers, loaded.identity)
         self._layers = [layer.value for layer, _ in layers]
+        self._limits = {
+            (layer.value, rule["rule_id"])
+            for layer, snapshot in layers
+            for rule in snapshot.data["rules"]
+            if rule["kind"] in LIMIT_KINDS
+        }
         self._hashes = {layer.value: snapshot.policy_hash for layer, snapshot in layers}
         self._counters = MemoryCounters()
         self._title = loaded.title
@@ -104,5 +111,11 @@ class _Runner:
 
     def _call_of(self, call: CaseCall) -> Call:
         granted = frozenset((layer, rule) for layer in self._layers for rule in call.granted)
-        given = _UNREAD_HASH if call.args is None else args_hash(call.args)
-        return Call(call.server, call.tool, call.args, given, granted)
+        return Call(
+            call.server,
+            call.tool,
+            call.args,
+            _UNREAD_HASH if call.args is None else args_hash(call.args),
+            granted=granted - self._limits,
+            excused=granted & self._limits,
+        )

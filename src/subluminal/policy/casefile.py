@@ -65,7 +65,7 @@ class CaseCall(_Strict, frozen=True, kw_only=True):
     outcome: CaseOutcome = CaseOutcome()
     """how the server answers, if the call is forwarded"""
     granted: list[str] = field(default_factory=list)
-    """rule_ids of the rules for which a person has approved this call"""
+    """rule_ids of the rules that a person lets this call pass"""
     want: dict[str, Any] = field(default_factory=dict)
     """fields of the decision, with their wanted values; other fields are not compared"""
 
@@ -193,7 +193,7 @@ def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
 
 
 def _load(document: Document, number: int, file: str, problems: list[Problem]) -> LoadedCase:
-    value, node = document
+    value, node, _ = document
     title = _title(value, number)
 
     def named(path: Path) -> tuple[str, Path]:

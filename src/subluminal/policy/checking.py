@@ -33,20 +33,22 @@ from subluminal.contracts.bundle import (
     TagRule,
     TimeMatch,
 )
-from subluminal.contracts.limits import MAX_RULES
+from subluminal.contracts.limits import MAX_AMOUNT, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.contracts.vocabulary import Action
+from subluminal.policy.costs import cost_misfits
 from subluminal.policy.patterns import glob_problem, regex_problem
+from subluminal.policy.snapshot import NO_POLICY_ID
 
 
 def semantic_misfits(bundle: Bundle) -> list[Misfit]:
     """Returns every impossible value; an empty list if the bundle can be compiled."""
     if len(bundle.rules) > MAX_RULES:
         return [Misfit(("rules",), f"has {len(bundle.rules)} rules; the most is {MAX_RULES}")]
-    found = [*_blank_names(bundle), *_duplicate_ids(bundle.rules)]
+    found = [*_unfit_names(bundle), *_duplicate_ids(bundle.rules)]
     for index, rule in enumerate(bundle.rules):
         found += rule_misfits(rule, index)
-    return found
+    return found or cost_misfits(bundle)
 
 
 def rule_misfits(rule: AnyRule, index: int) -> list[Misfit]:
@@ -57,10 +59,13 @@ def rule_misfits(rule: AnyRule, index: int) -> list[Misfit]:
     return [misfit._replace(path=("rules", index, *misfit.path)) for misfit in found]
 
 
-def _blank_names(bundle: Bundle) -> Iterator[Misfit]:
+def _unfit_names(bundle: Bundle) -> Iterator[Misfit]:
     for name in ("policy_id", "version"):
         if not getattr(bundle, name).strip():
             yield Misfit((name,), "must not be empty")
+    if bundle.policy_id == NO_POLICY_ID:
+        hint = "give the policy another name"
+        yield Misfit(("policy_id",), "`none` stands for runs without a policy", hint)
 
 
 def _duplicate_ids(rules: list[AnyRule]) -> Iterator[Misfit]:
@@ -155,10 +160,6 @@ def _hours_problem(pair: list[int]) -> str | None:
     if start == end:
         return f"the time from {start} to {end} is empty"
     return None
-
-
-MAX_AMOUNT = 10**12
-"""Largest count or duration: 31 years in milliseconds. In micro-tokens it still fits in 64 bits."""
 
 
 def effect_misfits(rule: AnyRule) -> Iterator[Misfit]:

@@ -25,7 +25,7 @@ from subluminal.contracts.vocabulary import (
 )
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.rules.access import AccessEntry
-from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
 from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
 
@@ -34,7 +34,7 @@ __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 _ALLOW = Action.ALLOW
 _GRANTED = ReasonCode.APPROVAL_GRANTED
 
-NO_POLICY = PolicyRef(policy_id="none", policy_version="0", policy_hash="none")
+NO_POLICY = EMPTY_SNAPSHOT.ref
 """Stands for the policy of a run that has none: every call passes and is recorded."""
 
 
@@ -80,6 +80,11 @@ class Evaluation(Struct, gc=False):
     def refused_by(self) -> list[AccessEntry]:
         """The allow and deny rules that refuse this call; a grant must cover each of them."""
         return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
+
+    @property
+    def limited_by(self) -> list[tuple[str, str]]:
+        """(layer, rule_id) of the limits that refuse this call; a grant must cover each of them."""
+        return [key for visit in self.visits for key in visit.limited_by]
 
     @property
     def is_watched(self) -> bool:
@@ -129,6 +134,16 @@ class Engine:
             for program in self._all
         ]
 
+    def prepare(self, call: Call) -> None:
+        """Collects the rules for the tool of a call: the costly part of the tool's first call.
+
+        Needs no lock. `evaluate` does the same if nobody has done it before.
+        """
+        key = (call.server_name, call.tool_name)
+        for program in self._programs:
+            if key not in program.tool_rules:
+                program.rules_for(*key)
+
     def evaluate(
         self,
         call: Call,
@@ -149,7 +164,8 @@ class Engine:
         if not programs:
             return self._without_policy()
         answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
-        if (call.granted or call.lifted) and all(answer.forwarded for answer in answers):
+        is_granted = call.granted or call.lifted or call.excused
+        if is_granted and all(answer.forwarded for answer in answers):
             # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
         return _combine(answers)
@@ -258,6 +274,7 @@ def _run(
     forwarded = decision.action is _ALLOW
     if would_be is not None:
         visit.refused_by = None  # observe mode never asks for approval
+        visit.limited_by = ()
     return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
 
 

@@ -1,6 +1,7 @@
 """Loads a bundle from text (Pack 2.1), or reports every problem with its line and column.
 
-A bundle is loaded whole or not at all. Pure: the caller reads the file.
+A bundle is loaded whole or not at all. In YAML, the fields of `contracts.short_forms` may be left
+out; JSON is complete. Pure: the caller reads the file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ import msgspec
 
 from subluminal.contracts.bundle import AnyRule, Bundle
 from subluminal.contracts.shape import Misfit, Path, misfits
+from subluminal.contracts.short_forms import completed, fields_with_default
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
 from subluminal.policy.text.places import Node, Title, problem_of
@@ -19,6 +21,8 @@ from subluminal.policy.text.yaml_nodes import MAX_PROBLEMS
 MAX_FIELDS = 2_000
 """Most fields of one mapping. No mapping of a bundle has twenty."""
 
+_MAY_BE_SHORT = frozenset(f"missing field `{name}`" for name in fields_with_default())
+
 
 class LoadedBundle(NamedTuple):
     """A valid bundle, and the places of its parts in the file."""
@@ -26,7 +30,7 @@ class LoadedBundle(NamedTuple):
     bundle: Bundle
     """the bundle"""
     value: Any
-    """the bundle as plain data, without defaults"""
+    """the bundle as plain data, as it is written"""
     node: Node
     """places of the values"""
     file: str
@@ -36,18 +40,29 @@ class LoadedBundle(NamedTuple):
 def parse_bundle(data: bytes, file: str) -> LoadedBundle:
     """Loads a bundle from YAML or JSON text. Raises InvalidInput with every problem."""
     document, problems = read_document(data, file)
-    return bundle_in(document.value, document.node, file, problems)
+    return bundle_in(document.value, document.node, file, problems, is_short=not document.is_json)
 
 
-def bundle_in(value: Any, node: Node, file: str, problems: Sequence[Problem] = ()) -> LoadedBundle:
+def bundle_in(
+    value: Any,
+    node: Node,
+    file: str,
+    problems: Sequence[Problem] = (),
+    *,
+    is_short: bool = True,
+) -> LoadedBundle:
     """Loads a bundle from plain data, such as the bundle inside a case.
 
-    `problems` are those of the text. Raises InvalidInput with every problem.
+    `problems` are those of the text. If `is_short`, fields may be left out. Raises InvalidInput
+    with every problem.
     """
+    full = completed(value) if is_short else value
     try:
-        bundle = msgspec.convert(value, Bundle)
+        bundle = msgspec.convert(full, Bundle)
     except msgspec.ValidationError:
-        found = _shape_misfits(value)
+        found = _shape_misfits(full)
+        if not is_short:
+            found = [_with_advice(misfit) for misfit in found]
     else:
         found = semantic_misfits(bundle)
         if not found and not problems:
@@ -58,6 +73,13 @@ def bundle_in(value: Any, node: Node, file: str, problems: Sequence[Problem] = (
     places = {(problem.line, problem.column) for problem in problems}
     told = [*problems, *(each for each in told if (each.line, each.column) not in places)]
     raise InvalidInput(sorted(told, key=lambda each: (each.line, each.column)))
+
+
+def _with_advice(misfit: Misfit) -> Misfit:
+    """Says why a field that YAML may leave out is missing in JSON."""
+    if misfit.hint is None and misfit.message in _MAY_BE_SHORT:
+        return misfit._replace(hint="a bundle in JSON is complete; in YAML the field has a default")
+    return misfit
 
 
 def _shape_misfits(value: Any) -> list[Misfit]:

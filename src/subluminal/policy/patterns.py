@@ -14,8 +14,11 @@ if TYPE_CHECKING:  # a shim matches snapshots, and never loads the structs of bu
 
 _SPECIAL = frozenset("*?[")
 _RE2_META = frozenset("\\.+*?()|[]{}^$")
-# Memory in bytes that one set of patterns may use before RE2 gives up; 10,000 plain ones fit.
-_RE2_MAX_MEM = 256 << 20
+# Memory in bytes that one set of patterns, or one pattern, may use. Most of it is a cache, which
+# names that an agent makes up would fill.
+_RE2_MAX_MEM = 8 << 20
+# The same for a pattern that was accepted by an earlier version, without a bound on its cost.
+_RE2_MAX_MEM_ALONE = 256 << 20
 
 Finder = Callable[[str], Sequence[int] | None]
 """Returns the numbers of the patterns in a set that match a name."""
@@ -61,14 +64,16 @@ def compile_names(match: "NameMatch | None") -> NamePatterns:
 
 
 def glob_to_re2(pattern: str) -> str:
-    """Translates a valid glob to an anchored RE2 pattern."""
+    """Translates a valid glob to an RE2 pattern, anchored except where the glob has a `*`."""
+    head, tail = "" if pattern.startswith("*") else "^", "" if pattern.endswith("*") else "$"
+    middle = pattern.strip("*")
     out: list[str] = []
     position = 0
-    while position < len(pattern):
-        char = pattern[position]
+    while position < len(middle):
+        char = middle[position]
         if char == "[":
-            end = _class_end(pattern, position)
-            out.append(_class(pattern[position + 1 : end]))
+            end = _class_end(middle, position)
+            out.append(_class(middle[position + 1 : end]))
             position = end
         elif char == "*":
             out.append(".*")
@@ -77,7 +82,7 @@ def glob_to_re2(pattern: str) -> str:
         else:
             out.append("\\" + char if char in _RE2_META else char)
         position += 1
-    return f"^(?s:{''.join(out)})$"
+    return f"{head}(?s:{''.join(out)}){tail}"
 
 
 def _class(body: str) -> str:
@@ -141,10 +146,18 @@ def _re2_problem(pattern: str) -> str | None:
     return None
 
 
-def _options(re2: Any) -> Any:
+def program_size(pattern: str) -> int:
+    """Returns the number of instructions that RE2 needs for a valid pattern."""
+    import re2
+
+    # RE2 does not count a literal beginning, which it searches for by other means.
+    return int(re2.compile(pattern, _options(re2)).programsize) + len(pattern.encode())
+
+
+def _options(re2: Any, max_mem: int | None = None) -> Any:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _RE2_MAX_MEM
+    options.max_mem = max_mem or _RE2_MAX_MEM
     return options
 
 
@@ -193,15 +206,15 @@ def _finders(patterns: list[str], offset: int = 0) -> list[tuple[int, Finder]]:
     """Compiles all patterns to one set. A set too large for RE2 is halved, down to one pattern."""
     import re2
 
-    if len(patterns) == 1:
-        search = re2.compile(patterns[0], _options(re2)).search
-        return [(offset, lambda name: (0,) if search(name) else None)]
     found = re2.Set.SearchSet(_options(re2))
     try:
         for pattern in patterns:
             found.Add(pattern)
         found.Compile()
     except re2.error:
+        if len(patterns) == 1:
+            search = re2.compile(patterns[0], _options(re2, _RE2_MAX_MEM_ALONE)).search
+            return [(offset, lambda name: (0,) if search(name) else None)]
         half = len(patterns) // 2
         return _finders(patterns[:half], offset) + _finders(patterns[half:], offset + half)
     return [(offset, found.Match)]

@@ -13,7 +13,7 @@ import msgspec
 from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.events import WouldBe
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.limits import MAX_NAME_CHARS
+from subluminal.contracts.limits import MAX_NAME_BYTES
 from subluminal.contracts.vocabulary import (
     Action,
     HintKind,
@@ -29,8 +29,9 @@ from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotInspected, Visit
 
-_MAX_TOOLS = 1_024
-"""Tools whose rules are cached. Names come from outside, so a full cache is emptied."""
+_MAX_TOOLS, _MAX_ENTRIES = 1_024, 16_384
+"""Tools whose rules are cached, and the rules of all of them together. Names come from outside, so
+a full cache is emptied."""
 
 _READ_LIKE = "read_like"
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
@@ -70,6 +71,7 @@ class Program:
         self._fail_open_reads: bool = defaults["fail_open_read_tools"]
         self.tool_rules: dict[tuple[str, str], ToolRules] = {}
         """cache of `rules_for`, by server and tool"""
+        self._cached_entries = 0
 
     def rules_for(self, server_name: str, tool_name: str) -> ToolRules | None:
         """Returns the rules that can matter for this tool; None if a name cannot be matched."""
@@ -79,9 +81,11 @@ class Program:
             if not (_is_name(server_name) and _is_name(tool_name)):
                 return None
             found = self._collect(server_name, tool_name)
-            if len(self.tool_rules) >= _MAX_TOOLS:
+            if len(self.tool_rules) >= _MAX_TOOLS or self._cached_entries > _MAX_ENTRIES:
                 self.tool_rules.clear()
+                self._cached_entries = 0
             self.tool_rules[key] = found
+            self._cached_entries += len(found.entries)
         return found
 
     def _collect(self, server_name: str, tool_name: str) -> ToolRules:
@@ -191,9 +195,11 @@ def _observed(written: Decision) -> tuple[Decision, WouldBe]:
 
 def _is_name(text: str) -> bool:
     """Whether a name can be matched: not too long, and without lone surrogates."""
-    if len(text) > MAX_NAME_CHARS:
+    if text.isascii():
+        return len(text) <= MAX_NAME_BYTES
+    if _SURROGATES.intersection(text):
         return False
-    return text.isascii() or not _SURROGATES.intersection(text)
+    return len(text.encode()) <= MAX_NAME_BYTES
 
 
 def _patterns(rule: PreparedRule, field: str) -> NamePatterns:

@@ -8,32 +8,31 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from subluminal.canonical import args_hash
-from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, Bundle, DenyRule, Match
+from subluminal.contracts.bundle import (
+    AllowRule,
+    AnyRule,
+    ArgsMatch,
+    Bundle,
+    DenyRule,
+    Match,
+    PinRule,
+    TagRule,
+)
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, RuleKind
+from subluminal.contracts.vocabulary import Action, Layer, RuleKind
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.covering import among, disjoint, in_range, possible_values
 from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.raising import LimitRule, limit_kind
 from subluminal.policy.snapshot import Snapshot
 
 REASON_CODE = "PROMOTED"
 _INSTEAD = {
-    RuleKind.BUDGET: "raise `limit_calls` or `limit_cost_units` of the rule, or start a new run",
-    RuleKind.RATE_LIMIT: "raise `capacity` or the refill of the rule, or let the agent wait",
-    RuleKind.BREAKER: "raise the thresholds of the rule, or fix what the agent repeats",
-    RuleKind.DEDUPE: "shorten `window_ms` of the rule, or let the agent use the first result",
     RuleKind.TAG: "name a rule that refuses calls: a tag never does",
     RuleKind.PIN: "review the new definition of the tool, and pin it",
 }
-_KINDS = {
-    ReasonCode.BUDGET_EXCEEDED: RuleKind.BUDGET,
-    ReasonCode.RATE_LIMITED: RuleKind.RATE_LIMIT,
-    ReasonCode.BREAKER_TRIPPED: RuleKind.BREAKER,
-    ReasonCode.DEDUPE_DUPLICATE: RuleKind.DEDUPE,
-}
-"""The kind of the rule that gives a reason. All other reasons are those of allow and deny rules."""
 _WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
 
 
@@ -47,8 +46,10 @@ class RefusedCall(NamedTuple):
     wall_ms: int
 
 
-def refusing_rule(bundle: Bundle, rule_id: str | None) -> tuple[int, AllowRule | DenyRule]:
-    """Returns the rule that an exception has to precede, and its index. Raises SubluminalError."""
+def refusing_rule(
+    bundle: Bundle, rule_id: str | None, reason_code: str | None
+) -> tuple[int, AllowRule | DenyRule | LimitRule]:
+    """Returns the rule that refused with this reason, and its index. Raises SubluminalError."""
     found = [pair for pair in enumerate(bundle.rules) if pair[1].rule_id == rule_id]
     if not found:
         where = f"policy `{bundle.policy_id}`"
@@ -64,23 +65,19 @@ def refusing_rule(bundle: Bundle, rule_id: str | None) -> tuple[int, AllowRule |
             f"rule `{rule_id}` is disabled: it no longer refuses calls",
             hint="let the agent repeat the call",
         )
-    if not isinstance(rule, AllowRule | DenyRule):
-        raise _not_passed(rule.rule_id, RuleKind(str(rule.__struct_config__.tag)))
+    if isinstance(rule, TagRule | PinRule):
+        kind = RuleKind(str(rule.__struct_config__.tag))
+        raise SubluminalError(
+            f"rule `{rule_id}` is of kind `{kind.value}`: it refuses no calls",
+            hint=_INSTEAD[kind],
+        )
+    limit = limit_kind(reason_code)
+    if (limit is not None or isinstance(rule, LimitRule)) and limit != rule.__struct_config__.tag:
+        raise SubluminalError(
+            f"rule `{rule_id}` is of another kind than when it refused this call",
+            hint="let the agent try again, then promote the new hint",
+        )
     return index, rule
-
-
-def refuse_limits(rule_id: str, reason_code: str | None) -> None:
-    """Raises SubluminalError if a limit refused the call: no allow and no grant passes a limit."""
-    kind = next((kind for reason, kind in _KINDS.items() if reason == reason_code), None)
-    if kind is not None:
-        raise _not_passed(rule_id, kind)
-
-
-def _not_passed(rule_id: str, kind: RuleKind) -> SubluminalError:
-    return SubluminalError(
-        f"rule `{rule_id}` is of kind `{kind.value}`: no exception lets a call pass it",
-        hint=_INSTEAD[kind],
-    )
 
 
 def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
@@ -91,13 +88,18 @@ def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
     return list(dict.fromkeys([*named, *rule.effect.suggest]))
 
 
+def literal_glob(name: str) -> str:
+    """Returns a glob that matches this name only."""
+    return name.translate(_WILD)
+
+
 def exception_rule(
     call: RefusedCall, keys: list[str], *, rule_id: str, description: str, message: str
 ) -> dict[str, Any]:
     """Returns an `allow` rule for this tool with the same values of the named arguments."""
     match: dict[str, Any] = {
-        "server_name": {"glob": [call.server_name.translate(_WILD)]},
-        "tool_name": {"glob": [call.tool_name.translate(_WILD)]},
+        "server_name": {"glob": [literal_glob(call.server_name)]},
+        "tool_name": {"glob": [literal_glob(call.tool_name)]},
     }
     if keys:
         match["args"] = _same_args(call.args or {}, keys)

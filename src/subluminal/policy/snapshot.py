@@ -14,6 +14,9 @@ from subluminal.errors import SubluminalError
 SNAPSHOT_FORMAT = 1
 """Increased whenever the layout of a snapshot changes, so that a cached one is never misread."""
 
+NO_POLICY_ID = "none"
+"""The `policy_id` of a run without a policy. No bundle may have it."""
+
 
 class Snapshot:
     """One compiled policy. Never change `data`: `policy_hash` covers it."""
@@ -55,3 +58,18 @@ class Snapshot:
                 hint="the snapshot was edited; compile the bundle again with `sub policy compile`",
             )
         return cls(data)
+
+
+EMPTY_SNAPSHOT = Snapshot(
+    {
+        "format": SNAPSHOT_FORMAT,
+        "policy_id": NO_POLICY_ID,
+        "version": "0",
+        "mode": Mode.OBSERVE.value,
+        "defaults": {"decision_on_error": "ALLOW", "fail_open_read_tools": False},
+        "selectors": {"env": [], "agent_id": [], "client": [], "workload": None},
+        "rules": [],
+    }
+)
+"""The policy of a run without a policy: the bundle `{policy_id: none, version: "0", mode: observe,
+defaults: {decision_on_error: ALLOW}, selectors: {}, rules: []}`, compiled."""

@@ -68,11 +68,13 @@ class ToolRules:
         self.tagged: set[int] = set()
         """indexes of the tag rules that match every call of this tool, and so need no entry"""
         settled: set[str] = set()
+        gained: set[str] = set()
+        """classes that a tag rule with a condition of its own may add"""
         for index, rule in rules:
             wanted = frozenset[str]()
             if rule.risk_class and settled.isdisjoint(rule.risk_class):
                 wanted = rule.risk_class
-                if not self._may_gain(wanted):
+                if gained.isdisjoint(wanted):
                     continue
             condition = condition_of(rule, wanted)
             if rule.data["kind"] == RuleKind.TAG and condition is None:
@@ -80,19 +82,14 @@ class ToolRules:
                 self.tagged.add(index)
             else:
                 entry = self._entry(index, rule.data, condition, subject)
+                if isinstance(entry, TagEntry):
+                    gained |= entry.classes
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
                 args_test = None if wanted or rule.time_test else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
                 self.unpacked.append(unpacked)
         self.classes = frozenset(settled)
-
-    def _may_gain(self, wanted: frozenset[str]) -> bool:
-        """Whether a tag rule above, with a condition of its own, may add one of the classes."""
-        return any(
-            isinstance(entry, TagEntry) and not wanted.isdisjoint(entry.classes)
-            for entry in self.entries
-        )
 
     def _entry(
         self, index: int, data: dict[str, Any], condition: Condition | None, subject: Subject

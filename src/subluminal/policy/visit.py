@@ -20,6 +20,8 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the rules with `require` for which a person approved this very call"""
     lifted: frozenset[tuple[str, str]] = frozenset()
     """(layer, rule_id) of the allow and deny rules that a person has lifted for the whole run"""
+    excused: frozenset[tuple[str, str]] = frozenset()
+    """(layer, rule_id) of the limits that a person let this very call pass"""
 
 
 class NotInspected(Exception):
@@ -36,8 +38,8 @@ class Visit(Struct, gc=False):
     mono_ms: int
     access_settled: bool = False
     """whether an allow or deny rule has matched; later ones are passed over"""
-    args_key: bytes = b""
-    """first half of counter keys for exactly these arguments; empty until `name_args` runs"""
+    args_key: int = 0
+    """the beginning of args_hash; 0 until `repeat_key` needs it"""
     classes: frozenset[str] = frozenset()
     """risk classes of the call beyond those that names alone give"""
     updates: list[Update] = []
@@ -52,14 +54,19 @@ class Visit(Struct, gc=False):
     """(layer, rule_id) of the rules that a grant let the call pass"""
     refused_by: Any = None
     """entry of the allow or deny rule that refuses the call; None in observe mode"""
+    limited_by: tuple[tuple[str, str], ...] = ()
+    """(layer, rule_id) of the limits that refuse the call; none in observe mode"""
 
-    def name_args(self) -> bytes:
-        """Returns the first half of a counter's key for exactly these arguments.
+    def repeat_key(self, rule_key: bytes, mask: int) -> bytes:
+        """Returns the key of a counter for exactly these arguments. `mask` is `rule_key` as int.
 
-        The second half names the rule. The arguments come first because stores distribute keys
-        by their first bytes.
+        Raises NotInspected if the arguments were not read. Stores distribute keys by their first
+        bytes, so these depend on the arguments and on the rule: otherwise all rules about one call
+        would share a place.
         """
-        if self.args is None:
-            raise NotInspected
-        self.args_key = bytes.fromhex(self.call.args_hash[:32])
-        return self.args_key
+        args_key = self.args_key
+        if not args_key:
+            if self.args is None:
+                raise NotInspected
+            self.args_key = args_key = int(self.call.args_hash[:32], 16)
+        return (args_key ^ mask).to_bytes(16, "big") + rule_key

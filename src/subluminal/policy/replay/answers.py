@@ -1,7 +1,7 @@
 """People's answers at the time of a recorded call: grants and denials (no-call-waits).
 
-Works as `core.controls.approvals` does: a grant matters only if an allow or deny rule refuses the
-call. If the record of the call says what was found at the time, that counts more than any clock.
+Works as `core.controls.approvals` does: a grant matters only if its rule refuses the call. If the
+record of the call says what was found at the time, that counts more than any clock.
 """
 
 from collections import Counter
@@ -27,6 +27,14 @@ _REQUIRED = frozenset(
         ReasonCode.TICKET_REQUIRED,
         ReasonCode.HUMAN_REQUIRED,
         ReasonCode.CONFIRMATION_REQUIRED,
+    }
+)
+_LIMITED = frozenset(
+    {
+        ReasonCode.BUDGET_EXCEEDED,
+        ReasonCode.RATE_LIMITED,
+        ReasonCode.BREAKER_TRIPPED,
+        ReasonCode.DEDUPE_DUPLICATE,
     }
 )
 
@@ -60,7 +68,7 @@ class Answers:
         evaluate: Callable[[Call], Evaluation],
         layers: Set[str],
     ) -> Evaluation:
-        """Applies people's answers to a call that allow or deny rules refuse.
+        """Applies people's answers to a call that rules refuse.
 
         `layers` are the layers of the run.
         """
@@ -72,11 +80,19 @@ class Answers:
                 found[entry.grant_key] = held
         if any(not held.approved for held in found.values()):
             return _denied(refused, entries)
-        if not found:
+        excused = self._excused(call, refused.limited_by, layers)
+        if not found and not excused:
             return refused
         lifted = frozenset(key for key, held in found.items() if held.for_run)
-        granted = frozenset(found.keys() - lifted)
-        evaluation = evaluate(msgspec.structs.replace(asked, granted=granted, lifted=lifted))
+        evaluation = evaluate(
+            msgspec.structs.replace(
+                asked,
+                granted=frozenset(found.keys() - lifted),
+                lifted=lifted,
+                excused=frozenset(excused),
+            )
+        )
+        found |= excused
         if evaluation.forwarded:
             evaluation.grants = tuple(
                 GrantRef(grant_id=found[key].grant_id, approver="")
@@ -99,19 +115,40 @@ class Answers:
         for args_hash in (call.args_hash, None):
             if args_hash is not None and entry.requirement is None:
                 continue
-            slot = (call.server_name, call.tool_name, args_hash, entry.rule_id)
-            answers = [
-                each
-                for each in self._by_slot.get(slot, ())
-                # An answer for a layer that the candidate replaces is matched by rule_id alone.
-                if each.given.layer == entry.grant_key[0] or each.given.layer not in layers
-            ]
-            held = self._latest(answers, call)
+            held = self._in_slot(call, args_hash, entry.grant_key, layers)
             if held is not None:
                 return held
         if code == ReasonCode.APPROVAL_GRANTED:
             return _Held(True, min(recorded.grants, default=""), False)
         return None
+
+    def _excused(
+        self, call: RecordedCall, limits: list[tuple[str, str]], layers: Set[str]
+    ) -> dict[tuple[str, str], _Held]:
+        """Returns the limits that a person let this very call pass."""
+        recorded = call.decision
+        found = {}
+        for key in limits:
+            code = recorded.said.reason_code if recorded.said.rule_id == key[1] else ""
+            held = None if code in _LIMITED else self._in_slot(call, call.args_hash, key, layers)
+            if held is None and code == ReasonCode.APPROVAL_GRANTED:
+                held = _Held(True, min(recorded.grants, default=""), False)
+            if held is not None and held.approved:
+                found[key] = held
+        return found
+
+    def _in_slot(
+        self, call: RecordedCall, args_hash: str | None, key: tuple[str, str], layers: Set[str]
+    ) -> _Held | None:
+        layer, rule_id = key
+        slot = (call.server_name, call.tool_name, args_hash, rule_id)
+        answers = [
+            each
+            for each in self._by_slot.get(slot, ())
+            # An answer for a layer that the candidate replaces is matched by rule_id alone.
+            if each.given.layer == layer or each.given.layer not in layers
+        ]
+        return self._latest(answers, call)
 
     def _latest(self, answers: Iterable[RecordedAnswer], call: RecordedCall) -> _Held | None:
         """Returns the last answer before the call, if it still holds."""

@@ -22,6 +22,9 @@ _OUTSIDE = frozenset(
 )
 """Reasons that, without a rule_id, mean that no rule was evaluated."""
 
+_NO_POLICY = (NO_POLICY.policy_hash, "none")
+"""The hashes of a run without a policy. Earlier versions wrote a word."""
+
 
 class Said(NamedTuple):
     """The parts of a decision that replay compares. Texts (summary, hint) are not compared."""
@@ -143,7 +146,7 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         layers = tuple(
             AskedLayer(each.layer, each.policy_id, each.policy_hash) for each in event.policies
         )
-    elif event.policy.policy_hash == NO_POLICY.policy_hash:
+    elif event.policy.policy_hash in _NO_POLICY:
         layers = ()
     else:
         layers = (AskedLayer(None, event.policy.policy_id, event.policy.policy_hash),)

@@ -177,7 +177,7 @@ class RunReplay:
             )
 
         found = evaluate(asked)
-        if found.forwarded or not found.refused_by:
+        if found.forwarded or not (found.refused_by or found.limited_by):
             return found
         layers = {each.layer.value for each in setting.engine.policies}
         return self._answers.settle(call, asked, found, evaluate, layers)

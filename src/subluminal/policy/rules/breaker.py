@@ -11,9 +11,10 @@ from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import Trip
 from subluminal.contracts.limits import MAX_WINDOW_ENTRIES
-from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Status
+from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Status
 from subluminal.policy import windows
-from subluminal.policy.rules.entry import Condition, Entry, Subject, span
+from subluminal.policy.rules.entry import Condition, Subject
+from subluminal.policy.rules.limit import LimitEntry, span
 from subluminal.policy.visit import Visit
 
 # Looked up once: in Python 3.11 an enum member costs as much as a tuple.
@@ -28,7 +29,7 @@ class _Window(NamedTuple):
     window_ms: int
 
 
-class BreakerEntry(Entry):
+class BreakerEntry(LimitEntry):
     """A `breaker` rule: up to three windows, each optional."""
 
     __slots__ = (
@@ -36,18 +37,17 @@ class BreakerEntry(Entry):
         "_errors",
         "_latency_ms",
         "_learns",
+        "_mask",
         "_repeats",
         "_slow",
-        "scope",
         "watches_latency",
     )
 
     def __init__(
         self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, condition)
+        super().__init__(index, rule, condition, subject)
         self._breaker = breaker = rule["effect"]["breaker"]
-        self.scope = Scope(breaker["scope"])
 
         def window(part: str, threshold: int | None, window_ms: int | None) -> _Window | None:
             if threshold is None or window_ms is None:
@@ -55,8 +55,8 @@ class BreakerEntry(Entry):
             # A reload may change the width of the buckets, and with it the meaning of a cell.
             if threshold > MAX_WINDOW_ENTRIES:
                 part = f"{part} by {windows.width(window_ms)} ms"
-            key = subject.counter_key(self.rule_id, self.scope, part)
-            return _Window(key, threshold, window_ms)
+            name = subject.repeat_key if part.startswith("repeats") else subject.counter_key
+            return _Window(name(self.rule_id, self.scope, part), threshold, window_ms)
 
         self._errors = window("errors", breaker["error_threshold"], breaker["window_ms"])
         self._slow = window("slow", breaker["latency_count"], breaker["window_ms"])
@@ -65,6 +65,7 @@ class BreakerEntry(Entry):
         """whether a call that ends OK may count"""
         self._learns = self._errors is not None or self._slow is not None
         self._repeats = window("repeats", breaker["repeat_threshold"], breaker["repeat_window_ms"])
+        self._mask = 0 if self._repeats is None else int.from_bytes(self._repeats.key, "big")
 
     def visit(self, visit: Visit) -> Decision | None:
         """Refuses the call if one of the windows is full."""
@@ -106,7 +107,7 @@ class BreakerEntry(Entry):
             return cause
         rule_key, threshold, window_ms = window
         now_ms = visit.mono_ms
-        key = (visit.args_key or visit.name_args()) + rule_key
+        key = visit.repeat_key(rule_key, self._mask)
         cell = visit.read(_RECENT, key)
         if cell or threshold > MAX_WINDOW_ENTRIES:
             cell = windows.record(cell, threshold, window_ms, now_ms)
@@ -118,21 +119,14 @@ class BreakerEntry(Entry):
 
     def _trip(self, visit: Visit, cause: str, number: int) -> Decision:
         breaker = self._breaker
-        trip = Trip(
-            rule_id=self.rule_id,
-            scope=self.scope,
-            action=Action(breaker["on_trip"]),
-            cause=cause,
-            count=number,
-        )
-        visit.trips += (trip,)
         window_ms = breaker["repeat_window_ms" if cause == "repeats" else "window_ms"]
         what = {
             "errors": f"{number} errors {span(self.scope)}",
             "latency": f"{number} slow calls {span(self.scope)}",
             "repeats": f"the same call was made {number} times",
         }[cause]
-        return self.refuse(
+        decision = self.refuse(
+            visit,
             breaker["on_trip"],
             ReasonCode.BREAKER_TRIPPED,
             f"{what} within {window_ms} ms",
@@ -141,6 +135,16 @@ class BreakerEntry(Entry):
             advice="do not repeat what failed: change the approach, or wait for the window to pass",
             terminate_code=breaker["terminate_code"],
         )
+        if decision.action is not Action.ALLOW:
+            trip = Trip(
+                rule_id=self.rule_id,
+                scope=self.scope,
+                action=decision.action,
+                cause=cause,
+                count=number,
+            )
+            visit.trips += (trip,)
+        return decision
 
 
 def _recorded(read: Any, window: _Window, now_ms: int) -> Update:

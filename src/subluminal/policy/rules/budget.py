@@ -4,8 +4,9 @@ from typing import Any
 
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Condition, Entry, Subject, counted, span
+from subluminal.contracts.vocabulary import HintKind, ReasonCode
+from subluminal.policy.rules.entry import Condition, Subject
+from subluminal.policy.rules.limit import LimitEntry, counted, span
 from subluminal.policy.visit import Visit
 
 # Looked up once: in Python 3.11 an enum member costs as much as a tuple.
@@ -15,17 +16,16 @@ _CEILING = 1 << 61
 _NO_LIMIT = 1 << 62
 
 
-class BudgetEntry(Entry):
+class BudgetEntry(LimitEntry):
     """A `budget` rule. Its cell is (calls, cost units)."""
 
-    __slots__ = ("_budget", "_cost", "_key", "_limit_calls", "_limit_cost", "_on_attempt", "scope")
+    __slots__ = ("_budget", "_cost", "_key", "_limit_calls", "_limit_cost", "_on_attempt")
 
     def __init__(
         self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, condition)
+        super().__init__(index, rule, condition, subject)
         self._budget = budget = rule["effect"]["budget"]
-        self.scope = Scope(budget["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "budget")
         self._cost: int = budget["cost_units_per_call"]
         self._limit_calls = _or_no_limit(budget["limit_calls"])
@@ -45,13 +45,14 @@ class BudgetEntry(Entry):
             visit.if_forwarded.append(update)
         if calls <= self._limit_calls and cost <= self._limit_cost:
             return None
-        return self._exceeded(calls > self._limit_calls)
+        return self._exceeded(visit, calls > self._limit_calls)
 
-    def _exceeded(self, by_calls: bool) -> Decision:
+    def _exceeded(self, visit: Visit, by_calls: bool) -> Decision:
         budget = self._budget
         calls, cost = counted(self._limit_calls, "call"), counted(self._limit_cost, "cost unit")
         limit = calls if by_calls else cost
         return self.refuse(
+            visit,
             budget["on_exceed"],
             ReasonCode.BUDGET_EXCEEDED,
             f"the budget of {limit} {span(self.scope)} is spent",

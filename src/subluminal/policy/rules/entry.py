@@ -1,12 +1,12 @@
-"""What the entries of all rule kinds share: subject, condition, refusals, counter keys."""
+"""What the entries of all rule kinds share: subject, condition, counter keys."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from subluminal.contracts.decision import Decision, Hint, Terminate
-from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Scope, Severity
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import Scope, Severity
 from subluminal.policy.visit import Visit
 
 Condition = Callable[[Visit], bool]
@@ -34,6 +34,18 @@ class Subject:
             Scope.TOOL: [self.tool_name],
             Scope.SERVER_TOOL: [self.server_name, self.tool_name],
         }[scope]
+        return self._key(rule_id, scope, part, names)
+
+    def repeat_key(self, rule_id: str, scope: Scope, part: str) -> bytes:
+        """Returns the 16 bytes that name the repeats of one call, but for its arguments.
+
+        A call is repeated only by a call of the same tool. Scope `tool` compares the calls of a
+        tool on all servers; the other scopes compare calls of the same server.
+        """
+        names = [self.tool_name] if scope is Scope.TOOL else [self.server_name, self.tool_name]
+        return self._key(rule_id, scope, part, names)
+
+    def _key(self, rule_id: str, scope: Scope, part: str, names: list[str]) -> bytes:
         words = [self.layer, self.policy_id, rule_id, scope.value, part, *names]
         # Each word is preceded by its length, so that no two lists of words give the same text.
         text = "".join(f"{len(word)}:{word}" for word in words)
@@ -59,50 +71,3 @@ class Entry(ABC):
     @abstractmethod
     def visit(self, visit: Visit) -> Decision | None:
         """Returns the decision of this rule; None if it makes none."""
-
-    def refuse(
-        self,
-        action: str,
-        reason_code: ReasonCode,
-        summary: str,
-        *,
-        kind: HintKind,
-        hint_text: str | None,
-        advice: str,
-        terminate_code: str | None = None,
-        backoff_ms: int | None = None,
-    ) -> Decision:
-        """Builds the refusal of a budget, rate limit, breaker or dedupe rule.
-
-        Adds the fields that the action requires (Pack 1.6).
-        """
-        chosen = Action(action)
-        hint = Hint(hint_text=hint_text or summary, retry_advice=advice, hint_kind=kind)
-        ends = chosen is Action.TERMINATE_RUN
-        return Decision(
-            action=chosen,
-            rule_id=self.rule_id,
-            severity=self.severity,
-            reason_code=reason_code,
-            summary=summary,
-            backoff_ms=backoff_ms if chosen is Action.THROTTLE else None,
-            hint=None if ends else hint,
-            terminate=Terminate(
-                terminate_code=terminate_code or reason_code, terminate_message=summary
-            )
-            if ends
-            else None,
-        )
-
-
-_SPAN = {Scope.RUN: "in this run", Scope.TOOL: "of this tool", Scope.SERVER_TOOL: "of this tool"}
-
-
-def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun in the singular or plural."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def span(scope: Scope) -> str:
-    """Returns words for the calls that share a counter of this scope."""
-    return _SPAN[scope]

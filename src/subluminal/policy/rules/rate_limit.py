@@ -7,8 +7,9 @@ from typing import Any
 
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import HintKind, ReasonCode, Scope
-from subluminal.policy.rules.entry import Condition, Entry, Subject, counted, span
+from subluminal.contracts.vocabulary import HintKind, ReasonCode
+from subluminal.policy.rules.entry import Condition, Subject
+from subluminal.policy.rules.limit import LimitEntry, counted, span
 from subluminal.policy.visit import Visit
 
 # Looked up once: in Python 3.11 an enum member costs as much as a tuple.
@@ -16,17 +17,16 @@ _PAIR = CellKind.PAIR
 _MICRO = 1_000_000
 
 
-class RateLimitEntry(Entry):
+class RateLimitEntry(LimitEntry):
     """A `rate_limit` rule. Its cell is (micro-tokens, time of the last refill in milliseconds)."""
 
-    __slots__ = ("_capacity", "_cost", "_key", "_limit", "_period_ms", "_rate", "scope")
+    __slots__ = ("_capacity", "_cost", "_key", "_limit", "_period_ms", "_rate")
 
     def __init__(
         self, index: int, rule: dict[str, Any], condition: Condition | None, subject: Subject
     ) -> None:
-        super().__init__(index, rule, condition)
+        super().__init__(index, rule, condition, subject)
         self._limit = limit = rule["effect"]["rate_limit"]
-        self.scope = Scope(limit["scope"])
         self._key = subject.counter_key(self.rule_id, self.scope, "bucket")
         self._capacity: int = limit["capacity"] * _MICRO
         self._cost: int = limit["cost_tokens_per_call"] * _MICRO
@@ -39,7 +39,7 @@ class RateLimitEntry(Entry):
         cell = visit.read(_PAIR, self._key)
         tokens, at_ms = self._refilled(cell, now_ms) if cell else (self._capacity, now_ms)
         if tokens < self._cost:
-            return self._limited(tokens)
+            return self._limited(visit, tokens)
         visit.updates.append((_PAIR, self._key, (tokens - self._cost, at_ms)))
         return None
 
@@ -54,10 +54,11 @@ class RateLimitEntry(Entry):
         # that, a slow bucket that is read often would never refill.
         return tokens + earned, now_ms - left_over // self._rate
 
-    def _limited(self, tokens: int) -> Decision:
+    def _limited(self, visit: Visit, tokens: int) -> Decision:
         limit = self._limit
         wait_ms = -(-(self._cost - tokens) * self._period_ms // self._rate)
         return self.refuse(
+            visit,
             limit["on_limit"],
             ReasonCode.RATE_LIMITED,
             f"more than {counted(limit['refill_tokens'], 'call')} {span(self.scope)}"

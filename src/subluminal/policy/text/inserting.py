@@ -51,12 +51,12 @@ def insert_rule(data: bytes, index: int, rule: dict[str, Any]) -> bytes:
     """Returns a policy file with a rule before its rule `index`. Raises SubluminalError."""
     bom = BOM if data.startswith(BOM) else b""
     text = data[len(bom) :].decode("utf-8")
-    is_json = _is_json(text)
+    is_json = reads_as_json(text)
     found = find_rules(text, is_json=is_json)
     wanted = _with_rule(data, index, rule)
     for each in _additions(text, found, index, rule, is_json=is_json) if found else []:
         made = bom + (text[: each.at] + each.text + text[each.at :]).encode()
-        if _value(made) == wanted:
+        if canonical_value(made) == wanted:
             return made
     raise SubluminalError(
         "the list of rules is written in a way that cannot be edited safely",
@@ -64,7 +64,8 @@ def insert_rule(data: bytes, index: int, rule: dict[str, Any]) -> bytes:
     )
 
 
-def _is_json(text: str) -> bool:
+def reads_as_json(text: str) -> bool:
+    """Whether a policy is written in JSON."""
     try:
         parse(text.strip(" \t\r\n").encode())
     except AmbiguousJSON:
@@ -78,7 +79,8 @@ def _with_rule(data: bytes, index: int, rule: dict[str, Any]) -> bytes:
     return encode({**value, "rules": [*rules[:index], rule, *rules[index:]]})
 
 
-def _value(data: bytes) -> bytes | None:
+def canonical_value(data: bytes) -> bytes | None:
+    """Returns what a file says, in canonical form; None if it cannot be read."""
     try:
         document, problems = read_document(data, "")
     except InvalidInput:
@@ -164,7 +166,7 @@ def _line_end(text: str) -> str:
 
 def find_rules(text: str, *, is_json: bool) -> RuleList | None:
     """Finds the list of rules; None if an alias stands in its place."""
-    readable = _without_escapes(text) if is_json else text
+    readable = without_escapes(text) if is_json else text
     start, bodies = _items(readable)
     if start is None or not bodies:
         return None
@@ -174,7 +176,7 @@ def find_rules(text: str, *, is_json: bool) -> RuleList | None:
     return RuleList(False, dashes[: len(bodies)], bodies)
 
 
-def _without_escapes(text: str) -> str:
+def without_escapes(text: str) -> str:
     """Masks what JSON allows and libyaml refuses. All offsets stay the same."""
     masked = _ESCAPE.sub(lambda found: "x" * len(found.group()), text)
     return _CONTROL.sub("x", masked)

@@ -75,7 +75,7 @@ def _read_json(data: bytes, text: str, file: str) -> tuple[list[Document], list[
     except AmbiguousJSON as error:
         return _read_braces(text, file, error)
     node = _json_places(text, file)
-    return [Document(value, node)], _json_problems(value, (), node, file)
+    return [Document(value, node, is_json=True)], _json_problems(value, (), node, file)
 
 
 def _read_braces(

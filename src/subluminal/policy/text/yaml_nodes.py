@@ -29,6 +29,8 @@ class Document(NamedTuple):
 
     value: Any
     node: Node
+    is_json: bool = False
+    """whether the text is JSON"""
 
 
 class _Item(NamedTuple):
