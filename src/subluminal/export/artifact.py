@@ -19,6 +19,7 @@ from subluminal.export.markdown import as_markdown
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary
 from subluminal.export.violations import Demands
+from subluminal.visible import json_shown
 
 EVENTS = "events.jsonl"
 SUMMARY = "summary.json"
@@ -71,7 +72,8 @@ def markdown(found: dict[str, Any], shown: Shown) -> bytes:
 
 def as_json(value: Any) -> bytes:
     """Returns indented JSON, for people to read."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return json_shown(text).encode() + b"\n"
 
 
 def _reports(summary: Summary, shown: Shown) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ off at the end of an artifact are noticed too.
 
 import msgspec
 
-from subluminal.journal.chain import chained_form, link, seed
+from subluminal.journal.chain import chained_form, link
 
 CHAIN = "chain.json"
 FORMAT = 1
@@ -76,7 +76,8 @@ class ChainRecord:
                 shim_id=source.shim_id, first=source.n, prev=source.prev, head=source.prev
             )
             self._shims[source.shim_id] = shim
-            follows = source.n == 1 and source.prev == seed(source.shim_id).decode()
+            # Only the home that sealed the beginning of a chain can check it (`journal.seals`).
+            follows = source.n == 1
         else:
             follows = source.n == shim.first + shim.events and source.prev == shim.head
         if not follows:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.vocabulary import EventType
 from subluminal.errors import SubluminalError
 from subluminal.export.artifact import EVENTS, FILES, POLICIES
 from subluminal.export.chain import decode_line
-from subluminal.export.files import open_plain
 from subluminal.journal.reading import MAX_LINE_BYTES
 
 Event = dict[str, Any]
@@ -28,7 +28,7 @@ _IDS_AND_TIMES = frozenset(
         *("latency_ms", "duration_ms", "backoff_ms"),
         *("run_id", "call_id", "client_call_id", "hint_id", "approval_id", "grant_id", "switch_id"),
         *("traceparent", "host_id", "proc_id", "shim_id", "pid", "job_id", "pod"),
-        *("n", "prev", "seq", "after_seq", "mono_ms", "snapshot"),
+        *("n", "prev", "seal", "seq", "after_seq", "mono_ms", "snapshot"),
     ]
 )
 _IN_TEXT = (
@@ -172,7 +172,7 @@ def _part(event: Event, name: str) -> dict[str, Any]:
 def _read(path: str) -> Iterator[tuple[Event, Any]]:
     """Yields each event, and the part of it that can be compared."""
     try:
-        with open_plain(path) as file:
+        with open(path, "rb", opener=plain_file) as file:
             number = 0
             while line := file.readline(MAX_LINE_BYTES + 1):
                 number += 1

@@ -1,10 +1,8 @@
-"""Writes files completely or not at all, and opens files that may come from an untrusted place."""
+"""Writes files completely or not at all."""
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable
-from typing import BinaryIO
 
 
 def write_whole(path: str, pieces: Iterable[bytes], mode: int = 0o666) -> str:
@@ -36,12 +34,3 @@ def remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         return
-
-
-def open_plain(path: str) -> BinaryIO:
-    """Opens a regular file for reading. Raises OSError, also for a pipe or a device."""
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(0, "it is not a file")
-    return file

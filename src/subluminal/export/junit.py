@@ -1,19 +1,21 @@
-"""`junit.xml`: one test case for each rule and each violation, as Ant, Jenkins and GitLab read it.
+"""`junit.xml`: a test case for each rule, violation and server that was not seen.
+
+Ant, Jenkins and GitLab read it.
 
 The case of a rule fails if any call violated the rule; the case of a violation names the call. A
 violation that was only observed, or throttled where that is allowed, is skipped instead of failed.
+
+XML 1.0 cannot hold control characters, not even escaped, so `xml_text` writes them visibly.
 """
 
-import re
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 from subluminal.export.policies import RuleRow
 from subluminal.export.summary import Summary
-from subluminal.export.violations import Violation
+from subluminal.export.violations import SilentServer, Violation
+from subluminal.visible import shown_lines
 
-# Characters that XML 1.0 does not allow, not even escaped.
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HOST = "localhost"
 """The schema requires a host. The real name would make two equal runs differ."""
 
@@ -22,7 +24,11 @@ def as_junit(summary: Summary) -> bytes:
     """Returns the contents of `junit.xml`."""
     found = summary.as_dict()
     rules, violations = summary.rules(), summary.violations
-    cases = [*map(_rule_case, rules), *map(_violation_case, violations)]
+    cases = [
+        *map(_rule_case, rules),
+        *map(_silent_case, summary.silent),
+        *map(_violation_case, violations),
+    ]
     failed = sum(case.find("failure") is not None for case in cases)
     suite = Xml.Element(
         "testsuite",
@@ -51,8 +57,8 @@ def as_junit(summary: Summary) -> bytes:
 
 
 def xml_text(text: str) -> str:
-    """Returns text with the characters that XML does not allow written as escapes."""
-    return _ILLEGAL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    """Returns text with control, bidi and other hidden characters in a visible form."""
+    return shown_lines(text)
 
 
 def _properties(found: dict[str, Any]) -> Xml.Element:
@@ -75,6 +81,15 @@ def _rule_case(rule: RuleRow) -> Xml.Element:
     if rule.failures:
         told = f"{rule.failures} of the {rule.calls} calls that this rule decided violated it"
         _fail(case, rule.severity, told, rule.message or told)
+    return case
+
+
+def _silent_case(silent: SilentServer) -> Xml.Element:
+    case = _case("servers", f"{silent.title} was seen")
+    if silent.fails:
+        _fail(case, "critical", silent.detail, f"{silent.title} was not seen: {silent.detail}")
+    else:
+        Xml.SubElement(case, "skipped").text = xml_text(silent.detail)
     return case
 
 

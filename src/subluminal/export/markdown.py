@@ -28,6 +28,7 @@ def as_markdown(summary: dict[str, Any]) -> list[str]:
     return [
         *_head(summary),
         *_totals(summary),
+        *_silent(summary),
         *_violations(summary),
         *_rules(summary),
         *_tools(summary),
@@ -70,6 +71,19 @@ def _totals(summary: dict[str, Any]) -> list[str]:
         ["calls", "allowed", "refused", "throttled", "errors", "p50 ms", "p95 ms", "max ms"],
         [[str(cell) for cell in cells]],
     )
+
+
+def _silent(summary: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            code(each["server_name"] or "not known"),
+            "**fails the run**" if each["fails"] else "tolerated",
+            code(each["detail"]),
+        ]
+        for each in summary["silent_servers"]
+    ]
+    header = ["server", "", "why"]
+    return ["### Servers that were not seen", "", *_table(header, rows)] if rows else []
 
 
 def _violations(summary: dict[str, Any]) -> list[str]:

@@ -9,17 +9,21 @@ import os
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from msgspec import to_builtins
+
 from subluminal import __version__
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.vocabulary import RunStatus, Severity
 from subluminal.errors import SubluminalError
-from subluminal.export.files import open_plain
 from subluminal.export.policies import RuleRow, UsedPolicy
 from subluminal.export.summary import Summary
-from subluminal.export.violations import Kind, Violation
+from subluminal.export.violations import SILENT_STATE, Kind, SilentServer, Violation
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.CRITICAL: "error", Severity.WARN: "warning", Severity.INFO: "note"}
 _ROOT = "%SRCROOT%"
+_SILENT = "SERVER_SILENT"
+"""The rule of servers that were not seen. It is in no policy."""
 _BRACKETS = str.maketrans({"[": "\\[", "]": "\\]", "\\": "\\\\"})
 
 _MAX_POLICY_BYTES = 4_194_304
@@ -48,6 +52,7 @@ def as_sarif(summary: Summary) -> dict[str, Any]:
     located = {each.policy_hash: _locate(each, root) for each in summary.policies.all()}
     catalogue = _Catalogue(summary, located)
     results = [catalogue.result(each) for each in summary.violations]
+    results += [catalogue.silent_result(each) for each in summary.silent]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -124,16 +129,35 @@ class _Catalogue:
             },
         }
 
+    def silent_result(self, silent: SilentServer) -> dict[str, Any]:
+        """Returns the result for a server that was not seen. No line of a policy is at fault."""
+        index = self._own_index(_SILENT)
+        place = {"artifactLocation": {"uri": _NOWHERE.uri, "uriBaseId": _ROOT}}
+        parts = [_SILENT, silent.title, "" if silent.server_name else silent.detail]
+        return {
+            "ruleId": self.rules[index]["id"],
+            "ruleIndex": index,
+            "level": "error" if silent.fails else "note",
+            "message": {"text": plain(f"{silent.title} was not seen: {silent.detail}")},
+            "locations": [{"physicalLocation": {**place, "region": {"startLine": 1}}}],
+            "partialFingerprints": {"subluminalServer/v1": _hashed(parts)},
+            "properties": {"kind": SILENT_STATE, **to_builtins(silent)},
+        }
+
+    def _own_index(self, name: str) -> int:
+        """Returns the index of a rule that is in no policy."""
+        key = ("", name)
+        if key not in self._index:
+            self._add(key, {"id": name})
+        return self._index[key]
+
     def _index_of(self, violation: Violation) -> int:
         """Returns the index of a violation's rule.
 
         A refusal that no rule made gets a rule of its own, named by its reason code.
         """
         if violation.rule_id is None:
-            key = ("", violation.reason_code)
-            if key not in self._index:
-                self._add(key, {"id": violation.reason_code})
-            return self._index[key]
+            return self._own_index(violation.reason_code)
         owner = self._policies.owner(violation.policy_hash, violation.rule_id)
         return self._index[owner, violation.rule_id]
 
@@ -192,6 +216,10 @@ def _fingerprint(violation: Violation) -> str:
         violation.tool_name,
         violation.args_hash,
     ]
+    return _hashed(parts)
+
+
+def _hashed(parts: list[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -214,7 +242,7 @@ def _lines(file: str, policy_hash: str) -> dict[str, int]:
     from subluminal.policy.loading import parse_bundle
 
     try:
-        with open_plain(file) as opened:
+        with open(file, "rb", opener=plain_file) as opened:
             loaded = parse_bundle(opened.read(_MAX_POLICY_BYTES), file)
     except (
         OSError,

@@ -3,23 +3,33 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from subluminal.contracts.codec import NO_EVENT, decode_event
-from subluminal.contracts.vocabulary import Action, EventType, RunStatus, Status
+from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, RunStatus, Status
 from subluminal.export.chain import ChainRecord
 from subluminal.export.policies import RuleCounts, RuleRow, UsedPolicies
-from subluminal.export.violations import NO_DEMANDS, Demands, Violation, violation_in
+from subluminal.export.violations import (
+    NO_DEMANDS,
+    SILENT_STATE,
+    Demands,
+    SilentServer,
+    Violation,
+    silent_in,
+    violation_in,
+)
 from subluminal.timestamps import parse_rfc3339
 
 Event = dict[str, Any]
 
 MAX_VIOLATIONS = 5_000
 """Most violations that are listed one by one. All are counted."""
+MAX_SILENT = 200
+"""Most servers that are listed as not seen."""
 UNKNOWN = "UNKNOWN"
-"""Status of a call that was forwarded and whose end was never recorded."""
+"""Status of a call that was forwarded and whose outcome is unknown: its shim was killed."""
 
 _QUANTILES = (("p50", 50), ("p95", 95), ("p99", 99))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -36,6 +46,7 @@ class Summary:
         self.policies = UsedPolicies()
         self.chain = ChainRecord()
         self.violations: list[Violation] = []
+        self.silent: list[SilentServer] = []
         self.demands = demands or NO_DEMANDS
         self._has_demands = demands is not None
         self._rules = RuleCounts()
@@ -56,18 +67,20 @@ class Summary:
         self._latencies = _Latencies()
         self._tool_latencies: dict[str, _Latencies] = {}
         self._seqs: dict[str, int] = {}
-        self._open: dict[str, str] = {}
+        self._open: dict[str, _Open] = {}
 
     def add(self, line: bytes) -> None:
         """Adds one event."""
         self._events += 1
         try:
             self.chain.add(line)
-            decode_event(line)
+            if decode_event(line) is None:
+                return  # a newer version wrote it
+            event = msgspec.json.decode(line)
         except NO_EVENT:
             self._damaged += 1
             return
-        self._count(msgspec.json.decode(line), line)
+        self._count(event, line)
 
     def _count(self, event: Event, line: bytes) -> None:
         if not self._head:
@@ -82,18 +95,26 @@ class Summary:
                 self._end = max(event["run"], self._end, key=lambda end: end.get("ended_at", ""))
             case EventType.TOOL_CALL_START:
                 self._seqs[event["call"]["call_id"]] = event["call"]["seq"]
-            case EventType.TOOL_CALL_DECISION:
+            case EventType.TOOL_CALL_DECISION | EventType.CALL_ROUND:
                 self._decide(event)
             case EventType.TOOL_CALL_END:
                 self._finish(event)
             case EventType.POLICY_LOADED:
                 self.policies.add(line)
             case EventType.SHIM_HEALTH:
-                self._lost += event["health"].get("events_lost", 0)
-                self._killed += event["health"]["state"] == "killed"
+                self._note(event["health"])
+
+    def _note(self, health: Event) -> None:
+        self._lost += health.get("events_lost", 0)
+        self._killed += health["state"] == "killed"
+        if health["state"] == SILENT_STATE and len(self.silent) < MAX_SILENT:
+            self.silent.append(silent_in(health, self.demands))
 
     def _decide(self, event: Event) -> None:
         call, decision = event["call"], event["decision"]
+        if event["type"] == EventType.CALL_ROUND:
+            self._decide_round(event)
+            return
         seq = self._seqs.pop(call["call_id"], 0)
         action = decision["action"]
         self._decisions[action] += 1
@@ -103,7 +124,29 @@ class Summary:
             counts["throttled"] += action == Action.THROTTLE
             counts["refused"] += action not in (Action.ALLOW, Action.THROTTLE)
         if action == Action.ALLOW:
-            self._open[call["call_id"]] = _tool(call)
+            reason_code = decision["explain"]["reason_code"]
+            self._open[call["call_id"]] = _Open(_tool(call), seq, reason_code)
+        self._judge(event, seq)
+
+    def _decide_round(self, event: Event) -> None:
+        """Counts a call as refused if a further round of it was refused, and not as allowed."""
+        call, decision = event["call"], event["decision"]
+        action = decision["action"]
+        was = self._open.get(call["call_id"])
+        if action == Action.ALLOW or was is None:
+            return
+        del self._open[call["call_id"]]
+        self._decisions[Action.ALLOW] -= 1
+        self._decisions[action] += 1
+        self._reasons[was.reason_code] -= 1
+        self._reasons[decision["explain"]["reason_code"]] += 1
+        for counts in self._counts_of(call):
+            counts["throttled"] += action == Action.THROTTLE
+            counts["refused"] += action != Action.THROTTLE
+        self._judge(event, was.seq)
+
+    def _judge(self, event: Event, seq: int) -> None:
+        decision = event["decision"]
         violation = violation_in(event, seq, self.demands)
         self._rules.add(decision, violation)
         if violation is not None:
@@ -114,13 +157,16 @@ class Summary:
 
     def _finish(self, event: Event) -> None:
         call = event["call"]
-        tool = self._open.pop(call["call_id"], None)
-        if tool is None:
+        was = self._open.pop(call["call_id"], None)
+        if was is None:
             return
-        status = event["status"]
-        self._statuses[status] += 1
+        status, tool = event["status"], was.tool
         for counts in self._counts_of(call):
             counts["errors"] += status != Status.OK
+        if status == Status.ERROR and event.get("error", {}).get("class") == ErrorClass.UNKNOWN:
+            self._statuses[UNKNOWN] += 1
+            return
+        self._statuses[status] += 1
         self._latencies.add(event["latency_ms"])
         self._tool_latencies.setdefault(tool, _Latencies()).add(event["latency_ms"])
 
@@ -146,7 +192,7 @@ class Summary:
             "totals": totals,
             "decisions": _in_order(self._decisions, _ACTIONS),
             "statuses": _in_order(self._statuses + open_calls, _STATUSES),
-            "reasons": dict(sorted(self._reasons.items())),
+            "reasons": dict(sorted((+self._reasons).items())),
             "rules": [msgspec.to_builtins(row) for row in self.rules()],
             "servers": {name: dict(found) for name, found in sorted(self._servers.items())},
             "tools": {
@@ -157,6 +203,7 @@ class Summary:
                 for name, found in sorted(self._tools.items())
             },
             "latency_ms": self._latencies.summary(),
+            "silent_servers": [msgspec.to_builtins(each) for each in self.silent],
             "violations_total": self._violations,
             "violations": [msgspec.to_builtins(each) for each in self.violations],
         }
@@ -179,6 +226,11 @@ class Summary:
             yield "the run was terminated"
         for file, problem in sorted(self.policies.problems):
             yield f"the policy `{file}` could not be loaded: {problem}"
+        if any(each.fails and each.server_name is None for each in self.silent):
+            yield "it is not known which servers ran"
+        unseen = sum(each.fails and each.server_name is not None for each in self.silent)
+        if unseen:
+            yield f"{counted(unseen, 'server')} not seen"
         yield from self._gaps()
 
     def _gaps(self) -> Iterable[str]:
@@ -233,6 +285,14 @@ def _tool(call: Event) -> str:
 def _in_order(counts: Counter[str], names: list[str]) -> dict[str, int]:
     known = {name: counts[name] for name in names if counts[name]}
     return known | dict(sorted((name, n) for name, n in counts.items() if name not in names))
+
+
+class _Open(NamedTuple):
+    """A call that was forwarded and has not ended."""
+
+    tool: str
+    seq: int
+    reason_code: str
 
 
 class _Latencies:

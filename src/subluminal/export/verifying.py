@@ -10,10 +10,10 @@ import os
 
 import msgspec
 
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.codec import NO_EVENT
 from subluminal.errors import SubluminalError
 from subluminal.export.chain import CHAIN, FORMAT, Chain, ShimChain, decode_line
-from subluminal.export.files import open_plain
 from subluminal.journal.reading import Follower, JournalFile, Lines, files_in, journal_files
 from subluminal.journal.verifying import ChainCheck
 
@@ -70,7 +70,7 @@ def verify_artifact(directory: str) -> Proof:
 def _read_chain(directory: str) -> Chain | None:
     path = os.path.join(directory, CHAIN)
     try:
-        with open_plain(path) as file:
+        with open(path, "rb", opener=plain_file) as file:
             chain = _decode(file.read(_MAX_CHAIN_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -155,7 +155,7 @@ def _hash_of(directory: str, name: str) -> str | None:
         return None
     digest = hashlib.sha256()
     try:
-        with open_plain(path) as file:
+        with open(path, "rb", opener=plain_file) as file:
             while data := file.read(_PIECE_BYTES):
                 digest.update(data)
     except (OSError, ValueError):  # the name comes from chain.json, and may be anything

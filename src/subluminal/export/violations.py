@@ -46,20 +46,30 @@ class Demands(NamedTuple):
 
     strict: Strict | None = None
     fail_on: Severity | None = None
+    allow_silent: tuple[str, ...] = ()
+    """servers that need not be heard from"""
 
     @classmethod
     def recorded(cls, meta: Mapping[str, Any]) -> "Demands":
         """Returns the demands in the `meta` of a run_start event."""
         strict, fail_on = meta.get("strict"), meta.get("fail_on")
+        allowed = meta.get("allow_silent")
         return cls(
             Strict(strict) if strict in list(Strict) else None,
             Severity(fail_on) if fail_on in list(Severity) else None,
+            tuple(str(name) for name in allowed) if isinstance(allowed, list) else (),
         )
 
-    def meta(self) -> dict[str, str]:
+    def meta(self) -> dict[str, Any]:
         """Returns the demands as `meta` of a run_start event."""
         named = {"strict": self.strict, "fail_on": self.fail_on}
-        return {name: value.value for name, value in named.items() if value is not None}
+        meta: dict[str, Any] = {name: each.value for name, each in named.items() if each}
+        return meta | ({"allow_silent": list(self.allow_silent)} if self.allow_silent else {})
+
+    @property
+    def judge(self) -> bool:
+        """Whether anything can fail the run."""
+        return self.strict is not None or self.fail_on is not None
 
     def reaches(self, severity: str) -> bool:
         """Whether a decision of this severity fails the run."""
@@ -67,6 +77,38 @@ class Demands(NamedTuple):
 
 
 NO_DEMANDS = Demands()
+
+
+class SilentServer(Struct, frozen=True, kw_only=True):
+    """A server that the client was configured to start, and that no shim spoke for.
+
+    What it was asked is not on record.
+    """
+
+    server_name: str | None
+    """None if the configuration could not be read"""
+    detail: str
+    fails: bool
+    """True if it fails the run"""
+
+    @property
+    def title(self) -> str:
+        """The server, or what is known instead."""
+        return "the client's configuration" if self.server_name is None else self.server_name
+
+
+SILENT_STATE = "silent"
+"""`state` of the shim_health event in which `sub run` records a silent server"""
+
+
+def silent_in(health: Mapping[str, Any], demands: Demands) -> SilentServer:
+    """Returns the silent server in a shim_health event."""
+    name = health.get("server_name")
+    return SilentServer(
+        server_name=name,
+        detail=health.get("detail", ""),
+        fails=demands.strict is not None and (name is None or name not in demands.allow_silent),
+    )
 
 
 class Violation(Struct, frozen=True, kw_only=True):
@@ -98,7 +140,7 @@ class Violation(Struct, frozen=True, kw_only=True):
 
 
 def violation_in(event: Mapping[str, Any], seq: int, demands: Demands) -> Violation | None:
-    """Returns the violation in a tool_call_decision event; None if there is none."""
+    """Returns the violation in a tool_call_decision or call_round event; None if there is none."""
     call, decision = event["call"], event["decision"]
     policy = decision["policy"]
     made = decision.get("would_be") or decision

@@ -21,18 +21,21 @@ from subluminal.ledger.api.openapi import document
 from subluminal.ledger.api.parameters import NoParameters, read_parameters
 from subluminal.ledger.api.readers import Readers
 from subluminal.ledger.api.resources import RESOURCES, endpoint
+from subluminal.ledger.api.signing import Signing
 from subluminal.ledger.api.status import Reporter, read_stored
 
 
-def build_app(readers: Readers, live: Live, ingest: Ingest, reporter: Reporter) -> Starlette:
+def build_app(
+    readers: Readers, live: Live, ingest: Ingest, signing: Signing, reporter: Reporter
+) -> Starlette:
     """The application for the unix socket and, behind an AccessCheck, for loopback."""
 
     async def status(request: Request) -> Response:
         read_parameters(request.query_params.multi_items(), NoParameters)
-        return answer(reporter.status(await readers.run(read_stored)))
+        return answer(reporter.status(await readers.run_fresh(read_stored)))
 
     async def metrics(_request: Request) -> Response:
-        text = reporter.metrics(await readers.run(read_stored))
+        text = reporter.metrics(await readers.run_fresh(read_stored))
         return Response(text, media_type="text/plain; version=0.0.4", headers=HEADERS)
 
     async def openapi(_request: Request) -> Response:
@@ -42,6 +45,7 @@ def build_app(readers: Readers, live: Live, ingest: Ingest, reporter: Reporter) 
         *(Route(each.path, endpoint(each, readers), methods=["GET"]) for each in RESOURCES),
         Route("/v1/status", status, methods=["GET"]),
         Route("/v1/events", ingest.post, methods=["POST"]),
+        Route("/v1/checkpoints", signing.post, methods=["POST"]),
         Route("/metrics", metrics, methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
         WebSocketRoute("/v1/stream", live.serve),

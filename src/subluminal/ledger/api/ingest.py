@@ -1,7 +1,8 @@
 """Takes JSONL from producers that share no disk: over HTTP POST, or a unix socket (journal-first).
 
 Both answer only when the lines are in the ledger, so that a producer knows what to send again.
-Sending a line twice is harmless.
+Sending a line twice is harmless. A line that is longer than any event ends the connection, after an
+answer that says so.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from subluminal.clock import now
 from subluminal.journal.reading import MAX_LINE_BYTES
 from subluminal.ledger.api.answers import answer, refuse
+from subluminal.ledger.api.presence import Presence
 from subluminal.ledger.ingest.ring import Parcel, Ring
 
 MAX_BODY_BYTES = 16_777_216
@@ -32,12 +34,33 @@ class Taken(Struct, frozen=True):
     """lines that were not events"""
 
 
+class Cutter:
+    """Cuts pieces of a stream into lines. Looks at every byte once, however small the pieces."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.size = 0
+        """size of the line that has no end yet, in bytes"""
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        """Returns the lines that end in this piece, without their newlines."""
+        first, *rest = data.split(b"\n")
+        self._parts.append(first)
+        self.size += len(first)
+        if not rest:
+            return []
+        lines = [b"".join(self._parts), *rest[:-1]]
+        self._parts, self.size = [rest[-1]], len(rest[-1])
+        return lines
+
+
 class Ingest:
     """Hands lines to the writer, and waits until it has stored them."""
 
-    def __init__(self, ring: Ring, wake: Callable[[], None]) -> None:
+    def __init__(self, ring: Ring, wake: Callable[[], None], presence: Presence) -> None:
         self._ring = ring
         self._wake = wake
+        self._presence = presence
         # Origin and offset identify a quarantined line, so every parcel needs its own origin.
         self._session = now().wall_ms
         self._parcels = 0
@@ -89,12 +112,20 @@ class Ingest:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Takes lines, and after each piece sends `{"taken": N}`: the lines stored so far."""
+        with self._presence.counted():
+            await self._serve_socket(reader, writer)
+
+    async def _serve_socket(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         origin = self._origin("socket")
-        rest, offset, taken = b"", 0, 0
+        cut, offset, taken = Cutter(), 0, 0
         try:
             while data := await reader.read(1_048_576):
-                *lines, rest = (rest + data).split(b"\n")
-                if len(rest) > MAX_LINE_BYTES:
+                lines = cut(data)
+                if cut.size > MAX_LINE_BYTES:
+                    writer.write(b'{"error":"the line at %d is longer than any event"}\n' % offset)
+                    await writer.drain()
                     break
                 if not lines:
                     continue

@@ -7,17 +7,18 @@ reads the ledger at its own pace, and waits for the next commit when it has read
 import asyncio
 import contextlib
 
-import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from subluminal.errors import SubluminalError
 from subluminal.ledger.api.parameters import StreamParameters, read_parameters
 from subluminal.ledger.api.readers import Readers
 from subluminal.ledger.filter.matching import Passing
-from subluminal.ledger.query.events import last_position, read_events
+from subluminal.ledger.query.events import decode_stored, last_position, read_events
 from subluminal.ledger.query.questions import CallFilter
 
 MAX_STREAMS = 64
+CLOSE_S = 0.5
+"""How long `close` waits for slow clients, in seconds."""
 GOING_AWAY = 1001
 BAD_QUESTION = 1008
 TRY_LATER = 1013
@@ -30,8 +31,15 @@ class Live:
         self._readers = readers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._more = asyncio.Event()
+        self._empty = asyncio.Event()
+        """set when the last stream has ended"""
         self._streams = 0
         self._is_closing = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a stream is open."""
+        return self._streams > 0
 
     def start(self) -> None:
         """Binds to the running event loop. Commits before this call wake no stream."""
@@ -43,10 +51,13 @@ class Live:
             with contextlib.suppress(RuntimeError):  # the loop is closed: we are stopping
                 self._loop.call_soon_threadsafe(self._announce)
 
-    def close(self) -> None:
-        """Ends every stream."""
+    async def close(self) -> None:
+        """Ends every stream, and waits for a moment until their clients have been told."""
         self._is_closing = True
         self._announce()
+        if self._streams:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), CLOSE_S)
 
     def _announce(self) -> None:
         self._more.set()
@@ -65,6 +76,7 @@ class Live:
             await socket.close(TRY_LATER, "too many streams are open")
             return
         self._streams += 1
+        self._empty.clear()
         watcher = asyncio.create_task(_until_gone(socket))
         try:
             position = given.after
@@ -75,6 +87,8 @@ class Live:
             pass
         finally:
             self._streams -= 1
+            if not self._streams:
+                self._empty.set()
             watcher.cancel()
 
     async def _send_all(
@@ -85,8 +99,10 @@ class Live:
             more = self._more
             piece = await self._readers.run(read_events, wanted, position)
             for event in piece.events:
-                if wanted.terms and not passing.takes(msgspec.json.decode(event.line)):
-                    continue
+                if wanted.terms:
+                    decoded = decode_stored(event.line)
+                    if decoded is None or not passing.takes(decoded):
+                        continue
                 await socket.send_text(
                     f'{{"position":{event.position},"event":{event.line.decode()}}}'
                 )

@@ -7,6 +7,7 @@ import msgspec
 from subluminal import __version__
 from subluminal.ledger.api.ingest import Taken
 from subluminal.ledger.api.resources import RESOURCES, Resource
+from subluminal.ledger.api.signing import SignedRecord
 from subluminal.ledger.api.status import StatusRecord
 
 _REF = "#/components/schemas/{name}"
@@ -21,7 +22,8 @@ class ErrorRecord(msgspec.Struct, frozen=True):
 
 def document() -> dict[str, Any]:
     """The whole document."""
-    types = [resource.answers for resource in RESOURCES] + [ErrorRecord, Taken, StatusRecord]
+    types = [resource.answers for resource in RESOURCES]
+    types += [ErrorRecord, SignedRecord, Taken, StatusRecord]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     paths = {
         resource.path: {"get": _operation(resource, schema)}
@@ -30,6 +32,9 @@ def document() -> dict[str, Any]:
     paths["/v1/status"] = {"get": _plain("the state of ledgerd", schemas[-1], "application/json")}
     paths["/metrics"] = {
         "get": _plain("metrics for Prometheus", {"type": "string"}, "text/plain; version=0.0.4")
+    }
+    paths["/v1/checkpoints"] = {
+        "post": _plain("sign a checkpoint of all that is recorded", schemas[-3], "application/json")
     }
     paths["/v1/events"] = {"post": _ingest(schemas[-2])}
     return {

@@ -32,7 +32,7 @@ _NUMBERS = frozenset(["limit", "bar_ms", "after"])
 AskedStatus = StrEnum(  # type: ignore[misc]  # mypy needs the words spelt out
     "AskedStatus", [*((member.name, member.value) for member in Status), (UNKNOWN, UNKNOWN)]
 )
-"""How a call ended; UNKNOWN if it was forwarded and has no end."""
+"""How a call ended; UNKNOWN if it was forwarded and its outcome is unknown."""
 
 
 class NoParameters(Struct, frozen=True, kw_only=True):

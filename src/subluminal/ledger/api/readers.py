@@ -1,4 +1,8 @@
-"""Runs queries in threads beside the event loop. Each thread has its own read-only connection."""
+"""Runs queries in threads beside the event loop. Each thread has its own read-only connection.
+
+The writer may be behind the journals, because it looks at them rarely while nobody asks. So an
+answer to a person is read by `run_fresh`, which first lets the writer catch up.
+"""
 
 import asyncio
 import threading
@@ -19,8 +23,10 @@ T = TypeVar("T")
 class Readers:
     """A pool of threads that read one ledger."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, refresh: Callable[[], None] = lambda: None) -> None:
+        """`refresh` waits, for a bounded time, until everything journalled so far is stored."""
         self._path = path
+        self._refresh = refresh
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ledger-reader")
         self._connections: list[apsw.Connection] = []
@@ -37,8 +43,20 @@ class Readers:
             self._pool, lambda: query(self._connection(), *args, **kwargs)
         )
 
+    async def run_fresh(
+        self,
+        query: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Runs a function of `query` that sees everything journalled before this call."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._refresh)
+        return await self.run(query, *args, **kwargs)
+
     def close(self) -> None:
-        """Waits for the queries under way, then closes the connections."""
+        """Interrupts the queries under way, then closes the connections."""
+        for connection in self._connections:
+            connection.interrupt()
         self._pool.shutdown()
         for connection in self._connections:
             connection.close()

@@ -47,61 +47,61 @@ class Resource(NamedTuple):
 
 
 async def _calls(readers: Readers, given: CallPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(calls.find_calls, given.filter(), given.paging())
+    return await readers.run_fresh(calls.find_calls, given.filter(), given.paging())
 
 
 async def _call(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
-    return await readers.run(calls.show_call, path["call_id"])
+    return await readers.run_fresh(calls.show_call, path["call_id"])
 
 
 async def _runs(readers: Readers, given: RunPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(runs.find_runs, given.filter(), given.paging())
+    return await readers.run_fresh(runs.find_runs, given.filter(), given.paging())
 
 
 async def _scores(readers: Readers, given: RunPageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(runs.find_scores, given.filter(), given.paging())
+    return await readers.run_fresh(runs.find_scores, given.filter(), given.paging())
 
 
 async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
-    return await readers.run(runs.show_run, path["run_id"])
+    return await readers.run_fresh(runs.show_run, path["run_id"])
 
 
 async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str]) -> Any:
     wanted = (given.run, given.paging(), given.terms(), given.outcome)
-    return await readers.run(hints.find_hints, *wanted)
+    return await readers.run_fresh(hints.find_hints, *wanted)
 
 
 async def _approvals(readers: Readers, given: ApprovalPageParameters, _: dict[str, str]) -> Any:
     wanted = (given.paging(), now().wall_ms, given.terms(), given.state)
-    return await readers.run(approvals.find_approvals, *wanted)
+    return await readers.run_fresh(approvals.find_approvals, *wanted)
 
 
 async def _switches(readers: Readers, given: PageParameters, _: dict[str, str]) -> Any:
-    return await readers.run(approvals.find_switches, given.paging())
+    return await readers.run_fresh(approvals.find_switches, given.paging())
 
 
 async def _recovery(readers: Readers, given: RecoveryParameters, _: dict[str, str]) -> Any:
-    return await readers.run(hints.count_recovery, given.by, *given.span())
+    return await readers.run_fresh(hints.count_recovery, given.by, *given.span())
 
 
 async def _facets(readers: Readers, given: CallParameters, _: dict[str, str]) -> Any:
-    return await readers.run(facets.count_facets, given.filter())
+    return await readers.run_fresh(facets.count_facets, given.filter())
 
 
 async def _histogram(readers: Readers, given: HistogramParameters, _: dict[str, str]) -> Any:
-    return await readers.run(facets.count_histogram, given.filter(), given.bar_ms)
+    return await readers.run_fresh(facets.count_histogram, given.filter(), given.bar_ms)
 
 
 async def _tools(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
-    return await readers.run(tools.list_tools)
+    return await readers.run_fresh(tools.list_tools)
 
 
 async def _policies(readers: Readers, _: NoParameters, __: dict[str, str]) -> Any:
-    return await readers.run(policies.list_policies)
+    return await readers.run_fresh(policies.list_policies)
 
 
 async def _policy(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
-    return await readers.run(policies.show_policy, path["policy_hash"])
+    return await readers.run_fresh(policies.show_policy, path["policy_hash"])
 
 
 RESOURCES = (

@@ -6,8 +6,19 @@ from collections.abc import Callable
 import apsw
 from msgspec import Struct
 
-from subluminal.ledger.store.counting import PREVIEWS_DROPPED, read_counter
+from subluminal.ledger.store.counting import (
+    NEWER_EVENTS,
+    PREVIEWS_DROPPED,
+    QUARANTINED,
+    QUARANTINED_BYTES,
+    read_counter,
+)
 from subluminal.ledger.upkeep.deferred import calls_not_indexed
+
+_DAMAGE = (
+    "SELECT origin, offset, length, lines, reason, lower(hex(digest)) FROM quarantine "
+    "ORDER BY id DESC LIMIT 10"
+)
 
 
 class Progress(Struct):
@@ -16,9 +27,29 @@ class Progress(Struct):
     events_total: int = 0
     duplicates: int = 0
     backlog_bytes: int = 0
+    unfinished_bytes: int = 0
     events_per_s: float = 0.0
+    active_s: float = 0.0
+    """when something was last stored, on the monotonic clock in seconds"""
+    events_lost: int = 0
+    """events that shims wrote, and that are neither in the ledger nor in a journal"""
     problem: str | None = None
     """why the ledger cannot be written at the moment"""
+
+
+class DamageRecord(Struct, frozen=True):
+    """A stretch of a journal that holds no events."""
+
+    origin: str
+    """journal file below the journal directory, or the connection that the lines came from"""
+    offset: int
+    length: int | None
+    """size in bytes; None if an earlier version noted it"""
+    lines: int
+    reason: str
+    """what is wrong with the first line"""
+    digest: str | None
+    """SHA-256 of the bytes, in hex"""
 
 
 class StatusRecord(Struct, frozen=True, kw_only=True):
@@ -29,12 +60,21 @@ class StatusRecord(Struct, frozen=True, kw_only=True):
     version: str
     uptime_s: float
     backlog_bytes: int
+    unfinished_bytes: int
+    """size of the lines in journals that have no end yet, which the backlog does not count"""
     events_total: int
     events_per_s: float
     duplicates: int
+    events_lost: int
     calls_total: int
     runs_total: int
     quarantined: int
+    """lines that were not events"""
+    quarantined_bytes: int
+    newer_events: int
+    """events of a newer MAJOR version: they are stored, but not shown as calls and runs"""
+    damage: list[DamageRecord]
+    """the newest stretches that were not events; the ledger's table `quarantine` has more"""
     previews_dropped: int
     search_behind: int
     ledger_bytes: int
@@ -49,8 +89,11 @@ class Stored(Struct, frozen=True):
     calls: int
     runs: int
     quarantined: int
+    quarantined_bytes: int
+    newer_events: int
     previews_dropped: int
     search_behind: int
+    damage: list[DamageRecord]
     by_result: list[tuple[str, str, int]]
     """decision, status, number of calls"""
 
@@ -61,13 +104,15 @@ def read_stored(connection: apsw.Connection) -> Stored:
         connection.execute("SELECT decision, status, sum(calls) FROM totals GROUP BY 1, 2")
     )
     runs = next(connection.execute("SELECT count(*) FROM runs"))[0]
-    quarantined = next(connection.execute("SELECT count(*) FROM quarantine"))[0]
     return Stored(
         sum(calls for _, _, calls in results),
         runs,
-        quarantined,
+        read_counter(connection, QUARANTINED),
+        read_counter(connection, QUARANTINED_BYTES),
+        read_counter(connection, NEWER_EVENTS),
         read_counter(connection, PREVIEWS_DROPPED),
         calls_not_indexed(connection),
+        [DamageRecord(*row) for row in connection.execute(_DAMAGE)],
         results,
     )
 
@@ -103,12 +148,17 @@ class Reporter:
             version=self._version,
             uptime_s=round(self._uptime_s(), 3),
             backlog_bytes=progress.backlog_bytes,
+            unfinished_bytes=progress.unfinished_bytes,
             events_total=progress.events_total,
             events_per_s=progress.events_per_s,
             duplicates=progress.duplicates,
+            events_lost=progress.events_lost,
             calls_total=stored.calls,
             runs_total=stored.runs,
             quarantined=stored.quarantined,
+            quarantined_bytes=stored.quarantined_bytes,
+            newer_events=stored.newer_events,
+            damage=stored.damage,
             previews_dropped=stored.previews_dropped,
             search_behind=stored.search_behind,
             ledger_bytes=ledger_bytes(self._path),
@@ -124,10 +174,14 @@ class Reporter:
         for name, kind, value, doc in (
             ("events_total", "counter", status.events_total, "Events in the ledger."),
             ("duplicates_total", "counter", status.duplicates, "Events that arrived again."),
+            ("lost_events", "gauge", status.events_lost, "Events whose journal is gone."),
             ("quarantined_total", "counter", status.quarantined, "Lines that were not events."),
+            ("quarantined_bytes_total", "counter", status.quarantined_bytes, "Their size."),
+            ("newer_events_total", "counter", status.newer_events, "Events we cannot read."),
             ("previews_dropped_total", "counter", status.previews_dropped, "Previews dropped."),
             ("runs", "gauge", status.runs_total, "Runs in the ledger."),
             ("backlog_bytes", "gauge", status.backlog_bytes, "Journals not read yet."),
+            ("unfinished_bytes", "gauge", status.unfinished_bytes, "Lines without an end."),
             ("search_behind", "gauge", status.search_behind, "Calls not searchable yet."),
             ("ledger_bytes", "gauge", status.ledger_bytes, "Size of the ledger on disk."),
             ("up", "gauge", int(status.problem is None), "Whether the ledger can be written."),

@@ -26,6 +26,7 @@ _MAX_WAIT_S = 20.0
 _MAX_STANDSTILL_S = 1.0
 """Without progress for this long, the rest is an unfinished line that will never be completed."""
 _POLL_S = 0.02
+_READ_BYTES = 1_048_576
 
 
 class DirectLedger:
@@ -147,6 +148,11 @@ def _has_whole_line(places: Places, tail: _Tail) -> bool:
     try:
         with open(os.path.join(places.journal, tail.name), "rb") as file:
             file.seek(tail.start)
-            return b"\n" in file.read(tail.end - tail.start)
+            left = tail.end - tail.start
+            while left > 0 and (data := file.read(min(left, _READ_BYTES))):
+                if b"\n" in data:
+                    return True
+                left -= len(data)
+            return False
     except FileNotFoundError:
         return False

@@ -77,19 +77,27 @@ def _ending(ledger: Ledger, field: str, name: str) -> list[Row]:
     return ask(ending_in(field, name), Page(_FEW)).rows
 
 
-def rows_of(
-    ask: Callable[[str, Page], Found], where: str, limit: int, *, newest_first: bool
+def newest_rows(
+    ask: Callable[[str, Page], Found],
+    where: str,
+    limit: int,
+    *,
+    newest_first: bool,
+    keep: Callable[[Row], bool] = lambda _row: True,
 ) -> list[Row]:
-    """Returns up to `limit` rows, asking for one page after another."""
+    """Returns the newest `limit` rows that `keep` accepts, in the order of time.
+
+    Asks for one page after another.
+    """
     rows: list[Row] = []
     cursor: str | None = None
     while len(rows) < limit:
-        found = ask(where, Page(min(_MAX_PAGE, limit - len(rows)), newest_first, cursor))
-        rows += found.rows
+        found = ask(where, Page(min(_MAX_PAGE, limit - len(rows)), cursor=cursor))
+        rows += filter(keep, found.rows)
         cursor = found.next
         if cursor is None:
             break
-    return rows
+    return rows if newest_first else rows[::-1]
 
 
 def with_unknown_status(row: Row) -> Row:

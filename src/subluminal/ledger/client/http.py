@@ -8,11 +8,11 @@ take another 3 ms.
 """
 
 import json
-import os
 from typing import Any
 
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
+from subluminal.system.sockets import ShortAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ Parameters = dict[str, str | int | None]
 """Query parameters; those that are None are left out."""
 
 _TIMEOUT_S = 30.0
-_MAX_ADDRESS_BYTES = 107
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _OK, _NOT_FOUND = 200, 404
 
@@ -118,17 +117,10 @@ def connect(path: str, timeout_s: float) -> "sockets.socket":
     """Connects to a unix socket at a path of any length. Raises OSError."""
     made = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     made.settimeout(timeout_s)
-    directory = -1
     try:
-        if len(os.fsencode(path)) > _MAX_ADDRESS_BYTES:
-            # The path does not fit into a socket address. Reach it through its directory.
-            directory = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            path = f"/proc/self/fd/{directory}/{os.path.basename(path)}"
-        made.connect(path)
+        with ShortAddress(path) as address:
+            made.connect(address)
     except BaseException:
         made.close()
         raise
-    finally:
-        if directory >= 0:
-            os.close(directory)
     return made

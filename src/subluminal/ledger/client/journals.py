@@ -23,6 +23,10 @@ _LIST_S = 0.5
 """Seconds between two looks for new journal files."""
 _READ_BYTES = 65_536
 """Most bytes read from one file at once, unless a line is longer."""
+_COARSE_NS = 2_000_000_000
+"""How far a file's modification time may lie behind the clock: some file systems count seconds."""
+_MAX_TORN = 8
+"""Files that are kept open at once, because they end in a line that has no end yet."""
 
 
 class Journals:
@@ -30,12 +34,14 @@ class Journals:
 
     def __init__(self, root: str, since_ms: int, *, run: str | None = None) -> None:
         self._root = root
-        self._since_ns = since_ms * 1_000_000
+        self._since_ns = since_ms * 1_000_000 - _COARSE_NS
         self._run = run
         """directory name of the run to follow; None for all runs"""
         self._known: list[JournalFile] = []
         self._list_at = 0.0
         self._offsets: dict[str, int] = {}
+        self._torn: dict[str, Follower] = {}
+        """readers of files that end in an unfinished line; they need not search it again"""
 
     def history(self) -> Iterator[Event]:
         """Yields the events recorded so far, ordered by time. `news` continues after them."""
@@ -81,17 +87,20 @@ class Journals:
 
         The file is closed after each read: there may be more files than a process can open.
         """
+        follower = self._torn.pop(path, None)
         offset = self._offsets.get(path, 0)
-        try:
-            if os.stat(path).st_size == offset:
-                return []
-            follower = Follower(path, offset)
-        except FileNotFoundError:
-            return []  # removed in the meantime
-        try:
-            piece = follower.read(_READ_BYTES)
-        finally:
-            follower.close()
+        if follower is None:
+            try:
+                if os.stat(path).st_size == offset:
+                    return []
+                follower = Follower(path, offset)
+            except FileNotFoundError:
+                return []  # removed in the meantime
+        piece = follower.read(_READ_BYTES)
+        if piece is None and len(self._torn) < _MAX_TORN:
+            self._torn[path] = follower
+            return []
+        follower.close()
         if piece is None:
             return []
         self._offsets[path] = piece.next_offset
@@ -103,9 +112,16 @@ def event_of(line: bytes) -> Event | None:
     """Decodes a line; None if it is damaged, which `sub ledger verify` reports."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) and "ts" in event and "type" in event else None
+    return event if isinstance(event, dict) and _has_envelope(event) else None
+
+
+def _has_envelope(event: Event) -> bool:
+    source = event.get("source", {})
+    if not isinstance(source, dict) or not isinstance(source.get("n", 0), int):
+        return False
+    return isinstance(event.get("ts"), str) and isinstance(event.get("type"), str)
 
 
 def _moment(event: Event) -> tuple[str, int]:

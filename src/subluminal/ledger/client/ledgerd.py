@@ -8,6 +8,7 @@ import time
 
 from subluminal.config.env import SUB_HOME, SUB_RUNTIME_DIR
 from subluminal.config.places import Places, make_private_dir
+from subluminal.config.plain_files import plain_file
 from subluminal.ledger.client.http import Client, DaemonUnavailable
 from subluminal.ledger.daemon.instance import is_running, log_path, read_note
 
@@ -29,8 +30,7 @@ def start(places: Places, *, port: int | None = 0) -> bool:
     `port` is the loopback port: 0 for a free one, None for none.
     """
     deadline = time.monotonic() + _START_S
-    if is_running(places):
-        _await_answer(places, None, deadline)
+    if is_running(places) and _await_answer(places, None, deadline):
         return False
     make_private_dir(places.home)
     make_private_dir(places.state)
@@ -63,7 +63,8 @@ def start(places: Places, *, port: int | None = 0) -> bool:
 
 def _await_answer(
     places: Places, process: "subprocess.Popen[bytes] | None", deadline: float
-) -> None:
+) -> bool:
+    """Waits until ledgerd answers. Returns False if one that somebody else started has exited."""
     while time.monotonic() < deadline:
         if read_note(places) is not None:
             try:
@@ -71,7 +72,9 @@ def _await_answer(
             except DaemonUnavailable:
                 pass
             else:
-                return
+                return True
+        if process is None and not is_running(places):
+            return False
         if process is not None and process.poll() is not None and not is_running(places):
             raise _did_not_start(places)
         time.sleep(_POLL_S)
@@ -84,7 +87,7 @@ def _await_answer(
 def _did_not_start(places: Places) -> DaemonUnavailable:
     """The error for a ledgerd that exited at once, with the reason from its log."""
     try:
-        with open(log_path(places), encoding="utf-8", errors="replace") as file:
+        with open(log_path(places), encoding="utf-8", errors="replace", opener=plain_file) as file:
             lines = file.read(65_536).splitlines()
     except OSError:
         lines = []

@@ -22,6 +22,8 @@ from subluminal.ledger.client.http import Client, DaemonUnavailable, connect, no
 from subluminal.ledger.client.journals import Event, Journals
 
 _POLL_S = 0.1
+_STREAM_S = 1.0
+"""Longest wait for the stream, in seconds. Events end it at once."""
 _RETRY_S = 0.5
 """Seconds between two attempts to reach a ledgerd that is not there."""
 _TIMEOUT_S = 10.0
@@ -49,13 +51,13 @@ class Live:
         return self._new(self._journals.history())
 
     def wait(self) -> list[Event]:
-        """Waits for a tenth of a second and returns the events that arrived."""
+        """Waits for a moment and returns the events that arrived."""
         if self._stream is None and self._maybe_connect():
             # Events journalled before the stream began may lie before its position.
             return list(self._new(self._from_journals(look=True)))
         if self._stream is not None:
             try:
-                return list(self._new(self._stream.read(_POLL_S)))
+                return list(self._new(self._stream.read(_STREAM_S)))
             except StreamEnded:
                 self._disconnect()
         found = list(self._new(self._from_journals()))
@@ -171,13 +173,20 @@ class Stream:
             if opcode == _PING:
                 self._pong(payload)
             elif opcode == _TEXT:
-                message = json.loads(payload)
-                self.position = message["position"]
-                events.append(message["event"])
+                events += self._events(payload)
         return events
 
     def close(self) -> None:
         self._socket.close()
+
+    def _events(self, payload: bytes) -> list[Event]:
+        """The event of a message; none if this version cannot read it."""
+        try:
+            message = json.loads(payload)
+        except (ValueError, RecursionError):
+            return []
+        self.position = message["position"]
+        return [message["event"]]
 
     def _receive(self) -> None:
         piece = self._socket.recv(1 << 20)

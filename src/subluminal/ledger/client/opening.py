@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Warn = Callable[[str], None]
 """Shows a warning to the user."""
 
-_LIBRARIES = ("apsw", "starlette", "uvicorn")
+_LIBRARIES = ("apsw", "cryptography", "starlette", "uvicorn")
 _CATCH_UP_S = 20.0
 _POLL_S = 0.02
 
@@ -129,7 +129,7 @@ def _wait_for_daemon(places: Places, warn: Warn) -> None:
     deadline = time.monotonic() + _CATCH_UP_S
     while True:
         status = client.get("/v1/status")
-        if status["events_total"] and not status["backlog_bytes"]:
+        if not status["backlog_bytes"]:
             return
         if time.monotonic() > deadline:
             left = status["backlog_bytes"]

@@ -6,6 +6,7 @@ ledgerd does this while it runs. Commands do it too, because ledgerd may not be 
 import os
 
 from subluminal.config.places import Places
+from subluminal.system.process import exists
 
 
 def close_what_died(places: Places) -> int:
@@ -18,7 +19,9 @@ def close_what_died(places: Places) -> int:
         names = os.listdir(directory)
     except OSError:
         return 0
-    if all(os.path.exists(f"/proc/{name}/stat") for name in names):
+    # A host's file is `PID` or `PID-OWNER`.
+    pids = [name.partition("-")[0] for name in names]
+    if all(pid.isdecimal() and exists(int(pid)) for pid in pids):
         return 0
     from subluminal.core.runs.abandoned import close_dead
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import Places, make_private_dir
+from subluminal.config.plain_files import plain_file
 from subluminal.errors import SubluminalError
 
 CLAIM_S = 0.3
@@ -109,7 +110,7 @@ def read_note(places: Places) -> Note | None:
     if not is_running(places):
         return None
     try:
-        with open(lock_path(places), "rb") as file:
+        with open(lock_path(places), "rb", opener=plain_file) as file:
             return msgspec.json.decode(file.read(), type=Note)
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
@@ -119,7 +120,7 @@ def load_token(places: Places) -> str:
     """The token that requests over loopback need. Created on first use."""
     path = token_path(places)
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="ascii", opener=plain_file) as file:
             token = file.read().strip()
     except FileNotFoundError:
         token = os.urandom(32).hex()

@@ -6,7 +6,11 @@ from typing import NamedTuple
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status
 
 UNKNOWN = "UNKNOWN"
-"""Status of a call that was forwarded and has no end: its outcome is unknown."""
+"""Status of a call that was forwarded and whose outcome is unknown.
+
+In the record it is ERROR with the error class `unknown`, because the shim was killed; or there is
+no end yet.
+"""
 RUNNING = "RUNNING"
 """Status of a run that has not ended."""
 
@@ -98,6 +102,8 @@ RUN_FIELDS = {
         Field("status", Kind.WORD, "how the run ended", (*_words(RunStatus), RUNNING)),
         Field("policy", Kind.NAME, "the policy that the run began with"),
         Field("calls", Kind.NUMBER, "number of calls"),
+        Field("parent", Kind.NAME, "the run that started the run"),
+        Field("meta", Kind.NAME, "what is recorded with the run, such as `meta:issue_id=42`"),
     )
 }
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from subluminal.contracts.vocabulary import EventType
-from subluminal.ledger.filter.fields import CALL_FIELDS, Kind
+from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, Status
+from subluminal.ledger.filter.fields import CALL_FIELDS, UNKNOWN, Kind
 from subluminal.ledger.filter.language import Filter, Term
 from subluminal.timestamps import parse_rfc3339
 
@@ -38,7 +38,14 @@ def _holds(term: Term, facts: Facts) -> bool:
     fact = facts.get("at" if kind is Kind.TIME else term.field)
     if fact is None:
         return False
-    return any(_is(kind, term.operator, fact, value) for value in term.values) != term.negated
+    values = term.values
+    if term.field == "status" and UNKNOWN in values and _is_unknown(facts):
+        return not term.negated
+    return any(_is(kind, term.operator, fact, value) for value in values) != term.negated
+
+
+def _is_unknown(facts: Facts) -> bool:
+    return facts.get("status") == Status.ERROR and facts.get("error") == ErrorClass.UNKNOWN
 
 
 def _is(kind: Kind, operator: str, fact: str | int, value: str | int) -> bool:
@@ -71,6 +78,10 @@ def _contains(text: str, wanted: str) -> bool:
     tokens = " ".join(["", *_TOKEN.findall(text.lower()), ""])
     phrase = " " + " ".join(words)
     return phrase in tokens if wanted.endswith("*") else phrase + " " in tokens
+
+
+ODD_SHAPES = (LookupError, TypeError, ValueError, AttributeError)
+"""What is raised for an event that has another shape than this version's."""
 
 
 class Passing:
@@ -107,16 +118,29 @@ class Passing:
         return facts
 
     def takes(self, event: Event) -> bool:
-        """Learns from an event. Returns whether the event passes the filter."""
-        return self.lets_through(event, self.facts(event))
+        """Learns from an event. Returns whether the event passes the filter.
+
+        An event of another shape than this version's does not pass.
+        """
+        try:
+            return self.lets_through(event, self.facts(event))
+        except ODD_SHAPES:
+            return False
 
     def lets_through(self, event: Event, facts: Facts) -> bool:
         """Whether an event passes the filter, given the facts about its call."""
         if self._only is not None and event["type"] != self._only:
-            return False
+            # A refused round replaces the decision of its call.
+            is_round = event["type"] == EventType.CALL_ROUND
+            if self._only != EventType.TOOL_CALL_DECISION or not (is_round and _is_refused(event)):
+                return False
         if self._calls_only and "call" not in facts:
             return False
         return matches(self._terms, facts)
+
+
+def _is_refused(event: Event) -> bool:
+    return bool((event.get("decision") or {}).get("action") != Action.ALLOW)
 
 
 def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """What one transaction will write: rows, chained events, damaged lines. Data only."""
 
+import hashlib
+from bisect import bisect_right, insort
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -86,39 +88,91 @@ class ShimState(Struct):
     head: bytes
     gaps: list[tuple[int, int]]
     """numbers below last_n that are missing, as inclusive spans in ascending order"""
-    gaps_changed: bool = False
+    lost_gaps: set[int] = field(default_factory=set)
+    """first numbers of the stored gaps that the batch closes or changes"""
+    new_gaps: set[tuple[int, int]] = field(default_factory=set)
+    """gaps that the batch opens, or leaves of a changed one"""
     segment: Segment | None = None
     """the segment that the batch is adding to"""
 
     def has(self, n: int) -> bool:
         """Whether event `n` is stored already."""
-        return n <= self.last_n and not any(first <= n <= last for first, last in self.gaps)
+        return n <= self.last_n and self._gap_at(n) is None
 
     def note(self, n: int) -> None:
         """Marks event `n` as stored. It must not be stored yet."""
         if n == self.last_n + 1:
             self.last_n = n
-            return
-        self.gaps_changed = True
-        if n > self.last_n:
-            self.gaps.append((self.last_n + 1, n - 1))
+        elif n > self.last_n:
+            self._open_gap(self.last_n + 1, n - 1)
             self.last_n = n
         else:
-            self.gaps = [part for gap in self.gaps for part in _without(gap, n)]
+            index = self._gap_at(n)
+            assert index is not None  # `has` said that it is missing
+            first, last = self.gaps.pop(index)
+            if (first, last) in self.new_gaps:
+                self.new_gaps.remove((first, last))
+            else:
+                self.lost_gaps.add(first)
+            self._open_gap(first, n - 1)
+            self._open_gap(n + 1, last)
+
+    def settle(self) -> None:
+        """Called after a commit: what the batch added is stored now."""
+        self.lost_gaps.clear()
+        self.new_gaps.clear()
+        self.segment = None
+
+    def _gap_at(self, n: int) -> int | None:
+        """The index of the gap that `n` is in."""
+        index = bisect_right(self.gaps, n, key=_first) - 1
+        return index if index >= 0 and self.gaps[index][1] >= n else None
+
+    def _open_gap(self, first: int, last: int) -> None:
+        if first <= last:
+            insort(self.gaps, (first, last))
+            self.new_gaps.add((first, last))
 
 
 class Damaged(Struct):
-    """A line that is not an event, and where it stood."""
+    """Lines that are not events, and where they stood."""
 
     origin: str
     offset: int
     reason: str
+    """what is wrong with the first line"""
     head: bytes
-    """the beginning of the line"""
+    """the beginning of the first line"""
+    length: int
+    """size in bytes, newlines included"""
+    digest: bytes
+    """SHA-256 of these bytes"""
+    lines: int = 1
 
 
-def _without(gap: tuple[int, int], n: int) -> list[tuple[int, int]]:
-    first, last = gap
-    if not first <= n <= last:
-        return [gap]
-    return [part for part in ((first, n - 1), (n + 1, last)) if part[0] <= part[1]]
+class Stretch:
+    """Damaged lines that stand next to each other, while more of them are found."""
+
+    def __init__(self, damaged: Damaged, line: bytes) -> None:
+        self._damaged = damaged
+        self._hash = hashlib.sha256(line + b"\n")
+
+    def is_next(self, origin: str, offset: int) -> bool:
+        """Whether a line at this place follows directly."""
+        damaged = self._damaged
+        return origin == damaged.origin and offset == damaged.offset + damaged.length
+
+    def add(self, line: bytes) -> None:
+        """Adds the line that follows."""
+        self._damaged.lines += 1 if line else 0
+        self._damaged.length += len(line) + 1
+        self._hash.update(line)
+        self._hash.update(b"\n")
+
+    def close(self) -> None:
+        """Writes the hash of all lines."""
+        self._damaged.digest = self._hash.digest()
+
+
+def _first(gap: tuple[int, int]) -> int:
+    return gap[0]

@@ -9,9 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from subluminal.contracts.decision import Hint
-from subluminal.contracts.events import HintIssued
+from subluminal.contracts.events import CallRound, HintIssued
+from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.ingest.rows import OUT_OF_RANGE, Call, HintRow, Previews
-from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart
+from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart, Hinted
 
 
 def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
@@ -61,7 +62,12 @@ def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: i
     )
 
 
-def decide(row: Call, event: CallDecision, n: int) -> None:
+def is_refused(event: CallRound) -> bool:
+    """Whether a round was refused: then its decision is the one that counts for the call."""
+    return event.decision.action is not Action.ALLOW
+
+
+def decide(row: Call, event: CallDecision | CallRound, n: int) -> None:
     """Writes a decision into the row of its call."""
     decision = event.decision
     row.decision = decision.action
@@ -145,7 +151,7 @@ def merge_hint(row: HintRow, later: HintRow) -> None:
 
 
 def _hint_row(
-    hint: Hint, row: Call, hint_id: str | None, rule_id: str | None, at_ms: int
+    hint: Hint | Hinted, row: Call, hint_id: str | None, rule_id: str | None, at_ms: int
 ) -> HintRow:
     suggested = None if hint.suggested_args is None else json_text(hint.suggested_args)
     return HintRow(

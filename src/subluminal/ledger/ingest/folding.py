@@ -10,6 +10,7 @@ from msgspec import UNSET
 from subluminal.contracts.events import (
     ApprovalDecided,
     ApprovalRequested,
+    CallRound,
     Event,
     GrantRefused,
     HintIssued,
@@ -48,6 +49,7 @@ class Folder:
             RunStart: self._fold_run_start,
             RunEnd: self._fold_run_end,
             HintIssued: self._fold_hint,
+            CallRound: self._fold_round,
             PolicyLoaded: self._fold_policy,
             ToolsListed: self._fold_listing,
             ApprovalRequested: self._fold_act,
@@ -58,7 +60,9 @@ class Folder:
 
     def fold(self, event: RowEvent, shim: int, n: int, at_ms: int) -> None:
         """Adds one event to the batch. Raises ValueError if a row cannot hold the event."""
-        fold = self.folds.get(type(event))
+        # An event with words of a newer version is of a subclass.
+        kinds = type(event).__mro__[:2]
+        fold = self.folds.get(kinds[0]) or self.folds.get(kinds[1])
         if fold is not None:
             fold(event, shim, n, at_ms)
 
@@ -146,6 +150,11 @@ class Folder:
             call = deriving.begin_unseen(event, self._next_id, shim, at_ms)
             self._add(call)
         return call
+
+    def _fold_round(self, event: CallRound, shim: int, n: int, at_ms: int) -> None:
+        call = self._find(shim, event.call.call_id)
+        if call is not None and deriving.is_refused(event):
+            deriving.decide(call, event, n)
 
     def _fold_hint(self, event: HintIssued, shim: int, n: int, at_ms: int) -> None:
         call = self._find(shim, event.call.call_id)

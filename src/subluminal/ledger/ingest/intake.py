@@ -1,10 +1,12 @@
 """Takes lines from journals and sockets, and sorts them: new, stored already, or damaged.
 
 A new event goes into the current batch. `store` commits the batch, with the offsets that it was
-read up to, in one transaction. A damaged line is quarantined with its origin and offset: it is
-never dropped silently, and never stops the ingest.
+read up to, in one transaction. A damaged line is quarantined with its origin, offset, length and
+hash: it is never dropped silently, and never stops the ingest. A few damaged lines are noted one by
+one; a long stretch of them is noted as one.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from itertools import islice
 
@@ -14,14 +16,15 @@ from msgspec import UNSET, Struct
 from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.events import Event
 from subluminal.contracts.identity import Source
+from subluminal.contracts.versions import is_newer_major
 from subluminal.journal.chain import chained_end, chained_form, chained_start, link
 from subluminal.journal.reading import Overlong
-from subluminal.ledger.ingest.batch import Damaged, Segment, ShimState
+from subluminal.ledger.ingest.batch import Damaged, Segment, ShimState, Stretch
 from subluminal.ledger.ingest.folding import Folder
 from subluminal.ledger.ingest.lookups import Lookups
 from subluminal.ledger.ingest.rows import MAX_INTEGER
 from subluminal.ledger.ingest.shims import Shims
-from subluminal.ledger.ingest.wire import CallDecision, CallEnd, decode_call, lean
+from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart, decode_call, lean
 from subluminal.timestamps import parse_rfc3339
 
 HEAD_BYTES = 256
@@ -29,17 +32,31 @@ HEAD_BYTES = 256
 
 MAX_EVENTS = 6_000
 MAX_BYTES = 16_777_216
-"""Bounds of one transaction, in events and in bytes of lines: they bound its memory too."""
+MAX_DAMAGED = 65_536
+"""Bounds of one transaction, in events, in bytes of lines and in damaged lines: they bound its
+memory too."""
+
+MAX_SINGLE = 64
+"""Damaged lines of one transaction that are noted one by one. Further ones are joined with the line
+before, if that is damaged too."""
 
 
 class FutureEvent(Struct, frozen=True):
-    """An event of a type that only newer versions know. It is part of the chain all the same."""
+    """An event that only a newer version can read. It is part of the chain all the same."""
 
     ts: str
     run_id: str
     source: Source
+    v: str = ""
 
 
+_CHAINED_FORMS: dict[type, Callable[[bytes], bytes]] = {
+    CallStart: chained_start,
+    CallDecision: lambda line: line,
+    CallEnd: chained_end,
+}
+_MAY_BEGIN = (b"{", b" ", b"\t", b"\r")
+"""How JSON of an object may begin. Garbage is told by its first byte, which is quick."""
 _decode_future = msgspec.json.Decoder(FutureEvent).decode
 
 
@@ -53,15 +70,22 @@ class Intake:
         self.segments: list[Segment] = []
         self.touched: dict[int, ShimState] = {}
         self.damaged: list[Damaged] = []
+        self.damaged_lines = 0
+        self._stretch: Stretch | None = None
+        """the last entry of `damaged`, if lines may still be added to it"""
         self.offsets: dict[str, int] = {}
         """how far each journal file was read, in bytes"""
         self.digests: set[bytes] = set()
         """SHA-256 of each event without a number"""
         self.events = 0
+        self.newer_events = 0
+        """events whose MAJOR version is newer than ours: they are kept, but give no rows"""
         self.duplicates = 0
         self.bytes = 0
         self._current: Segment | None = None
         """the segment of the last event, if the next events may simply follow in it"""
+        self._version = ""
+        """version of the Pack that the last event names; the next ones must name it too"""
 
     @property
     def has_work(self) -> bool:
@@ -71,26 +95,39 @@ class Intake:
     @property
     def is_full(self) -> bool:
         """Whether it is time to commit."""
-        return self.events + len(self.damaged) >= MAX_EVENTS or self.bytes >= MAX_BYTES
+        return (
+            self.events + len(self.damaged) >= MAX_EVENTS
+            or self.bytes >= MAX_BYTES
+            or self.damaged_lines >= MAX_DAMAGED
+        )
 
     def take(self, lines: list[bytes], origin: str, offset: int) -> None:
         """Adds lines to the batch. The first one stands at `offset` of `origin`."""
         self._current = None
-        index = 0
+        index = counted = 0
         while index < len(lines):
             line = lines[index]
             reason = self._take_one(line)
-            if reason is not None and line:
-                place = offset + sum(len(before) + 1 for before in lines[:index])
-                self.damaged.append(Damaged(origin, place, reason, line[:HEAD_BYTES]))
+            if reason is not None:
+                # Each line is measured once, however many are damaged.
+                offset += sum(map(len, lines[counted:index])) + index - counted
+                counted = index
+                self._quarantine(line, origin, offset, reason)
             index = self._take_following(lines, index + 1)
-        self.bytes += sum(map(len, lines))
+        self.bytes += sum(map(len, lines)) + len(lines)
 
     def take_overlong(self, piece: Overlong, origin: str) -> None:
         """Quarantines a line that is longer than any event."""
-        length = piece.next_offset - piece.offset - 1
-        reason = f"a line of {length} bytes is longer than any event"
-        self.damaged.append(Damaged(origin, piece.offset, reason, piece.head[:HEAD_BYTES]))
+        size = piece.next_offset - piece.offset
+        reason = f"a line of {size - 1} bytes is longer than any event"
+        head = piece.head[:HEAD_BYTES]
+        self._add_damaged(Damaged(origin, piece.offset, reason, head, size, piece.digest))
+
+    def close_stretch(self) -> None:
+        """Finishes the entry for the last damaged lines. Called before a commit."""
+        if self._stretch is not None:
+            self._stretch.close()
+            self._stretch = None
 
     def settle(self) -> None:
         """Called after a commit: starts the next batch."""
@@ -99,10 +136,29 @@ class Intake:
         self.segments = []
         self.touched = {}
         self.damaged = []
+        self._stretch = None
         self.offsets = {}
         self.digests = set()
-        self.events = self.duplicates = self.bytes = 0
+        self.events = self.duplicates = self.bytes = self.damaged_lines = self.newer_events = 0
         self._current = None
+
+    def _quarantine(self, line: bytes, origin: str, offset: int, reason: str) -> None:
+        """Notes a damaged line. Of an empty line, notes only that it belongs to a stretch."""
+        if self._stretch is not None and self._stretch.is_next(origin, offset):
+            self._stretch.add(line)
+            self.damaged_lines += 1 if line else 0
+            return
+        if not line:
+            return
+        digest = sha256(line + b"\n").digest()
+        self._add_damaged(Damaged(origin, offset, reason, line[:HEAD_BYTES], len(line) + 1, digest))
+        if len(self.damaged) >= MAX_SINGLE:
+            self._stretch = Stretch(self.damaged[-1], line)
+
+    def _add_damaged(self, damaged: Damaged) -> None:
+        self.close_stretch()
+        self.damaged.append(damaged)
+        self.damaged_lines += 1
 
     def _take_following(self, lines: list[bytes], index: int) -> int:
         """Adds lines as long as each is an event of a call, and the next one of its shim and run.
@@ -116,6 +172,7 @@ class Intake:
         state, n = segment.shim, segment.next_n
         shim, shim_id, run_id = state.id, state.shim_id, segment.run_id
         folds, append = self.folder.folds, segment.chained.append
+        version = self._version
         ts, at_ms = "", 0
         second, second_ms = "", 0
         last_prev, last_ms = "", 0
@@ -127,6 +184,7 @@ class Intake:
                 if (
                     source.n != n
                     or prev is None
+                    or event.v != version
                     or source.shim_id != shim_id
                     or event.run_id != run_id
                 ):
@@ -140,12 +198,11 @@ class Intake:
                         at_ms = parse_rfc3339(ts)
                         if ts[19:20] == "." and ts[23:] == "Z":
                             second, second_ms = ts[:20], at_ms - int(ts[20:23])
+                if not line.isascii():
+                    line.decode()  # a skipped field may hold bytes that are not text
                 kind = type(event)
                 folds[kind](event, shim, n, at_ms)
-                if kind is CallDecision:
-                    append(line)
-                else:
-                    append(chained_end(line) if kind is CallEnd else chained_start(line))
+                append(_CHAINED_FORMS[kind](line))
                 last_prev, last_ms = prev, at_ms
                 n += 1
         except NO_EVENT:
@@ -162,10 +219,18 @@ class Intake:
     def _take_one(self, line: bytes) -> str | None:
         """Adds any line. Returns what is wrong with the line, or None."""
         self._current = None
+        if line[:1] not in _MAY_BEGIN:
+            return "not an event: it does not begin with `{`"
         try:
             event = decode_event(line)
+            if not line.isascii():
+                line.decode()  # a skipped field may hold bytes that are not text
             if event is None:
-                return self._place(line, _decode_future(line), None)
+                future = _decode_future(line)
+                before = self.events
+                problem = self._place(line, future, None)
+                self.newer_events += (self.events - before) * is_newer_major(future.v)
+                return problem
             return self._place(line, event, event)
         except NO_EVENT as error:
             return f"not an event: {error}"
@@ -205,7 +270,7 @@ class Intake:
         segment = self._segment(state, known.run_id, n, prev)
         self._append(segment, line, source, at_ms)
         if not is_chained_here and event is not None:
-            self._current = segment
+            self._current, self._version = segment, event.v
         return None
 
     def _segment(self, state: ShimState, run_id: str, n: int, prev: bytes) -> Segment:

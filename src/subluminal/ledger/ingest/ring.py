@@ -26,6 +26,8 @@ class Parcel(Struct):
     """called once, in the writer's thread, with whether the lines are in the ledger now"""
     size: int = 0
     """size of the lines in bytes"""
+    taken: int = 0
+    """lines that the writer has taken"""
     stored: int = 0
     """events that were new"""
     known: int = 0

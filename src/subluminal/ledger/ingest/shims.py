@@ -33,8 +33,7 @@ class Shims:
     def settle(self, touched: Iterable[ShimState]) -> None:
         """Called after a commit: what the batch added is stored now."""
         for state in touched:
-            state.gaps_changed = False
-            state.segment = None
+            state.settle()
         if len(self._states) > self.MAX_REMEMBERED:
             self._states.clear()
 

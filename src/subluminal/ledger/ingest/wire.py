@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
 
 from subluminal.contracts.codec import decode_event
-from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import Event, ToolCallDecision, ToolCallEnd, ToolCallStart
-from subluminal.contracts.vocabulary import EventType
+from subluminal.contracts.versions import is_newer_major
+from subluminal.contracts.vocabulary import EventType, HintKind
 
 
 class _Lean(Struct, frozen=True, gc=False):
@@ -73,12 +73,19 @@ class Granted(_Lean, frozen=True, gc=False):
     grant_id: str
 
 
+class Hinted(_Lean, frozen=True, gc=False):
+    hint_text: str
+    suggested_args: dict[str, Any] | None = None
+    retry_advice: str | None = None
+    hint_kind: str = HintKind.OTHER
+
+
 class Decided(_Lean, frozen=True, gc=False):
     action: str
     rule_id: str | None
     severity: str
     explain: Explain
-    hint: Hint | UnsetType = UNSET
+    hint: Hinted | UnsetType = UNSET
     would_be: WouldBe | UnsetType = UNSET
     grant: Granted | UnsetType = UNSET
     grants: list[Granted] | UnsetType = UNSET
@@ -92,6 +99,7 @@ class _Event(Struct, frozen=True, gc=False, tag_field="type"):
     ts: str
     run_id: str
     source: ChainPlace
+    v: str
 
 
 class CallStart(_Event, frozen=True, gc=False, tag=EventType.TOOL_CALL_START.value):
@@ -128,11 +136,12 @@ _CALL_EVENTS: tuple[Any, ...] = (ToolCallStart, ToolCallDecision, ToolCallEnd)
 
 
 def decode_row_event(line: bytes) -> RowEvent | None:
-    """Decodes any event: events of calls in the lean form; None for an unknown type."""
+    """Decodes any event: events of calls in the lean form; None if a newer version made it."""
     try:
-        return decode_call(line)
+        event = decode_call(line)
     except MsgspecError:
         return decode_event(line)
+    return None if is_newer_major(event.v) else event
 
 
 def lean(event: Event, line: bytes) -> RowEvent:

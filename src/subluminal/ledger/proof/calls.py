@@ -7,12 +7,14 @@ call, so each is held back until it is one of the oldest, and only then compared
 from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import Any
 
 import apsw
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from subluminal.contracts.events import Event, HintIssued
+from subluminal.contracts.codec import NO_EVENT
+from subluminal.contracts.events import CallRound, Event, HintIssued
 from subluminal.ledger.ingest import deriving
 from subluminal.ledger.ingest.rows import Call, HintRow
 from subluminal.ledger.ingest.wire import (
@@ -33,7 +35,8 @@ MAX_HELD = 10_000
 _WIDTH = len(Call.__struct_fields__)
 _FIND = (
     f"SELECT {', '.join('c.' + name for name in columns(Call).split(', '))}, "
-    "p.args_preview, p.result_preview FROM tool_calls c LEFT JOIN previews p USING (id) "
+    "p.call_id, p.redaction_flags, p.args_preview, p.result_preview "
+    "FROM tool_calls c LEFT JOIN previews p USING (id) "
     "WHERE c.call_id = ? AND c.shim = ? AND ifnull(c.start_n, ifnull(c.decision_n, c.end_n)) = ?"
 )
 _FIND_USE = "SELECT grant_id FROM grant_uses WHERE id = ?"
@@ -49,6 +52,9 @@ class Derived(Struct):
     args: str | UnsetType = UNSET
     """the hash of the preview that the event commits to; the text itself if the event carries it"""
     result: str | UnsetType = UNSET
+    args_flags: set[str] = field(default_factory=set)
+    """names of what was masked in the arguments"""
+    result_flags: set[str] = field(default_factory=set)
     grants: set[str] = field(default_factory=set)
 
 
@@ -63,16 +69,20 @@ class CallProof:
         self._latest: dict[str, Derived] = {}
         self.has_dropped = False
         """whether retention dropped events of this shim, and so perhaps the start of a call"""
+        self._runs: set[str] = set()
         self.calls = 0
+        self.previews_missing = 0
         self.hints = 0
         self.grant_uses = 0
 
     def feed(self, event: RowEvent, n: int) -> None:
         """Takes the next event of the shim, in the order of ingest."""
+        self._runs.add(event.run_id)
         if isinstance(event, CallStart):
             call = deriving.begin(event, 0, self._shim.id, n, parse_rfc3339(event.ts))
             derived = self._hold(call, n)
             derived.args = _committed(event.call.preview.hash, event.call.preview.args_preview)
+            derived.args_flags = _flags(event.call.preview.redaction_flags)
         elif isinstance(event, CallDecision):
             derived = self._derived(event, n)
             deriving.decide(derived.call, event, n)
@@ -84,9 +94,18 @@ class CallProof:
             derived = self._derived(event, n)
             deriving.finish(derived.call, event, n)
             derived.result = _committed(event.preview.hash, event.preview.result_preview)
+            derived.result_flags = _flags(event.preview.redaction_flags)
+        elif isinstance(event, CallRound) and event.call.call_id in self._latest:
+            if deriving.is_refused(event):
+                deriving.decide(self._latest[event.call.call_id].call, event, n)
         elif isinstance(event, HintIssued) and event.call.call_id in self._latest:
             derived = self._latest[event.call.call_id]
             _add_hint(derived, deriving.hint_of_event(event, derived.call))
+
+    def take_runs(self) -> set[str]:
+        """The runs that events named since the last call."""
+        runs, self._runs = self._runs, set()
+        return runs
 
     def end(self) -> None:
         """Compares the calls that are still held back."""
@@ -139,14 +158,26 @@ class CallProof:
                 self._report.add("tool_calls", where, message)
                 return
 
-    def _compare_previews(self, derived: Derived, texts: tuple[object, ...], where: str) -> None:
-        for name, told, text in zip(
-            ("args_preview", "result_preview"), (derived.args, derived.result), texts, strict=True
+    def _compare_previews(self, derived: Derived, row: tuple[Any, ...], where: str) -> None:
+        call_id, flags, *texts = row
+        needed: set[str] = set()
+        for name, told, told_flags, text in (
+            ("args_preview", derived.args, derived.args_flags, texts[0]),
+            ("result_preview", derived.result, derived.result_flags, texts[1]),
         ):
-            # A missing text is not damage: retention may drop previews.
-            if isinstance(text, str) and told != text and told != _sha256(text):
+            # A missing text is not damage: retention, a full disk or a scan may drop it.
+            if text is None:
+                self.previews_missing += told is not UNSET
+            elif told != text and told != _sha256(text):
                 message = f"`{name}` does not match the hash in the events"
                 self._report.add("previews", where, message)
+            else:
+                needed |= told_flags
+        if call_id not in (None, derived.call.call_id):
+            self._report.add("previews", where, f"its `call_id` is `{call_id}`")
+        # The flags of a text that was dropped later stay.
+        if not needed <= _stored_flags(flags) <= derived.args_flags | derived.result_flags:
+            self._report.add("previews", where, "`redaction_flags` are not those in the events")
 
     def _compare_hint(self, derived: Derived, where: str) -> None:
         row = self._connection.execute(_FIND_HINT, (derived.call.id,)).fetchone()
@@ -161,8 +192,7 @@ class CallProof:
         rows = self._connection.execute(_FIND_USE, (derived.call.id,))
         stored = {str(grant_id) for (grant_id,) in rows} & derived.grants
         self.grant_uses += len(stored)
-        # Retention may drop the use of a grant before the call.
-        if stored != derived.grants and not self.has_dropped:
+        if stored != derived.grants:
             self._report.add("grant_uses", where, "a grant that let the call pass is missing")
 
 
@@ -172,7 +202,7 @@ def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[E
     for n, line in enumerate(lines, start=first_n):
         try:
             event = decode_row_event(line)
-        except msgspec.MsgspecError:
+        except NO_EVENT:
             # The proof of the chain reports this line.
             continue
         if event is not None:
@@ -191,6 +221,17 @@ def _add_hint(derived: Derived, hint: HintRow) -> None:
 
 def _committed(digest: str | UnsetType, text: str | UnsetType) -> str | UnsetType:
     return digest if text is UNSET else text
+
+
+def _flags(flags: list[str] | UnsetType) -> set[str]:
+    return set() if flags is UNSET else set(flags)
+
+
+def _stored_flags(flags: str | None) -> set[str]:
+    try:
+        return set() if flags is None else msgspec.json.decode(flags, type=set[str])
+    except msgspec.MsgspecError:
+        return {flags or ""}
 
 
 def _sha256(text: str) -> str:

@@ -1,24 +1,24 @@
-"""Proves the chains and the checkpoints that sign them.
+"""Proves the chains of events.
 
-Each shim chains its events: event n+1 carries the hash of the chain up to event n. `check_chain`
+Each shim chains its events: event n+1 carries the hash of the chain up to event n. `ChainProof`
 computes every hash again from the stored events, and compares: with the next event, with the head
 that the ledger stores for each segment and each shim, and with the heads that checkpoints signed. A
 segment that retention dropped has only its hashes left: they join the segments around it.
-Checkpoints are chained to each other, and signed with the local key.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import apsw
 from msgspec import Struct
 
-from subluminal.config.places import Places
 from subluminal.journal.chain import link, seed
 from subluminal.journal.verifying import ChainCheck
+from subluminal.ledger.proof.drops import DropProof
 from subluminal.ledger.proof.findings import Report
-from subluminal.ledger.store.segments import StoredSegment, of_shim, of_shim_as_ingested
-from subluminal.ledger.upkeep.checkpoints import Checkpoint, Head, digest_of, load_key, noted, sign
+from subluminal.ledger.proof.seals import HomeSeal, SealProof
+from subluminal.ledger.store.segments import StoredSegment, of_shim, of_shim_as_ingested, time_of
+from subluminal.ledger.upkeep.checkpoints import Head
 
 
 class StoredShim(Struct):
@@ -26,6 +26,7 @@ class StoredShim(Struct):
 
     id: int
     shim_id: str
+    run_id: str
     is_chained_here: bool
     last_n: int
     head: bytes
@@ -36,13 +37,13 @@ class StoredShim(Struct):
 
 def stored_shims(connection: apsw.Connection, run_id: str | None) -> list[StoredShim]:
     """The shims of a run, or all shims."""
-    sql = "SELECT id, shim_id, is_chained_here, last_n, head FROM shims"
+    sql = "SELECT id, shim_id, run_id, is_chained_here, last_n, head FROM shims"
     where, arguments = (" WHERE run_id = ?", (run_id,)) if run_id else ("", ())
     found = []
-    for number, shim_id, here, last_n, head in connection.execute(sql + where, arguments):
+    for number, shim_id, of_run, here, last_n, head in connection.execute(sql + where, arguments):
         gaps = connection.execute("SELECT first_n, last_n FROM gaps WHERE shim = ?", (number,))
         spans = {(first, last) for first, last in gaps}
-        found.append(StoredShim(number, shim_id, bool(here), last_n, head, spans, {}))
+        found.append(StoredShim(number, shim_id, of_run, bool(here), last_n, head, spans, {}))
     return found
 
 
@@ -58,154 +59,145 @@ def add_signed(shims: Iterable[StoredShim], heads: Iterable[Head], report: Repor
             shim.signed[head.n] = head.head
 
 
-def check_chain(connection: apsw.Connection, shim: StoredShim, report: Report) -> None:
-    """Proves that the stored events of a shim are the ones it chained: all of them, in order."""
-    if shim.is_chained_here:
-        problem = _check_here(of_shim_as_ingested(connection, shim.id), shim, report)
-    else:
-        problem = _check(of_shim(connection, shim.id), shim, report)
-    if problem is not None:
-        n, message = problem
-        report.add("segments", f"shim `{shim.shim_id}` event {n}", message)
+class ChainProof:
+    """Proves that the stored events of one shim are the ones it chained: all of them, in order."""
 
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        shim: StoredShim,
+        drops: DropProof,
+        home: HomeSeal,
+        report: Report,
+    ) -> None:
+        self._connection = connection
+        self._shim = shim
+        self._drops = drops
+        self._seals = SealProof(home, shim.run_id, shim.shim_id, report)
+        self._report = report
 
-def _check(
-    segments: Iterable[StoredSegment], shim: StoredShim, report: Report
-) -> tuple[int, str] | None:
-    check = ChainCheck(shim.shim_id)
-    for segment in segments:
-        if segment.first_n > check.n:
-            gap = (check.n, segment.first_n - 1)
-            report.add("segments", f"shim `{shim.shim_id}` event {gap[0]}", _missing(gap, shim))
-            # The chain after a gap is proven from its own first hash on.
-            check = ChainCheck(shim.shim_id, segment.first_n, segment.prev.hex().encode())
-        problem = _check_segment(segment, check, shim, report)
+    def check(self) -> None:
+        """Reports the first event that is wrong, every gap, and every drop that was not due."""
+        shim = self._shim
+        if shim.is_chained_here:
+            problem = self._check_here(of_shim_as_ingested(self._connection, shim.id))
+        else:
+            problem = self._check(of_shim(self._connection, shim.id))
         if problem is not None:
-            return problem
-    if check.n - 1 != shim.last_n:
-        return check.n, _missing((check.n, shim.last_n), shim)
-    if check.prev != shim.head.hex().encode():
-        return shim.last_n, "the end of the chain is not the one that the ledger stores"
-    return None
+            self._add(*problem)
+
+    def _add(self, n: int, message: str) -> None:
+        self._report.add("segments", f"shim `{self._shim.shim_id}` event {n}", message)
+
+    def _check(self, segments: Iterable[StoredSegment]) -> tuple[int, str] | None:
+        shim = self._shim
+        check = ChainCheck(shim.shim_id)
+        for segment in segments:
+            if segment.first_n > check.n:
+                gap = (check.n, segment.first_n - 1)
+                self._add(gap[0], _missing(gap, shim))
+                # The chain after a gap is proven from its own first hash on.
+                check = ChainCheck(shim.shim_id, segment.first_n, segment.prev.hex().encode())
+            elif check.n == 1 and segment.first_n == 1:
+                check.prev = segment.prev.hex().encode()
+                self._seals.begin(check.prev)
+            problem = self._check_segment(segment, check)
+            if problem is not None:
+                return problem
+        if check.n - 1 != shim.last_n:
+            return check.n, _missing((check.n, shim.last_n), shim)
+        if check.prev != shim.head.hex().encode():
+            return shim.last_n, "the end of the chain is not the one that the ledger stores"
+        if shim.signed and max(shim.signed) > shim.last_n:
+            gap = (shim.last_n + 1, max(shim.signed))
+            return gap[0], _missing(gap, shim)
+        return None
+
+    def _check_segment(self, segment: StoredSegment, check: ChainCheck) -> tuple[int, str] | None:
+        if segment.first_n != check.n:
+            return segment.first_n, f"event {segment.first_n} is stored twice"
+        if segment.prev.hex().encode() != check.prev:
+            return segment.first_n, "the chain does not continue from the previous event"
+        if segment.is_dropped:
+            self._check_drop(segment)
+            check.n, check.prev = segment.last_n + 1, segment.head.hex().encode()
+            return _check_signed(check, self._shim)
+        return self._check_lines(segment, check)
+
+    def _check_drop(self, segment: StoredSegment) -> None:
+        problem = self._drops.check(self._shim.shim_id, segment)
+        if problem is not None:
+            self._add(segment.first_n, problem)
+
+    def _check_lines(self, segment: StoredSegment, check: ChainCheck) -> tuple[int, str] | None:
+        try:
+            lines = segment.lines()
+        except zlib.error as error:
+            return segment.first_n, f"the stored events are damaged: {error}"
+        for line in lines:
+            damage = check.feed(line)
+            if damage is not None:
+                return damage.n, damage.message
+            problem = _check_signed(check, self._shim)
+            if problem is not None:
+                return problem
+            unsealed = self._seals.feed(line)
+            if unsealed is not None:
+                return check.n - 1, unsealed
+        self._report.events += len(lines)
+        if check.n != segment.last_n + 1 or check.prev != segment.head.hex().encode():
+            return check.n - 1, f"event {check.n - 1} was changed, or events after it are missing"
+        self._check_time(segment, lines[-1])
+        return None
+
+    def _check_here(self, segments: Iterable[StoredSegment]) -> tuple[int, str] | None:
+        """Proves a chain that the ledger made itself, in the order of ingest."""
+        shim = self._shim
+        prev = seed(shim.shim_id)
+        heads = set()
+        count = 0
+        for segment in segments:
+            if segment.prev.hex().encode() != prev:
+                return segment.first_n, "the chain does not continue from the previous event"
+            if segment.is_dropped:
+                self._check_drop(segment)
+                prev = segment.head.hex().encode()
+            try:
+                lines = segment.lines()
+            except zlib.error as error:
+                return segment.first_n, f"the stored events are damaged: {error}"
+            for line in lines:
+                prev = link(prev, line)
+                heads.add(prev)
+                self._report.events += 1
+            count += segment.last_n - segment.first_n + 1
+            if segment.head.hex().encode() != prev:
+                return segment.last_n, "an event was changed, or events are missing"
+            heads.add(prev)
+            if lines:
+                self._check_time(segment, lines[-1])
+        missing = sum(last - first + 1 for first, last in shim.gaps)
+        if prev != shim.head.hex().encode() or count != shim.last_n - missing:
+            return shim.last_n, "the end of the chain is not the one that the ledger stores"
+        if any(head.hex().encode() not in heads for head in shim.signed.values()):
+            return shim.last_n, "the chain is not the one that a checkpoint signed"
+        return None
+
+    def _check_time(self, segment: StoredSegment, line: bytes) -> None:
+        if time_of(line) != segment.last_ms:
+            self._add(segment.last_n, "`last_ms` is not the time of the segment's last event")
 
 
 def _missing(gap: tuple[int, int], shim: StoredShim) -> str:
     events = f"event {gap[0]} is" if gap[0] == gap[1] else f"events {gap[0]} to {gap[1]} are"
-    if gap in shim.gaps:
+    is_signed = any(gap[0] <= n <= gap[1] for n in shim.signed)
+    if gap in shim.gaps and not is_signed:
         return f"{events} missing: they never reached the ledger"
     return f"{events} missing: they were in the ledger"
-
-
-def _check_segment(
-    segment: StoredSegment, check: ChainCheck, shim: StoredShim, report: Report
-) -> tuple[int, str] | None:
-    if segment.first_n != check.n:
-        return segment.first_n, f"event {segment.first_n} is stored twice"
-    if segment.prev.hex().encode() != check.prev:
-        return segment.first_n, "the chain does not continue from the previous event"
-    if segment.is_dropped:
-        report.dropped_events += segment.last_n - segment.first_n + 1
-        check.n, check.prev = segment.last_n + 1, segment.head.hex().encode()
-        return _check_signed(check, shim)
-    return _check_lines(segment, check, shim, report)
-
-
-def _check_lines(
-    segment: StoredSegment, check: ChainCheck, shim: StoredShim, report: Report
-) -> tuple[int, str] | None:
-    try:
-        lines = segment.lines()
-    except zlib.error as error:
-        return segment.first_n, f"the stored events are damaged: {error}"
-    for line in lines:
-        damage = check.feed(line)
-        problem = (damage.n, damage.message) if damage else _check_signed(check, shim)
-        if problem is not None:
-            return problem
-    report.events += len(lines)
-    if check.n != segment.last_n + 1 or check.prev != segment.head.hex().encode():
-        return check.n - 1, f"event {check.n - 1} was changed, or events after it are missing"
-    return None
 
 
 def _check_signed(check: ChainCheck, shim: StoredShim) -> tuple[int, str] | None:
     signed = shim.signed.get(check.n - 1)
     if signed is not None and signed.hex().encode() != check.prev:
         return check.n - 1, "the chain up to this event is not the one that a checkpoint signed"
-    return None
-
-
-def _check_here(
-    segments: Iterable[StoredSegment], shim: StoredShim, report: Report
-) -> tuple[int, str] | None:
-    """Proves a chain that the ledger made itself, in the order of ingest."""
-    prev = seed(shim.shim_id)
-    heads = set()
-    count = 0
-    for segment in segments:
-        if segment.prev.hex().encode() != prev:
-            return segment.first_n, "the chain does not continue from the previous event"
-        if segment.is_dropped:
-            report.dropped_events += segment.last_n - segment.first_n + 1
-            prev = segment.head.hex().encode()
-        for line in segment.lines():
-            prev = link(prev, line)
-            heads.add(prev)
-            report.events += 1
-        count += segment.last_n - segment.first_n + 1
-        if segment.head.hex().encode() != prev:
-            return segment.last_n, "an event was changed, or events are missing"
-        heads.add(prev)
-    missing = sum(last - first + 1 for first, last in shim.gaps)
-    if prev != shim.head.hex().encode() or count != shim.last_n - missing:
-        return shim.last_n, "the end of the chain is not the one that the ledger stores"
-    if any(head.hex().encode() not in heads for head in shim.signed.values()):
-        return shim.last_n, "the chain is not the one that a checkpoint signed"
-    return None
-
-
-def check_checkpoints(
-    connection: apsw.Connection, places: Places, report: Report
-) -> Iterator[Head]:
-    """Yields the heads that checkpoints signed. Reports the first checkpoint that is wrong."""
-    key = load_key(places)
-    outside = noted(places)
-    before, number = b"", 0
-    for row in connection.execute("SELECT * FROM checkpoints ORDER BY id"):
-        made = Checkpoint(*row)
-        number += 1
-        heads = _heads(connection, made.id)
-        message = _problem(made, number, before, heads, key)
-        if message is None and made.digest.hex() not in outside.get(made.id, {made.digest.hex()}):
-            message = "it is not the one in the file beside the key"
-        if message is not None:
-            report.add("checkpoints", f"checkpoint {number}", message)
-            return
-        before = made.digest
-        report.checkpoints += 1
-        yield from heads
-    if outside and max(outside) > number + 1:
-        report.add(
-            "checkpoints",
-            f"checkpoint {number + 1}",
-            "it is in the file beside the key, but gone from the ledger",
-        )
-
-
-def _heads(connection: apsw.Connection, number: int) -> list[Head]:
-    sql = "SELECT shim_id, n, head FROM checkpoint_heads WHERE checkpoint = ?"
-    return [Head(*row) for row in connection.execute(sql, (number,))]
-
-
-def _problem(
-    made: Checkpoint, number: int, before: bytes, heads: list[Head], key: bytes | None
-) -> str | None:
-    if made.id != number:
-        return f"it is missing: checkpoint {made.id} is in its place"
-    if key is None:
-        return "the key is gone, so its signature cannot be checked"
-    if digest_of(before, made.id, made.created_at, made.pos, heads) != made.digest:
-        return "its contents were changed"
-    if sign(key, made.digest) != made.signature:
-        return "its signature was not made with this key"
     return None

@@ -15,6 +15,18 @@ class Finding(Struct, frozen=True):
     message: str
 
 
+class DropSum(Struct):
+    """Events that retention dropped for one reason."""
+
+    reason: str
+    """age, size, or unknown: before drops were signed"""
+    keep_days: int
+    """the setting at that time"""
+    max_bytes: int
+    """the setting at that time"""
+    events: int = 0
+
+
 class Report(Struct):
     """The result of a proof."""
 
@@ -26,10 +38,25 @@ class Report(Struct):
     unanchored_events: int = 0
     """newest events, which no checkpoint has signed yet"""
     dropped_events: int = 0
-    """events that retention dropped; their hashes are still in the chain"""
+    """events that were dropped; their hashes are still in the chain"""
+    drops: list[DropSum] = field(default_factory=list)
+    """the dropped events that were due, by reason and setting"""
+    anchors: int = 0
+    """anchors that the ledger was held to"""
+    sealed_shims: int = 0
+    """shims whose journal this home sealed"""
+    unsealed_shims: int = 0
+    """shims whose journal an early version wrote, without a seal"""
+    foreign_shims: int = 0
+    """shims of other homes, whose seals only they can check"""
+    unread_events: int = 0
+    """events in journals that the ledger has not read yet"""
     quarantined: int = 0
     """lines that were not events"""
     previews_dropped: int = 0
+    """preview texts that retention or a full queue dropped"""
+    previews_missing: int = 0
+    """preview texts that events name by their hash, and that are not in the ledger"""
 
     @property
     def holds(self) -> bool:

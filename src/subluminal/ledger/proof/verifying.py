@@ -1,29 +1,40 @@
 """The whole proof, within one read transaction, so that it sees one consistent state."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import apsw
 
 from subluminal.config.places import Places
 from subluminal.ledger.ingest.deriving import json_text
-from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.proof.calls import CallProof, feed_lines
-from subluminal.ledger.proof.chains import (
-    StoredShim,
-    add_signed,
-    check_chain,
+from subluminal.ledger.proof.chains import ChainProof, StoredShim, add_signed, stored_shims
+from subluminal.ledger.proof.checkpoints import (
+    check_anchors,
     check_checkpoints,
-    stored_shims,
+    load_keys,
+    sealed_since,
 )
 from subluminal.ledger.proof.control import ControlProof
+from subluminal.ledger.proof.derived import check_derived
+from subluminal.ledger.proof.drops import DropProof
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.proof.hints import check_outcomes
 from subluminal.ledger.proof.policies import PolicyProof
 from subluminal.ledger.proof.runs import RunProof
+from subluminal.ledger.proof.seals import HomeSeal
+from subluminal.ledger.proof.search import check_search
 from subluminal.ledger.proof.tools import ToolProof
-from subluminal.ledger.store.counting import EVENTS_TOTAL, PREVIEWS_DROPPED, read_counter
+from subluminal.ledger.store.counting import (
+    EVENTS_TOTAL,
+    PREVIEWS_DROPPED,
+    QUARANTINED,
+    read_counter,
+)
 from subluminal.ledger.store.segments import EventReader, of_shim_as_ingested
+from subluminal.ledger.upkeep.anchors import Anchor, recorded_anchors
+from subluminal.ledger.upkeep.note import read_note
+from subluminal.ledger.upkeep.written import Counts, count_written, find_behind
 
 Progress = Callable[[int, int], None]
 """called with the number of shims done, and of all shims"""
@@ -34,13 +45,33 @@ def verify_ledger(
     places: Places,
     *,
     run_id: str | None = None,
+    anchors: Sequence[Anchor] = (),
     progress: Progress = lambda done, total: None,
 ) -> Report:
-    """Proves the ledger, or one run."""
+    """Proves the ledger, or one run. Holds it to the given anchors, and to those in the home."""
     report = Report()
+    # Before the ledger is read: shims and ledgerd go on writing meanwhile.
+    counts, note = count_written(places, run_id), read_note(places)
     connection.execute("BEGIN")
     try:
-        _verify(connection, places, run_id, progress, report)
+        keys = load_keys(places)
+        shims = stored_shims(connection, run_id)
+        report.shims = len(shims)
+        heads = check_checkpoints(connection, places, note, keys, report)
+        if run_id is None:
+            add_signed(shims, heads, report)
+        else:
+            wanted = {shim.shim_id for shim in shims}
+            add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
+        check_anchors(connection, [*recorded_anchors(places), *anchors], keys, report)
+        drops = DropProof(connection, keys.home, report)
+        seal = HomeSeal(places, sealed_since(connection))
+        chains = [ChainProof(connection, shim, drops, seal, report) for shim in shims]
+        _check_written(connection, places, counts, report)
+        _verify(connection, run_id, list(zip(shims, chains, strict=True)), progress, report)
+        if run_id is None:
+            drops.end()
+        _fill(connection, report)
     finally:
         connection.execute("ROLLBACK")
     return report
@@ -48,36 +79,48 @@ def verify_ledger(
 
 def _verify(
     connection: apsw.Connection,
-    places: Places,
     run_id: str | None,
+    shims: list[tuple[StoredShim, ChainProof]],
     progress: Progress,
     report: Report,
 ) -> None:
-    shims = stored_shims(connection, run_id)
-    report.shims = len(shims)
-    heads = check_checkpoints(connection, places, report)
-    if run_id is None:
-        add_signed(shims, heads, report)
-    else:
-        wanted = {shim.shim_id for shim in shims}
-        add_signed(shims, [head for head in heads if head.shim_id in wanted], report)
+    """Proves each shim's chain and the rows derived from it, then what all shims share."""
     shared = (RunProof(), PolicyProof(), ToolProof(), ControlProof())
     hints = uses = 0
-    for done, shim in enumerate(shims):
+    for done, (shim, chain) in enumerate(shims):
         progress(done, len(shims))
         if report.is_full:
             return
-        check_chain(connection, shim, report)
+        chain.check()
         proof = _check_calls(connection, shim, shared, report)
         report.calls += proof.calls
+        report.previews_missing += proof.previews_missing
         hints += proof.hints
         uses += proof.grant_uses
     if run_id is None:
         for each in shared:
             each.compare(connection, report)
         _check_counts(connection, hints, uses, report)
+        shared[0].compare_calls(connection, report)
+        check_derived(connection, report)
+        check_search(connection, report)
     check_outcomes(connection, run_id, report)
-    _fill(connection, report)
+
+
+def _check_written(
+    connection: apsw.Connection, places: Places, counts: Counts, report: Report
+) -> None:
+    """Reports events that shims wrote, and that are neither in the ledger nor in a journal."""
+    for behind in find_behind(connection, places, counts):
+        report.unread_events += behind.unread
+        if behind.lost:
+            on_record = max(behind.stored, behind.journalled)
+            report.add(
+                "journal",
+                f"shim `{behind.shim_id}` of run `{behind.run}`",
+                f"it wrote {behind.counted} events, and {on_record} are left: its journal was "
+                "deleted or cut short, or a power failure lost its end",
+            )
 
 
 def _check_calls(
@@ -99,6 +142,7 @@ def _check_calls(
         others = feed_lines(proof, lines, segment.first_n)
         for each in shared:
             each.feed(others)
+        shared[0].runs |= proof.take_runs()
     proof.end()
     return proof
 
@@ -112,13 +156,12 @@ def _check_counts(connection: apsw.Connection, hints: int, uses: int, report: Re
     if row is not None and row[0] > hints:
         report.add("hints", f"{row[0] - hints} rows", "there is no event for them")
     row = connection.execute("SELECT count(*) FROM grant_uses").fetchone()
-    if row is not None and row[0] > uses and not report.dropped_events:
+    if row is not None and row[0] > uses:
         report.add("grant_uses", f"{row[0] - uses} rows", "there is no event for them")
     for table in ("previews", "hints"):
         sql = f"SELECT call_id FROM {table} WHERE id NOT IN (SELECT id FROM tool_calls)"
         for (call_id,) in connection.execute(sql):
             report.add(table, f"call `{call_id}`", "there is no such call")
-    _check_rollups(connection, report)
 
 
 def _name_extra_calls(connection: apsw.Connection, report: Report) -> None:
@@ -140,24 +183,9 @@ def _name_extra_calls(connection: apsw.Connection, report: Report) -> None:
             return
 
 
-def _check_rollups(connection: apsw.Connection, report: Report) -> None:
-    counted = (
-        f"SELECT created_at / {BUCKET_MS}, server_name, tool_name, ifnull(decision, ''), "
-        "ifnull(status, ''), ifnull(rule_id, ''), count(*) FROM tool_calls "
-        "GROUP BY 1, 2, 3, 4, 5, 6"
-    )
-    stored = "SELECT bucket, server_name, tool_name, decision, status, rule_id, calls FROM rollups"
-    for one, other in ((counted, stored), (stored, counted)):
-        for row in connection.execute(f"SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other})"):
-            where = f"{row[1]}/{row[2]} at {int(row[0]) * BUCKET_MS}"
-            report.add("rollups", where, "the count does not match the calls")
-            return
-
-
 def _fill(connection: apsw.Connection, report: Report) -> None:
     total = read_counter(connection, EVENTS_TOTAL)
     signed = connection.execute("SELECT ifnull(max(pos), 0) FROM checkpoints").fetchone()
     report.unanchored_events = total - (int(signed[0]) if signed else 0)
-    row = connection.execute("SELECT count(*) FROM quarantine").fetchone()
-    report.quarantined = int(row[0]) if row else 0
+    report.quarantined = read_counter(connection, QUARANTINED)
     report.previews_dropped = read_counter(connection, PREVIEWS_DROPPED)

@@ -11,6 +11,7 @@ import apsw
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer
 from subluminal.ledger.filter.language import Filter
+from subluminal.ledger.query.paging import after_cursor, order_by
 from subluminal.ledger.query.questions import (
     ApprovalState,
     InvalidQuery,
@@ -48,7 +49,7 @@ _FIELDS = (
 # Every new attempt of the call extends a pending approval, until one is asked for under a new id.
 _LAST_TRY = f"""
   SELECT max(c.created_at) FROM tool_calls c INDEXED BY calls_by_args
-  WHERE substr(c.args_hash, 1, 12) = substr(a.args_hash, 1, 12) AND c.args_hash = a.args_hash
+  WHERE c.args_hash = a.args_hash
   AND c.run_id = a.run_id AND c.server_name = a.server_name AND c.tool_name = a.tool_name
   AND c.decision = '{Action.REJECT_WITH_HINT}' AND c.created_at < ifnull((
     SELECT min(b.requested_at) FROM approvals b
@@ -79,6 +80,7 @@ _COLUMNS = (
     "a.answer, a.decided_at, a.decided_by, a.reason, a.ticket, a.grant_id, a.uses, a.used, "
     "a.granted_until"
 )
+_REQUESTED_AT = 9
 _HEAD = ApprovalRecord.__struct_fields__.index("answer")
 
 
@@ -89,26 +91,28 @@ def find_approvals(
     said: Filter = (),
     state: ApprovalState | None = None,
 ) -> ApprovalPage:
-    """One page of approvals, in the order of ingest."""
+    """One page of approvals, ordered by when they were first asked for."""
     checked(paging)
     where, values = _conditions(said)
     if state is not None:
         where.append("a.state = :state")
     if paging.cursor is not None:
-        where.append("a.id < :last" if paging.newest_first else "a.id > :last")
-        (values["last"],) = numbers_of(paging.cursor, 1)
-    direction = "DESC" if paging.newest_first else "ASC"
+        sign = "<" if paging.newest_first else ">"
+        where.append(f"(a.requested_at, a.id) {sign} (:last_at, :last)")
+        values["last_at"], values["last"] = numbers_of(paging.cursor, 2)
     sql = (
         f"WITH asked AS ({_ASKED}), a AS (SELECT *, {_STATE} AS state FROM asked) "
         f"SELECT {_COLUMNS} FROM a LEFT JOIN runs r ON r.run_id = a.run_id "
         "LEFT JOIN previews p ON p.id = (SELECT max(c.id) FROM tool_calls c "
         "WHERE c.call_id = a.call_id AND c.run_id = a.run_id) "
-        f"WHERE {' AND '.join(where) or '1'} ORDER BY a.id {direction} LIMIT :limit"
+        f"WHERE {' AND '.join(where) or '1'} "
+        f"{order_by(paging, 'a.requested_at', 'a.id')} LIMIT :limit"
     )
     asked = {**values, "now": now_ms, "state": state, "limit": paging.limit}
     rows = list(connection.execute(sql, asked))
     more = len(rows) == paging.limit
-    return ApprovalPage([_approval(row) for row in rows], cursor_of(rows[-1][0]) if more else None)
+    last = cursor_of(rows[-1][_REQUESTED_AT], rows[-1][0]) if more else None
+    return ApprovalPage([_approval(row) for row in rows], last)
 
 
 def _conditions(said: Filter) -> tuple[list[str], dict[str, object]]:
@@ -148,16 +152,13 @@ def _answer(told: list[Any]) -> AnswerRecord | None:
 
 
 def find_switches(connection: apsw.Connection, paging: Paging) -> SwitchPage:
-    """One page of moves of the kill switch, in the order of ingest."""
+    """One page of moves of the kill switch, in the order of time."""
     checked(paging)
-    where, values = "1", list[object]()
-    if paging.cursor is not None:
-        where = "id < ?" if paging.newest_first else "id > ?"
-        values += numbers_of(paging.cursor, 1)
-    direction = "DESC" if paging.newest_first else "ASC"
+    where, values = after_cursor(paging, "moved_at", "id")
     sql = (
         "SELECT id, switch_id, state, scope, target, moved_by, hard, reason, moved_at "
-        f"FROM switches WHERE {where} ORDER BY id {direction} LIMIT ?"
+        f"FROM switches WHERE {' AND '.join(where) or '1'} "
+        f"{order_by(paging, 'moved_at', 'id')} LIMIT ?"
     )
     rows = list(connection.execute(sql, (*values, paging.limit)))
     records = [
@@ -165,4 +166,4 @@ def find_switches(connection: apsw.Connection, paging: Paging) -> SwitchPage:
         for _, switch_id, state, scope, target, by, hard, reason, at in rows
     ]
     more = len(rows) == paging.limit
-    return SwitchPage(records, cursor_of(rows[-1][0]) if more else None)
+    return SwitchPage(records, cursor_of(rows[-1][-1], rows[-1][0]) if more else None)

@@ -1,15 +1,20 @@
-"""Finds calls: by filter, a page at a time, or one call by its id."""
+"""Finds calls: by filter, a page at a time in the order of time, or one call by its id."""
 
 from typing import Any
 
 import apsw
 import msgspec
+from msgspec import structs
 
 from subluminal.clock import rfc3339
+from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.query import hints
-from subluminal.ledger.query.planning import EVERYTHING, AccessPath, Leg, choose_path, conditions
-from subluminal.ledger.query.questions import CallFilter, Paging, checked, cursor_of, numbers_of
+from subluminal.ledger.query.events import decode_stored
+from subluminal.ledger.query.paging import Key, after_cursor, order_by
+from subluminal.ledger.query.planning import AccessPath, Leg, choose_path, conditions
+from subluminal.ledger.query.questions import CallFilter, Paging, checked, cursor_of
 from subluminal.ledger.query.records import CallDetail, CallPage, CallRecord, PreviewRecord
+from subluminal.ledger.query.spans import growing_spans
 from subluminal.ledger.query.terms import match_expression
 from subluminal.ledger.store.segments import EventReader
 
@@ -23,19 +28,25 @@ _ROWS = (
     "p.result_preview, p.redaction_flags FROM tool_calls c LEFT JOIN previews p USING (id) "
 )
 
+_DECIDED = tuple(
+    b'{"type":"%b"' % kind.encode() for kind in (EventType.TOOL_CALL_DECISION, EventType.CALL_ROUND)
+)
+_MAX_SEARCHED = 20_000
+"""Events after a call's start among which its further rounds are looked for."""
+
 
 def find_calls(connection: apsw.Connection, wanted: CallFilter, paging: Paging) -> CallPage:
-    """One page of calls: ordered by time within a run, otherwise in the order of ingest."""
+    """One page of calls, ordered by their start, then by the order of ingest."""
     checked(paging)
-    if wanted.run is not None and wanted.text is None and wanted.args_hash is None:
-        return _of_run(connection, wanted, paging)
     if wanted.text is not None:
-        ids = _ids_by_text(connection, wanted, paging)
+        keys = _keys_by_text(connection, wanted, paging)
+    elif wanted.run is not None and wanted.args_hash is None:
+        keys = _keys(connection, _path_of_run(wanted), paging)
     else:
-        ids = _ids(connection, _path(connection, wanted), paging)
-    records = _records(connection, ids)
-    more = len(ids) == paging.limit
-    return CallPage(records, cursor_of(ids[-1]) if more else None)
+        keys = _keys(connection, choose_path(connection, wanted), paging)
+    records = _records(connection, [number for _, number in keys])
+    more = len(keys) == paging.limit
+    return CallPage(records, cursor_of(*keys[-1]) if more else None)
 
 
 def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
@@ -49,71 +60,78 @@ def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
         return None
     number, shim, *places = row
     reader = EventReader(connection)
-    lines = [reader.line(shim, n) for n in places if n is not None]
-    events = [msgspec.json.decode(line) for line in lines if line is not None]
+    lines = [reader.line(shim, n) for n in _places(reader, call_id, shim, *places)]
+    events = [decode_stored(line) for line in lines if line is not None]
     record = _records(connection, [number])[0]
-    return CallDetail(record, hints.hint_of_call(connection, number), events)
+    readable = [event for event in events if event is not None]
+    return CallDetail(record, hints.hint_of_call(connection, number), readable)
 
 
-def _path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
-    if wanted.args_hash is None:
-        return choose_path(connection, wanted)
-    where, values = conditions(wanted)
-    leg = Leg("substr(args_hash, 1, 12) = ?", (wanted.args_hash[:12],))
-    return AccessPath([leg], where, values)
+def _places(
+    reader: EventReader,
+    call_id: str,
+    shim: int,
+    start_n: int | None,
+    decision_n: int | None,
+    end_n: int | None,
+) -> list[int]:
+    """The numbers of a call's events, in order: start, decision, further rounds, end."""
+    found = {n for n in (start_n, decision_n, end_n) if n is not None}
+    if start_n is not None:
+        mark = b'"call_id":"%b"' % call_id.encode()
+        last = start_n + _MAX_SEARCHED
+        for n in range(start_n + 1, last if end_n is None else min(last, end_n)):
+            line = reader.line(shim, n)
+            if line is None:
+                break
+            if line.startswith(_DECIDED) and mark in line:
+                found.add(n)
+    return sorted(found)
 
 
-def _ids(connection: apsw.Connection, path: AccessPath, paging: Paging) -> list[int]:
+def _path_of_run(wanted: CallFilter) -> AccessPath:
+    where, values = conditions(wanted, by_time=True)
+    return AccessPath([Leg("calls_by_run", "run_id = ?", (wanted.run,))], where, values)
+
+
+def _keys(connection: apsw.Connection, path: AccessPath, paging: Paging) -> list[Key]:
     """Asks every leg for a page, and merges the pages."""
-    where, values = list(path.where), list(path.values)
-    if paging.cursor is not None:
-        (last,) = numbers_of(paging.cursor, 1)
-        where.append("id < ?" if paging.newest_first else "id > ?")
-        values.append(last)
-    direction = "DESC" if paging.newest_first else "ASC"
-    found: set[int] = set()
+    where, values = after_cursor(paging, "created_at", "id")
+    where, values = [*path.where, *where], [*path.values, *values]
+    order = order_by(paging, "created_at", "id")
+    found: set[Key] = set()
     for leg in path.legs:
-        terms = [leg.where, *where] if leg is not EVERYTHING else where
         sql = (
-            f"SELECT id FROM tool_calls {'NOT INDEXED ' if leg is EVERYTHING else ''}"
-            f"WHERE {' AND '.join(terms) or '1'} ORDER BY id {direction} LIMIT ?"
+            f"SELECT created_at, id FROM tool_calls INDEXED BY {leg.by_index} "
+            f"WHERE {' AND '.join([leg.where, *where])} {order} LIMIT ?"
         )
         rows = connection.execute(sql, (*leg.values, *values, paging.limit))
-        found.update(number for (number,) in rows)
+        found.update((at, number) for at, number in rows)
     return sorted(found, reverse=paging.newest_first)[: paging.limit]
 
 
-def _ids_by_text(connection: apsw.Connection, wanted: CallFilter, paging: Paging) -> list[int]:
-    where, values = conditions(wanted)
-    terms = ["search MATCH ?", *where]
-    arguments: list[object] = [match_expression(wanted.text or ""), *values]
-    if paging.cursor is not None:
-        (last,) = numbers_of(paging.cursor, 1)
-        terms.append("search.rowid < ?" if paging.newest_first else "search.rowid > ?")
-        arguments.append(last)
-    direction = "DESC" if paging.newest_first else "ASC"
-    sql = (
-        "SELECT id FROM search CROSS JOIN tool_calls ON id = search.rowid "
-        f"WHERE {' AND '.join(terms)} ORDER BY search.rowid {direction} LIMIT ?"
-    )
-    return [number for (number,) in connection.execute(sql, (*arguments, paging.limit))]
+def _keys_by_text(connection: apsw.Connection, wanted: CallFilter, paging: Paging) -> list[Key]:
+    """Searches a short time first, and longer ones until the page is full.
 
-
-def _of_run(connection: apsw.Connection, wanted: CallFilter, paging: Paging) -> CallPage:
-    where, values = conditions(wanted)
-    where[where.index("+run_id = ?")] = "run_id = ?"
-    if paging.cursor is not None:
-        values += numbers_of(paging.cursor, 2)
-        where.append(f"(created_at, id) {'<' if paging.newest_first else '>'} (?, ?)")
-    direction = "DESC" if paging.newest_first else "ASC"
-    sql = (
-        "SELECT id, created_at FROM tool_calls INDEXED BY calls_by_run "
-        f"WHERE {' AND '.join(where)} ORDER BY created_at {direction}, id {direction} LIMIT ?"
-    )
-    keys = [(at, number) for number, at in connection.execute(sql, (*values, paging.limit))]
-    records = _records(connection, [number for _, number in keys])
-    more = len(keys) == paging.limit
-    return CallPage(records, cursor_of(*keys[-1]) if more else None)
+    The text index knows row ids and no times, so it cannot return the newest matches by itself.
+    """
+    keys: list[Key] = []
+    for span in growing_spans(connection, wanted, paging):
+        within = structs.replace(wanted, since_ms=span.since_ms, until_ms=span.until_ms)
+        where, values = conditions(within)
+        more, cursor = after_cursor(paging, "created_at", "search.rowid")
+        sql = (
+            "SELECT created_at, id FROM search CROSS JOIN tool_calls ON id = search.rowid "
+            "WHERE search MATCH ? AND search.rowid BETWEEN ? AND ? "
+            f"{''.join(f'AND {each} ' for each in [*where, *more])}"
+            f"{order_by(paging, 'created_at', 'search.rowid')} LIMIT ?"
+        )
+        text = match_expression(wanted.text or "")
+        rows = (text, span.first_id, span.last_id, *values, *cursor, paging.limit)
+        keys = [(at, number) for at, number in connection.execute(sql, rows)]
+        if len(keys) == paging.limit:
+            break
+    return keys
 
 
 def _records(connection: apsw.Connection, ids: list[int]) -> list[CallRecord]:

@@ -7,12 +7,13 @@ form, without preview texts; a preview that is still kept is put back.
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 from msgspec import Struct
 
+from subluminal.contracts.codec import NO_EVENT
 from subluminal.contracts.vocabulary import EventType
 from subluminal.journal.chain import with_text
 from subluminal.ledger.query.questions import CallFilter
@@ -48,11 +49,40 @@ class _Peek(Struct, frozen=True):
     decision: _Decision = _Decision()
 
 
-_peek = msgspec.json.Decoder(_Peek).decode
+class _Envelope(Struct, frozen=True):
+    """The fields of any event, whatever version wrote it."""
+
+    type: str = ""
+    ts: str = ""
+    run_id: str = ""
+
+
+_decode_peek = msgspec.json.Decoder(_Peek).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _PREVIEW_COLUMNS: dict[str, str] = {
     EventType.TOOL_CALL_START: "args_preview",
     EventType.TOOL_CALL_END: "result_preview",
 }
+
+
+def _peek(line: bytes) -> _Peek:
+    try:
+        return _decode_peek(line)
+    except msgspec.ValidationError:
+        # A newer version wrote it: its other fields have another shape.
+        envelope = _decode_envelope(line)
+        return _Peek(envelope.type, envelope.ts, envelope.run_id)
+
+
+def decode_stored(line: bytes) -> Any | None:
+    """Decodes a stored event; None if it has a number or a depth that no parser here takes.
+
+    Fields that ingest does not know are stored unread.
+    """
+    try:
+        return msgspec.json.decode(line)
+    except NO_EVENT:
+        return None
 
 
 class Streamed(NamedTuple):

@@ -74,8 +74,7 @@ def _count_calls(wanted: CallFilter) -> tuple[str, list[object]]:
     elif wanted.run is not None:
         where[where.index("+run_id = ?")] = "run_id = ?"
     elif wanted.args_hash is not None:
-        where.append("substr(args_hash, 1, 12) = ?")
-        values.append(wanted.args_hash[:12])
+        where[where.index("+args_hash = ?")] = "args_hash = ?"
     terms = " AND ".join(where) or "1"
     sql = f"SELECT {_CALL_KEYS}, count(*) FROM {source} WHERE {terms} GROUP BY 1, 2, 3, 4, 5"
     return sql, values

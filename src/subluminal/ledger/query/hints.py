@@ -8,12 +8,12 @@ import msgspec
 from subluminal.clock import rfc3339
 from subluminal.ledger.filter.language import Filter
 from subluminal.ledger.ingest.hint_outcomes import HintOutcome
+from subluminal.ledger.query.paging import after_cursor, order_by
 from subluminal.ledger.query.questions import (
     Paging,
     RecoveryBy,
     checked,
     cursor_of,
-    numbers_of,
 )
 from subluminal.ledger.query.records import HintPage, HintRecord, RecoveryRecord
 from subluminal.ledger.query.terms import term_conditions
@@ -24,6 +24,7 @@ _ROWS = (
     "c.args_hash, (SELECT n.call_id FROM tool_calls n WHERE n.id = h.next_id) "
     "FROM hints h JOIN tool_calls c ON c.id = h.id "
 )
+_CREATED_AT = 9
 
 
 def find_hints(
@@ -33,7 +34,7 @@ def find_hints(
     said: Filter = (),
     outcome: HintOutcome | None = None,
 ) -> HintPage:
-    """One page of hints, in the order of ingest. The filter applies to the calls that got them."""
+    """One page of hints, in the order of time. The filter applies to the calls that got them."""
     checked(paging)
     terms: list[str] = []
     values: list[object] = []
@@ -41,18 +42,18 @@ def find_hints(
         if value is not None:
             terms.append(f"h.{column} = ?")
             values.append(value)
-    if paging.cursor is not None:
-        terms.append("h.id < ?" if paging.newest_first else "h.id > ?")
-        values += numbers_of(paging.cursor, 1)
+    after, cursor = after_cursor(paging, "h.created_at", "h.id")
+    terms += after
+    values += cursor
     for condition, asked in term_conditions(said, "c."):
         terms.append(condition)
         values += asked
     where = f"WHERE {' AND '.join(terms)} " if terms else ""
-    direction = "DESC" if paging.newest_first else "ASC"
-    sql = f"{_ROWS}{where}ORDER BY h.id {direction} LIMIT ?"
-    records = [_record(row) for row in connection.execute(sql, (*values, paging.limit))]
-    more = len(records) == paging.limit
-    return HintPage(records, cursor_of(records[-1].id) if more else None)
+    sql = f"{_ROWS}{where}{order_by(paging, 'h.created_at', 'h.id')} LIMIT ?"
+    rows = list(connection.execute(sql, (*values, paging.limit)))
+    more = len(rows) == paging.limit
+    last = cursor_of(rows[-1][_CREATED_AT], rows[-1][0]) if more else None
+    return HintPage([_record(row) for row in rows], last)
 
 
 def hint_of_call(connection: apsw.Connection, number: int) -> HintRecord | None:

@@ -1,9 +1,9 @@
 """Chooses the access path to calls: how to find a page, newest first, without reading all calls.
 
-SQLite returns the rows of an index in rowid order only for one value of the index. So a question
-about many tools or results is asked once per value (a leg), each with its own limit, and the
-answers are merged. The counts in `totals` tell which index has the fewest rows to read. A result
-here is a pair of decision and status.
+Every index ends with the time, so SQLite returns its rows in the order of time, but only for one
+value of the index. So a question about many tools or results is asked once per value (a leg), each
+with its own limit, and the answers are merged. The counts in `totals` tell which index has the
+fewest rows to read. A result here is a pair of decision and status.
 """
 
 import re
@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import apsw
 
-from subluminal.contracts.vocabulary import Action
+from subluminal.contracts.vocabulary import Action, Status
 from subluminal.ledger.filter.fields import UNKNOWN
-from subluminal.ledger.ingest.rows import BUCKET_MS
 from subluminal.ledger.query.questions import CallFilter, has_wildcard
-from subluminal.ledger.query.terms import term_conditions
+from subluminal.ledger.query.terms import term_conditions, unknown_outcome
 
 MAX_LEGS = 64
 """With more values than this, reading the newest calls one by one is cheaper."""
@@ -25,8 +24,9 @@ Values = tuple[object, ...]
 
 
 class Leg(NamedTuple):
-    """A condition whose rows one index returns in rowid order."""
+    """A condition whose rows one index returns in the order of time."""
 
+    by_index: str
     where: str
     values: Values
 
@@ -40,7 +40,7 @@ class AccessPath(NamedTuple):
 
 
 NOTHING = AccessPath([], [], [])
-EVERYTHING = Leg("1", ())
+EVERYTHING = Leg("calls_by_time", "1", ())
 
 
 class _Total(NamedTuple):
@@ -53,20 +53,24 @@ class _Total(NamedTuple):
 
 
 def choose_path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
-    """The cheapest access path for a filter without run, text and hash."""
+    """The cheapest access path for a filter without run and text."""
+    if wanted.args_hash is not None:
+        leg = Leg("calls_by_args", "args_hash = ?", (wanted.args_hash,))
+        return AccessPath([leg], *conditions(wanted, by_time=True))
     totals = [_Total(*row) for row in connection.execute("SELECT * FROM totals")]
     by_tool = _matching(totals, server=wanted.server, tool=wanted.tool)
-    by_result = _matching(totals, **_result_patterns(wanted))
+    by_result = _of_result(totals, wanted)
     both = [total for total in by_tool if total in set(by_result)]
     if not both:
         return NOTHING
-    where, values = conditions(wanted, _time_span(connection, wanted))
+    where, values = conditions(wanted, by_time=True)
     if wanted.rule is not None:
-        return AccessPath([Leg("rule_id = ?", (wanted.rule,))], where, values)
+        leg = Leg("calls_by_rule", "rule_id = ?", (wanted.rule,))
+        return AccessPath([leg], where, values)
     choices = [(_calls(totals), [EVERYTHING])]
     if wanted.server is not None or wanted.tool is not None:
         legs = [
-            Leg("server_name = ? AND tool_name = ?", pair)
+            Leg("calls_by_tool", "server_name = ? AND tool_name = ?", pair)
             for pair in sorted({(total.server, total.tool) for total in by_tool})
         ]
         choices.append((_calls(by_tool), legs))
@@ -80,10 +84,11 @@ def choose_path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
     return AccessPath(min(usable, key=lambda choice: choice[0])[1], where, values)
 
 
-def conditions(
-    wanted: CallFilter, span: tuple[int | None, int | None] = (None, None)
-) -> tuple[list[str], list[object]]:
-    """A filter as SQL: conditions, and the values of their parameters."""
+def conditions(wanted: CallFilter, *, by_time: bool = False) -> tuple[list[str], list[object]]:
+    """A filter as SQL: conditions, and the values of their parameters.
+
+    With `by_time`, SQLite may find the filter's time span with an index.
+    """
     found: list[tuple[str, object]] = []
     for column, pattern in (("server_name", wanted.server), ("tool_name", wanted.tool)):
         if pattern is not None:
@@ -92,7 +97,8 @@ def conditions(
             found.append((f"{column} {operator} ?", pattern.replace("[!", "[^")))
     for column, value in (
         ("run_id", wanted.run),
-        *_result_patterns(wanted).items(),
+        ("decision", wanted.decision),
+        ("status", None if wanted.status == UNKNOWN else wanted.status),
         ("rule_id", wanted.rule),
         ("args_hash", wanted.args_hash),
     ):
@@ -101,29 +107,27 @@ def conditions(
     for comparison, number in (
         ("created_at >= ?", wanted.since_ms),
         ("created_at < ?", wanted.until_ms),
-        ("id >= ?", span[0]),
-        ("id <= ?", span[1]),
     ):
         if number is not None:
             found.append((comparison, number))
     # The plus keeps SQLite from choosing an index: the leg has chosen one already.
-    where = [_unindexed(each) for each, _ in found]
+    where = [each if by_time and "created_at" in each else f"+{each}" for each, _ in found]
     values = [value for _, value in found if value != ""]
+    if wanted.status == UNKNOWN:
+        where.append(unknown_outcome("+"))
     for each, more in term_conditions(wanted.terms):
         where.append(each)
         values += more
     return where, values
 
 
-def _result_patterns(wanted: CallFilter) -> dict[str, str | None]:
-    """Decision and status that a filter asks for. UNKNOWN means allowed, without an end."""
-    if wanted.status == UNKNOWN and wanted.decision in (None, Action.ALLOW):
-        return {"decision": Action.ALLOW, "status": ""}
-    return {"decision": wanted.decision, "status": wanted.status}
-
-
-def _unindexed(where: str) -> str:
-    return where if where.startswith("id ") else f"+{where}"
+def _of_result(totals: list[_Total], wanted: CallFilter) -> list[_Total]:
+    """The counts with the decision and status that a filter asks for."""
+    if wanted.status != UNKNOWN:
+        return _matching(totals, decision=wanted.decision, status=wanted.status)
+    may_be = [total for total in totals if total.status in ("", Status.ERROR)]
+    allowed = _matching(may_be, decision=Action.ALLOW)
+    return _matching(allowed, decision=wanted.decision)
 
 
 def _matching(totals: list[_Total], **patterns: str | None) -> list[_Total]:
@@ -141,23 +145,8 @@ def _result_leg(decision: str, status: str) -> Leg:
         for column, value in (("decision", decision), ("status", status))
     ]
     values = tuple(value for _, value in terms if value)
-    return Leg(" AND ".join(where for where, _ in terms), values)
+    return Leg("calls_by_outcome", " AND ".join(where for where, _ in terms), values)
 
 
 def _calls(totals: list[_Total]) -> int:
     return sum(total.calls for total in totals)
-
-
-def _time_span(connection: apsw.Connection, wanted: CallFilter) -> tuple[int | None, int | None]:
-    """The lowest and highest id that calls of the filter's time span can have."""
-    first = last = None
-    if wanted.since_ms is not None:
-        sql = "SELECT min(first_id) FROM buckets WHERE bucket >= ?"
-        row = connection.execute(sql, (wanted.since_ms // BUCKET_MS,)).fetchone()
-        # Without a bucket there are no calls: an id that no call has.
-        first = row[0] if row and row[0] is not None else 2**62
-    if wanted.until_ms is not None:
-        sql = "SELECT max(last_id) FROM buckets WHERE bucket <= ?"
-        row = connection.execute(sql, (wanted.until_ms // BUCKET_MS,)).fetchone()
-        last = row[0] if row and row[0] is not None else 0
-    return first, last

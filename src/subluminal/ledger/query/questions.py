@@ -108,13 +108,18 @@ def cursor_of(*numbers: int) -> str:
 def numbers_of(cursor: str, count: int) -> tuple[int, ...]:
     """The key in a cursor. Raises InvalidQuery if it is not a cursor with `count` numbers."""
     parts = cursor.split(".")
-    is_cursor = len(parts) == count and all(part.isascii() and part.isdigit() for part in parts)
+    is_cursor = len(parts) == count and all(map(_is_number, parts))
     numbers = tuple(int(part) for part in parts) if is_cursor else ()
-    if not numbers or max(numbers) > 2**63 - 1:
+    if not numbers or not all(-(2**63) <= number < 2**63 for number in numbers):
         raise InvalidQuery(
             f"`{cursor[:40]}` is not a valid cursor", hint="use `next` of the previous page"
         )
     return numbers
+
+
+def _is_number(text: str) -> bool:
+    """Whether text is a whole number. Times before 1970 are negative."""
+    return text.isascii() and text.removeprefix("-").isdigit()
 
 
 def has_wildcard(pattern: str) -> bool:

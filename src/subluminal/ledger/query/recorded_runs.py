@@ -23,7 +23,7 @@ from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
-from subluminal.contracts.vocabulary import Client, Env, EventType, Layer, Status
+from subluminal.contracts.vocabulary import Action, Client, Env, EventType, Layer, Status
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
@@ -214,6 +214,8 @@ class _ShimEvents:
         self._reader = reader
         self._run_id = run_id
         self._started: dict[str, tuple[_Line, str | None]] = {}
+        self._refused: set[str] = set()
+        """calls of which a further round was refused: breakers do not count their end"""
         self._seq = 0
         self._tells_learning = False
         """whether this shim states when breakers learnt of an end; earlier versions did not"""
@@ -225,7 +227,14 @@ class _ShimEvents:
             self._started[call_id] = event, previews.get(call_id) if text is None else text
         elif event.type == EventType.TOOL_CALL_DECISION:
             return self._decided(event)
+        elif event.type == EventType.CALL_ROUND:
+            decision = self._reader.decision(bytes(event.decision))
+            if decision is not None and decision.said.action is not Action.ALLOW:
+                self._refused.add(call_id)
         elif event.type == EventType.TOOL_CALL_END:
+            if call_id in self._refused:
+                self._refused.remove(call_id)
+                return None
             return self._ended(event)
         return None
 

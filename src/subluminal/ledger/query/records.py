@@ -99,9 +99,10 @@ class Score(Struct, frozen=True):
     decisions: dict[str, int]
     """number of calls by decision"""
     errors: int
-    """calls that were forwarded and did not end OK"""
+    """calls that were forwarded and did not end OK, except `unknown`"""
     unknown: int
-    """calls that were forwarded and have no end"""
+    """calls that were forwarded and whose outcome is unknown: they have no end, or one with the
+    error class `unknown`"""
     worst_severity: str | None
     """highest severity of a decision that was not a plain allow"""
     duration_ms: int

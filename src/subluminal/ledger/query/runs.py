@@ -6,13 +6,13 @@ import apsw
 import msgspec
 
 from subluminal.clock import rfc3339
-from subluminal.contracts.vocabulary import Action, Severity, Status
+from subluminal.contracts.vocabulary import Action, ErrorClass, Severity, Status
+from subluminal.ledger.query.paging import after_cursor, order_by
 from subluminal.ledger.query.questions import (
     Paging,
     RunFilter,
     checked,
     cursor_of,
-    numbers_of,
 )
 from subluminal.ledger.query.records import RunPage, RunRecord, Score, ScorePage
 from subluminal.ledger.query.terms import run_conditions
@@ -23,11 +23,12 @@ _RUNS = (
     "policy_id, policy_version, policy_hash, metadata_json, workload_json, summary_json, "
     "last_event_at, calls FROM runs "
 )
+_STARTED_AT = 6
 _SEVERITIES = [str(member) for member in Severity]
 
 
 def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) -> RunPage:
-    """One page of runs, in the order in which the ledger first heard of them."""
+    """One page of runs, ordered by their start, then by when the ledger first heard of them."""
     checked(paging)
     terms: list[tuple[str, object]] = [
         (where, value)
@@ -41,18 +42,16 @@ def find_runs(connection: apsw.Connection, wanted: RunFilter, paging: Paging) ->
         )
         if value is not None
     ]
-    if paging.cursor is not None:
-        (last,) = numbers_of(paging.cursor, 1)
-        terms.append(("id < ?" if paging.newest_first else "id > ?", last))
     said = run_conditions(wanted.terms)
-    where = " AND ".join([*(term for term, _ in terms), *(each for each, _ in said)]) or "1"
-    direction = "DESC" if paging.newest_first else "ASC"
-    sql = f"{_RUNS} WHERE {where} ORDER BY id {direction} LIMIT ?"
+    after, cursor = after_cursor(paging, "started_at", "id")
+    parts = [*(term for term, _ in terms), *(each for each, _ in said), *after]
+    order = order_by(paging, "started_at", "id")
+    sql = f"{_RUNS} WHERE {' AND '.join(parts) or '1'} {order} LIMIT ?"
     values = [*(value for _, value in terms), *(value for _, more in said for value in more)]
-    arguments = [*values, paging.limit]
-    records = [_record(row) for row in connection.execute(sql, arguments)]
-    more = len(records) == paging.limit
-    return RunPage(records, cursor_of(records[-1].id) if more else None)
+    rows = list(connection.execute(sql, [*values, *cursor, paging.limit]))
+    more = len(rows) == paging.limit
+    last = cursor_of(rows[-1][_STARTED_AT], rows[-1][0]) if more else None
+    return RunPage([_record(row) for row in rows], last)
 
 
 def show_run(connection: apsw.Connection, run_id: str) -> RunRecord | None:
@@ -86,14 +85,14 @@ class _Counts:
         self.unknown = 0
         self.worst = -1
 
-    def add(self, decision: str, status: str, severity: str, calls: int) -> None:
+    def add(self, decision: str, status: str, error: str, severity: str, calls: int) -> None:
         if not decision:
             return
         self.decisions[decision] = self.decisions.get(decision, 0) + calls
         if decision != Action.ALLOW:
             if severity in _SEVERITIES:
                 self.worst = max(self.worst, _SEVERITIES.index(severity))
-        elif not status:
+        elif not status or (status == Status.ERROR and error == ErrorClass.UNKNOWN):
             self.unknown += calls
         elif status != Status.OK:
             self.errors += calls
@@ -102,14 +101,14 @@ class _Counts:
 def _count(connection: apsw.Connection, run_ids: list[str]) -> dict[str, _Counts]:
     found = {run_id: _Counts() for run_id in run_ids}
     sql = (
-        "SELECT run_id, ifnull(decision, ''), ifnull(status, ''), ifnull(severity, ''), count(*) "
-        "FROM tool_calls INDEXED BY calls_by_run "
-        f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4"
+        "SELECT run_id, ifnull(decision, ''), ifnull(status, ''), ifnull(error_class, ''), "
+        "ifnull(severity, ''), count(*) FROM tool_calls INDEXED BY calls_by_run "
+        f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4, 5"
     )
     if run_ids:
         rows: Any = connection.execute(sql, run_ids)
-        for run_id, decision, status, severity, calls in rows:
-            found[run_id].add(decision, status, severity, calls)
+        for run_id, *counted in rows:
+            found[run_id].add(*counted)
     return found
 
 

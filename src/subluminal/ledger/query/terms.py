@@ -1,6 +1,6 @@
 """The filter language as SQL over `tool_calls` and `runs`, and text as a full-text query."""
 
-from subluminal.contracts.vocabulary import Action
+from subluminal.contracts.vocabulary import Action, ErrorClass, Status
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
 from subluminal.ledger.filter.language import Filter, Term
 from subluminal.ledger.query.questions import InvalidQuery, has_wildcard
@@ -44,6 +44,7 @@ _RUN_COLUMNS = {
     "calls": "calls",
     "since": "started_at",
     "until": "started_at",
+    "parent": "json_extract(metadata_json, '$.parent_run_id')",
 }
 
 
@@ -57,8 +58,18 @@ def run_conditions(terms: Filter) -> list[Condition]:
     found = []
     for term in terms:
         kind = RUN_FIELDS[term.field].kind
-        found.append(_compared(term, _RUN_COLUMNS[term.field], kind, absent=RUNNING))
+        if term.field == "meta":
+            found.append(_meta_condition(term))
+        else:
+            found.append(_compared(term, _RUN_COLUMNS[term.field], kind, absent=RUNNING))
     return found
+
+
+def _meta_condition(term: Term) -> Condition:
+    """Compares `KEY=VALUE` with every member of the run's meta."""
+    where, values = _compared(term._replace(negated=False), "key || '=' || value", Kind.NAME)
+    any_of = f"EXISTS (SELECT 1 FROM json_each(metadata_json) WHERE {where})"
+    return f"metadata_json IS NOT NULL AND {'NOT ' if term.negated else ''}{any_of}", values
 
 
 def match_expression(text: str) -> str:
@@ -123,10 +134,16 @@ def _compared(term: Term, column: str, kind: Kind, absent: str = "") -> Conditio
 
 
 def _absent(column: str, word: str) -> str:
-    if word == UNKNOWN:
-        decision = column.replace("status", "decision")
-        return f"({column} IS NULL AND {decision} = '{Action.ALLOW}')"
-    return f"{column} IS NULL"
+    return (
+        unknown_outcome(column.removesuffix("status")) if word == UNKNOWN else f"{column} IS NULL"
+    )
+
+
+def unknown_outcome(prefix: str) -> str:
+    """The condition on calls with the status UNKNOWN. `prefix` stands before column names."""
+    status, decision, error = (f"{prefix}{name}" for name in ("status", "decision", "error_class"))
+    lost = f"{status} = '{Status.ERROR}' AND {error} IS '{ErrorClass.UNKNOWN}'"
+    return f"({decision} = '{Action.ALLOW}' AND ({status} IS NULL OR ({lost})))"
 
 
 def _operator(operator: str, kind: Kind, value: str | int) -> str:

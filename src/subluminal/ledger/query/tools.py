@@ -1,8 +1,9 @@
 """Lists the tools that servers offered or agents called."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from subluminal.clock import rfc3339
 from subluminal.contracts.vocabulary import Action, Status
@@ -16,6 +17,10 @@ _CALLED = (
 )
 _LISTED = (
     "SELECT server_name, tool_name, definition_hash, first_seen, last_seen FROM tool_definitions "
+    "ORDER BY last_seen, first_seen"
+)
+_DEFINITIONS = (
+    "SELECT server_name, tool_name, definition_json FROM tool_definitions "
     "ORDER BY last_seen, first_seen"
 )
 
@@ -41,6 +46,19 @@ def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
         _record(tool, called.get(tool, (0, 0, 0)), listed.get(tool, []))
         for tool in sorted(called.keys() | listed.keys())
     ]
+
+
+def tool_annotations(connection: apsw.Connection) -> dict[Tool, dict[str, Any]]:
+    """The `annotations` of every tool's latest definition, as far as they are on record."""
+    found: dict[Tool, dict[str, Any]] = {}
+    for server_name, tool_name, text in connection.execute(_DEFINITIONS):
+        try:
+            said = msgspec.json.decode(text or "{}")
+        except msgspec.DecodeError:
+            said = None  # a mask broke the text
+        annotations = said.get("annotations") if isinstance(said, dict) else None
+        found[server_name, tool_name] = annotations if isinstance(annotations, dict) else {}
+    return found
 
 
 def _record(tool: Tool, counts: tuple[int, int, int], definitions: list[_Definition]) -> ToolRecord:

@@ -9,18 +9,21 @@ import apsw
 from msgspec import structs
 
 from subluminal.clock import now
-from subluminal.ledger.ingest.batch import Batch, Segment, ShimState
+from subluminal.ledger.ingest.batch import Batch, Damaged, Segment, ShimState
 from subluminal.ledger.ingest.deriving import merged_flags
 from subluminal.ledger.ingest.intake import Intake
 from subluminal.ledger.ingest.rows import Call, HintRow, Previews
 from subluminal.ledger.store.counting import (
     EVENTS_TOTAL,
+    NEWER_EVENTS,
+    QUARANTINED,
+    QUARANTINED_BYTES,
     SEARCH_DONE,
     add_to_counter,
     count_batch,
     read_counter,
 )
-from subluminal.ledger.store.database import unavailable
+from subluminal.ledger.store.database import keep_wal, unavailable
 from subluminal.ledger.store.hint_links import HintLinks
 from subluminal.ledger.store.lookups import SqliteLookups
 from subluminal.ledger.store.segments import RAW
@@ -52,6 +55,13 @@ _INSERT_SEGMENT = (
     "INSERT INTO segments (shim, first_n, last_n, first_pos, prev, head, last_ms, codec, lines) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_INSERT_DAMAGED = (
+    f"INSERT OR IGNORE INTO quarantine ({columns(Damaged)}, seen_at) VALUES ({marks(Damaged)}, ?)"
+)
+_FORGET_DAMAGED = "DELETE FROM quarantine WHERE id <= (SELECT max(id) FROM quarantine) - ?"
+
+MAX_QUARANTINE = 10_000
+"""Damaged stretches that the ledger describes. Of older ones only the counts stay."""
 
 
 class Store:
@@ -88,8 +98,13 @@ class Store:
         except apsw.Error as error:
             raise unavailable(self.path, error) from error
 
-    def close(self) -> None:
-        """Closes the ledger. SQLite moves the WAL into the database file."""
+    def close(self, *, leave_wal: bool = False) -> None:
+        """Closes the ledger. SQLite moves the WAL into the database file, and deletes it.
+
+        With `leave_wal` it does not: SQLite deletes by path, where another ledger may stand now.
+        """
+        if leave_wal:
+            keep_wal(self.connection)
         self.connection.close()
 
     def _write(self, intake: Intake) -> None:
@@ -98,12 +113,14 @@ class Store:
             run = intake.folder.batch.runs.get(segment.run_id)
             if run is not None:
                 run.last_ms = max(run.last_ms, segment.last_ms)
-        self._write_batch(intake.folder.batch)
+        self.write_rows(intake.folder.batch)
         self._write_origins(intake)
         add_to_counter(self.connection, EVENTS_TOTAL, intake.events)
+        if intake.newer_events:
+            add_to_counter(self.connection, NEWER_EVENTS, intake.newer_events)
 
     def _write_chain(self, intake: Intake) -> None:
-        execute, executemany = self.connection.execute, self.connection.executemany
+        executemany = self.connection.executemany
         position = self.events_total + 1
         rows = []
         for segment in intake.segments:
@@ -112,14 +129,17 @@ class Store:
         # After the loop, because `_segment_row` sets the new head of its shim.
         executemany(_UPSERT_SHIM, map(_shim_row, intake.touched.values()))
         executemany(_INSERT_SEGMENT, rows)
-        for state in intake.touched.values():
-            if state.gaps_changed:
-                execute("DELETE FROM gaps WHERE shim = ?", (state.id,))
-                executemany(
-                    "INSERT INTO gaps VALUES (?, ?, ?)", [(state.id, *g) for g in state.gaps]
-                )
+        executemany(
+            "DELETE FROM gaps WHERE shim = ? AND first_n = ?",
+            [(each.id, first) for each in intake.touched.values() for first in each.lost_gaps],
+        )
+        executemany(
+            "INSERT INTO gaps VALUES (?, ?, ?)",
+            [(each.id, *gap) for each in intake.touched.values() for gap in each.new_gaps],
+        )
 
-    def _write_batch(self, batch: Batch) -> None:
+    def write_rows(self, batch: Batch) -> None:
+        """Writes the rows of a batch, within the caller's transaction."""
         executemany = self.connection.executemany
         changed = batch.changed_calls.values()
         executemany(_INSERT_CALL, map(structs.astuple, batch.new_calls))
@@ -160,12 +180,20 @@ class Store:
             "UPDATE SET offset = excluded.offset, ingested_at = excluded.ingested_at",
             [(path, offset, at) for path, offset in intake.offsets.items()],
         )
-        executemany(
-            "INSERT OR IGNORE INTO quarantine (origin, offset, reason, head, seen_at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [(line.origin, line.offset, line.reason, line.head, at) for line in intake.damaged],
-        )
+        self._write_damaged(intake, at)
         executemany("INSERT INTO unnumbered VALUES (?)", [(digest,) for digest in intake.digests])
+
+    def _write_damaged(self, intake: Intake, at: int) -> None:
+        if not intake.damaged:
+            return
+        intake.close_stretch()
+        connection = self.connection
+        for damaged in intake.damaged:
+            connection.execute(_INSERT_DAMAGED, (*structs.astuple(damaged), at))
+            if connection.changes():  # else it is known, and was read again
+                add_to_counter(connection, QUARANTINED, damaged.lines)
+                add_to_counter(connection, QUARANTINED_BYTES, damaged.length)
+        connection.execute(_FORGET_DAMAGED, (MAX_QUARANTINE,))
 
 
 def _shim_row(state: ShimState) -> tuple[object, ...]:

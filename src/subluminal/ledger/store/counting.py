@@ -15,6 +15,11 @@ from subluminal.ledger.ingest.rows import BUCKET_MS, RollupKey, rollup_key
 
 EVENTS_TOTAL = "events_total"
 PREVIEWS_DROPPED = "previews_dropped"
+QUARANTINED = "quarantined"
+"""damaged lines that were ever found"""
+QUARANTINED_BYTES = "quarantined_bytes"
+NEWER_EVENTS = "newer_events"
+"""events of a newer MAJOR version, which this version stores and does not read"""
 SEARCH_DONE = "search_done"
 """row id of the last call in the full-text index"""
 LAST_FORGOTTEN = "last_forgotten"
@@ -49,6 +54,12 @@ _SPAN = (
     "UPDATE SET first_id = min(first_id, excluded.first_id), "
     "last_id = max(last_id, excluded.last_id)"
 )
+_NARROW = (
+    "UPDATE buckets SET (first_id, last_id) = (SELECT ifnull(min(c.id), 0), ifnull(max(c.id), 0) "
+    "FROM tool_calls c WHERE c.id BETWEEN first_id AND last_id "
+    "AND c.created_at >= ?2 AND c.created_at < ?3) WHERE bucket = ?1"
+)
+_EMPTY_BUCKET = "DELETE FROM buckets WHERE bucket = ? AND last_id = 0"
 
 
 def read_counter(connection: apsw.Connection, name: str) -> int:
@@ -85,6 +96,12 @@ def count_batch(connection: apsw.Connection, batch: Batch) -> None:
     last = {call.created_at // BUCKET_MS: call.id for call in batch.new_calls}
     first = {call.created_at // BUCKET_MS: call.id for call in reversed(batch.new_calls)}
     connection.executemany(_SPAN, ((bucket, first[bucket], last[bucket]) for bucket in first))
+
+
+def narrow_bucket(connection: apsw.Connection, bucket: int) -> None:
+    """Fits the span of a minute to the calls that are left of it."""
+    connection.execute(_NARROW, (bucket, bucket * BUCKET_MS, (bucket + 1) * BUCKET_MS))
+    connection.execute(_EMPTY_BUCKET, (bucket,))
 
 
 def add_to_rollups(connection: apsw.Connection, changes: Iterable[tuple[RollupKey, int]]) -> None:

@@ -4,7 +4,9 @@ Always use APSW's own SQLite. The system's has the WAL-reset bug, and two SQLite
 one file in one process drop each other's locks.
 """
 
+import ctypes
 import os
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
@@ -13,10 +15,15 @@ import apsw
 from subluminal.config.places import make_private_dir
 from subluminal.errors import SubluminalError
 from subluminal.ledger.ingest.hint_outcomes import judge
+from subluminal.ledger.store.drops import early_statement
 
 _WRITER_CACHE_KIB = 65_536
 _READER_CACHE_KIB = 8_192
 _BUSY_MS = 5_000
+_START_AGAIN = (
+    "restore it from a backup, or move the file away: ledgerd then reads the journals that are "
+    "left, and `sub ledger verify` keeps reporting the loss"
+)
 
 
 class LedgerUnavailable(SubluminalError):
@@ -27,8 +34,15 @@ class LedgerOutdated(LedgerUnavailable):
     """An earlier version wrote the ledger. ledgerd migrates it at its start."""
 
 
-def open_writer(path: str) -> apsw.Connection:
-    """Opens the ledger for its one writer. Creates or migrates it first."""
+Sign = Callable[[bytes], bytes | None]
+"""Signs a statement about a drop (`drops`), or returns None to leave it unsigned."""
+
+
+def open_writer(path: str, sign_early_drop: Sign = lambda statement: None) -> apsw.Connection:
+    """Opens the ledger for its one writer. Creates or migrates it first.
+
+    `sign_early_drop` signs what an early version dropped, when its ledger is migrated.
+    """
     make_private_dir(os.path.dirname(path))
     # SQLite gives the -wal and -shm files the mode of the database file.
     _create_private(path)
@@ -45,7 +59,7 @@ def open_writer(path: str) -> apsw.Connection:
         connection.pragma("cache_size", -_WRITER_CACHE_KIB)
         connection.pragma("wal_autocheckpoint", 4_000)
         connection.pragma("journal_size_limit", 67_108_864)
-        add_functions(connection)
+        add_functions(connection, sign_early_drop)
         migrate(connection, path)
     except apsw.Error as error:
         raise unavailable(path, error) from error
@@ -69,6 +83,14 @@ def open_reader(path: str) -> apsw.Connection:
     return connection
 
 
+def open_empty() -> apsw.Connection:
+    """A ledger in memory without anything in it: what a home has whose ledger was removed."""
+    connection = apsw.Connection(":memory:")
+    add_functions(connection)
+    migrate(connection, ":memory:")
+    return connection
+
+
 def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
     """Turns an error of SQLite into ours, with a hint."""
     hints: dict[type[apsw.Error], str] = {
@@ -77,16 +99,27 @@ def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
         apsw.CantOpenError: "make the ledger's directory writable",
         apsw.IOError: "check the disk for errors",
         apsw.BusyError: "another process has the ledger locked; only ledgerd may write it",
-        apsw.CorruptError: "move the file away; ledgerd then reads the journals again",
-        apsw.NotADBError: "move the file away; ledgerd then reads the journals again",
+        apsw.CorruptError: _START_AGAIN,
+        apsw.NotADBError: _START_AGAIN,
     }
     reason = str(error).removeprefix(type(error).__name__ + ": ")
     return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
 
 
-def add_functions(connection: apsw.Connection) -> None:
+def keep_wal(connection: apsw.Connection) -> None:
+    """Leaves the WAL where it is when the connection is closed."""
+    setting = ctypes.c_int(1)
+    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(setting))
+
+
+def add_functions(connection: apsw.Connection, sign: Sign = lambda statement: None) -> None:
     """Adds the SQL functions that our statements and migrations call."""
+
+    def sign_early_drop(*values: Any) -> bytes | None:
+        return sign(early_statement(*values))
+
     connection.create_scalar_function("hint_outcome", _judge, 6, deterministic=True)
+    connection.create_scalar_function("sign_early_drop", sign_early_drop, 6)
 
 
 def migrations() -> list[tuple[int, str]]:

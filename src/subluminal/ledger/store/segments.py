@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import apsw
+import msgspec
+from msgspec import Struct
+
+from subluminal.timestamps import parse_rfc3339
 
 RAW, DEFLATED = 0, 1
 """Values of `segments.codec`."""
 
-_COLUMNS = "id, shim, first_n, last_n, first_pos, prev, head, codec, lines"
+_COLUMNS = "id, shim, first_n, last_n, first_pos, prev, head, last_ms, codec, lines"
 
 
 class StoredSegment(NamedTuple):
@@ -26,6 +30,8 @@ class StoredSegment(NamedTuple):
     first_pos: int
     prev: bytes
     head: bytes
+    last_ms: int
+    """time of its last event, in milliseconds"""
     codec: int
     packed: bytes | None
 
@@ -71,6 +77,61 @@ def after(connection: apsw.Connection, position: int) -> Iterator[StoredSegment]
     sql = f"SELECT {_COLUMNS} FROM segments WHERE first_pos >= ? ORDER BY first_pos"
     for row in connection.execute(sql, (first[0] if first else 0,)):
         yield StoredSegment(*row)
+
+
+def runs_with_drops(connection: apsw.Connection) -> set[str]:
+    """The runs of which some events were dropped."""
+    sql = (
+        "SELECT DISTINCT run_id FROM shims "
+        "WHERE id IN (SELECT shim FROM segments WHERE lines IS NULL)"
+    )
+    return {str(run_id) for (run_id,) in connection.execute(sql)}
+
+
+Gap = tuple[int, int, int]
+"""row id of a shim, and the first and last number that are missing"""
+
+
+def true_gaps(connection: apsw.Connection) -> set[Gap]:
+    """The parts of the stored gaps that are missing indeed.
+
+    Events that are missing without a gap are not among them: they were in the ledger.
+    """
+    missing = _missing(connection)
+    found = set()
+    for shim, first, last in connection.execute("SELECT shim, first_n, last_n FROM gaps"):
+        for start, end in missing.get(shim, ()):
+            if start <= last and first <= end:
+                found.add((shim, max(first, start), min(last, end)))
+    return found
+
+
+def _missing(connection: apsw.Connection) -> dict[int, list[tuple[int, int]]]:
+    """The numbers up to the last one of each shim that no segment holds."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    last: dict[int, int] = {}
+    spans = connection.execute("SELECT shim, first_n, last_n FROM segments ORDER BY shim, first_n")
+    for shim, first_n, last_n in spans:
+        after = last.get(shim, 0) + 1
+        if first_n > after:
+            found.setdefault(shim, []).append((after, first_n - 1))
+        last[shim] = max(last_n, after - 1)
+    for shim, last_n in connection.execute("SELECT id, last_n FROM shims"):
+        if last_n > last.get(shim, 0):
+            found.setdefault(shim, []).append((last.get(shim, 0) + 1, last_n))
+    return found
+
+
+class _Dated(Struct, frozen=True):
+    ts: str
+
+
+_decode_dated = msgspec.json.Decoder(_Dated).decode
+
+
+def time_of(line: bytes) -> int:
+    """The time of a stored event of any type, in milliseconds. Raises ValueError."""
+    return parse_rfc3339(_decode_dated(line).ts)
 
 
 class EventReader:

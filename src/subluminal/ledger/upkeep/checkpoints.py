@@ -1,7 +1,8 @@
 """Signs the head of every chain, so that rewriting the ledger is noticed (provable-ledger).
 
-The signature is HMAC-SHA256 with a local key that only this user can read. Each checkpoint is also
-noted in a file beside the key, so that deleting the newest ones from the ledger is noticed.
+Checkpoints are numbered, each contains the digest of the one before, and the home's key signs it.
+A number is never used twice: a ledger that lost checkpoints continues after the last one in the
+note (`note`), which then shows the loss. Early versions signed with HMAC and `ledger.key`.
 """
 
 import hmac
@@ -11,8 +12,12 @@ from typing import NamedTuple
 
 import apsw
 
-from subluminal.config.places import Places, make_private_dir
+from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
+from subluminal.ledger.upkeep.note import Noted, append_note, read_note
+from subluminal.trust.home_key import HomeKey
+
+PURPOSE = "subluminal-ledger-checkpoint-v2"
 
 
 class Head(NamedTuple):
@@ -31,76 +36,69 @@ class Checkpoint(NamedTuple):
     pos: int
     digest: bytes
     signature: bytes
+    key_id: str | None
+    """id of the home's key; None if an early version signed it"""
+
+    def noted(self) -> Noted:
+        """The line that notes it."""
+        return Noted(self.id, self.digest, self.signature)
 
 
-def key_path(places: Places) -> str:
-    """The path of the signing key."""
+def early_key_path(places: Places) -> str:
+    """The path of the key with which early versions signed."""
     return os.path.join(places.state, "ledger.key")
 
 
-def anchor_path(places: Places) -> str:
-    """The path of the file that notes checkpoints outside of the ledger."""
-    return os.path.join(places.state, "ledger.checkpoints")
-
-
-def load_key(places: Places, *, create: bool = False) -> bytes | None:
-    """The signing key. Without `create`, None if there is no key yet."""
-    path = key_path(places)
+def load_early_key(places: Places) -> bytes | None:
+    """The key with which early versions signed; None if there is none."""
+    path = early_key_path(places)
     try:
         with open(path, "rb") as file:
-            key = file.read()
+            key = file.read(33)
     except FileNotFoundError:
-        if not create:
-            return None
-        make_private_dir(places.state)
-        key = os.urandom(32)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(handle, "wb") as file:
-            file.write(key)
+        return None
     if len(key) != 32:
         raise SubluminalError(
             f"`{path}` is not a ledger key",
-            hint="restore the file from a backup, or remove it: ledgerd then creates a new key",
+            hint="restore the file from a backup: it proves the oldest checkpoints",
         )
     return key
 
 
-def digest_of(before: bytes, number: int, created_at: int, pos: int, heads: list[Head]) -> bytes:
-    """The hash that a checkpoint signs: of the previous digest and every head changed since."""
-    digest = sha256(b"subluminal-checkpoint-v1\n" + before)
-    digest.update(f"{number}\n{created_at}\n{pos}\n".encode())
+def digest_of(before: bytes, made: Checkpoint, heads: list[Head]) -> bytes:
+    """The hash that a checkpoint signs: of the digest before it and every head changed since."""
+    if made.key_id is None:
+        digest = sha256(b"subluminal-checkpoint-v1\n" + before)
+    else:
+        digest = sha256(b"subluminal-checkpoint-v2\n" + before + made.key_id.encode() + b"\n")
+    digest.update(f"{made.id}\n{made.created_at}\n{made.pos}\n".encode())
     for head in sorted(heads):
         digest.update(f"{head.shim_id}\0{head.n}\0{head.head.hex()}\n".encode())
     return digest.digest()
 
 
-def sign(key: bytes, digest: bytes) -> bytes:
-    """The signature of a checkpoint's digest."""
+def early_signature(key: bytes, digest: bytes) -> bytes:
+    """How early versions signed a checkpoint's digest."""
     return hmac.digest(key, digest, "sha256")
 
 
 def write_checkpoint(
-    connection: apsw.Connection, places: Places, key: bytes, created_at: int
+    connection: apsw.Connection, places: Places, key: HomeKey, created_at: int
 ) -> Checkpoint | None:
     """Signs the heads that changed since the last checkpoint; None if none did."""
+    last = _note_last(connection, places)
     sql = "SELECT shim_id, last_n, head FROM shims WHERE head IS NOT anchored"
     heads = [Head(*row) for row in connection.execute(sql)]
-    if not heads:
+    is_early = last is not None and last.is_early
+    if not heads and not is_early:
         return None
-    last = last_checkpoint(connection)
-    number = last.id + 1 if last else 1
+    number, before = (1, b"") if last is None else (last.number + 1, last.digest)
     pos = next(connection.execute("SELECT sum(value) FROM counters WHERE name = 'events_total'"))[0]
-    before = last.digest if last else b""
-    digest = digest_of(before, number, created_at, pos, heads)
-    made = Checkpoint(number, created_at, pos, digest, sign(key, digest))
-    # Noted in the file first. If we die in between, the next checkpoint takes the same number.
-    _note(anchor_path(places), made)
-    with connection:
-        connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", made)
-        connection.executemany(
-            "INSERT INTO checkpoint_heads VALUES (?, ?, ?, ?)", [(number, *head) for head in heads]
-        )
-        connection.execute("UPDATE shims SET anchored = head WHERE head IS NOT anchored")
+    blank = Checkpoint(number, created_at, pos or 0, b"", b"", key.key_id)
+    digest = digest_of(before, blank, heads)
+    made = blank._replace(digest=digest, signature=key.sign(PURPOSE, digest))
+    _insert(connection, made, heads)
+    append_note(places, made.noted())
     return made
 
 
@@ -110,24 +108,33 @@ def last_checkpoint(connection: apsw.Connection) -> Checkpoint | None:
     return None if row is None else Checkpoint(*row)
 
 
-def _note(path: str, made: Checkpoint) -> None:
-    line = f"{made.id} {made.digest.hex()} {made.signature.hex()}\n".encode()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+def _note_last(connection: apsw.Connection, places: Places) -> Noted | None:
+    """Finds the last checkpoint, in the ledger or in the note, and notes it if a kill prevented it.
+
+    The next one continues after it.
+    """
+    note, stored = read_note(places).last, last_checkpoint(connection)
+    stored_id = 0 if stored is None else stored.id
+    if note is not None and note.number > stored_id:
+        # An early version noted first, and may have been killed before it wrote the checkpoint.
+        is_unwritten = note.is_early and note.number == stored_id + 1
+        if not is_unwritten:
+            return note
+    elif stored is not None and (note is None or note.number < stored_id):
+        append_note(places, stored.noted())
+    return None if stored is None else stored.noted()
+
+
+def _insert(connection: apsw.Connection, made: Checkpoint, heads: list[Head]) -> None:
+    # INVARIANT: on disk before it is noted, or a power failure would look like a deletion.
+    connection.pragma("synchronous", "FULL")
     try:
-        os.write(handle, line)
+        with connection:
+            connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", made)
+            connection.executemany(
+                "INSERT INTO checkpoint_heads VALUES (?, ?, ?, ?)",
+                [(made.id, *head) for head in heads],
+            )
+            connection.execute("UPDATE shims SET anchored = head WHERE head IS NOT anchored")
     finally:
-        os.close(handle)
-
-
-def noted(places: Places) -> dict[int, set[str]]:
-    """The digests that are noted outside of the ledger, by checkpoint number."""
-    found: dict[int, set[str]] = {}
-    try:
-        with open(anchor_path(places), encoding="ascii", errors="replace") as file:
-            for line in file:
-                words = line.split()
-                if len(words) == 3 and words[0].isdigit():
-                    found.setdefault(int(words[0]), set()).add(words[1])
-    except FileNotFoundError:
-        pass
-    return found
+        connection.pragma("synchronous", "NORMAL")

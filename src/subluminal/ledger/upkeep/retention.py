@@ -1,13 +1,18 @@
 """Keeps the ledger within its age and size: drops previews first, then calls with their events.
 
-A dropped segment keeps its row and its hashes, so the chain still proves the rest. Every step is
-small, so ingest never waits long.
+A dropped segment keeps its row and its hashes, so the chain still proves the rest, and gets a
+signed record that says why it was due (`store.drops`). Age is that of the events themselves. Events
+whose hashes are wrong are never dropped: they are evidence. Every step is small, so ingest never
+waits long.
 """
+
+import zlib
 
 import apsw
 import msgspec
 from msgspec import Struct
 
+from subluminal.journal.chain import link
 from subluminal.ledger.ingest.rows import Call, RollupKey, rollup_key
 from subluminal.ledger.ingest.wire import decode_call
 from subluminal.ledger.store.counting import (
@@ -15,18 +20,29 @@ from subluminal.ledger.store.counting import (
     PREVIEWS_DROPPED,
     add_to_counter,
     add_to_rollups,
+    narrow_bucket,
     reach_counter,
 )
-from subluminal.ledger.store.segments import StoredSegment, segment_by_id
+from subluminal.ledger.store.drops import (
+    DAY_MS,
+    LOW_WATER,
+    PURPOSE,
+    Drop,
+    DropReason,
+    get_drop,
+    put_drop,
+    statement,
+)
+from subluminal.ledger.store.segments import StoredSegment, segment_by_id, time_of
 from subluminal.ledger.store.tables import CONTROL_TABLES, columns
+from subluminal.trust.home_key import HomeKey
 
-DAY_MS = 86_400_000
 PREVIEWS_STEP = 2_000
 """Previews dropped per step."""
 VACUUM_PAGES = 256
 """Pages given back to the disk per step."""
-LOW_WATER = 0.9
-"""A ledger that is too large is shrunk to this share of its bound, not just below it."""
+NEVER_MS = 1 << 62
+"""When damaged events may be dropped."""
 
 _ROW = f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ?"
 
@@ -34,19 +50,29 @@ _ROW = f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ?"
 class Retention:
     """Keeps a ledger within its age and its size."""
 
-    def __init__(self, connection: apsw.Connection, keep_days: int, max_bytes: int) -> None:
+    def __init__(
+        self, connection: apsw.Connection, keep_days: int, max_bytes: int, key: HomeKey
+    ) -> None:
         self._connection = connection
-        self._keep_ms = keep_days * DAY_MS
+        self._keep_days = keep_days
         self._max_bytes = max_bytes
+        self._key = key
         self._is_shrinking = False
+        self._passed: dict[DropReason, tuple[int, int]] = {}
+        """`last_ms` and id of the last segment that was not due although its row says so"""
 
     def step(self, now_ms: int) -> bool:
         """Drops a little. Returns whether there may be more to drop."""
-        if self._drop_oldest(now_ms - self._keep_ms):
+        if self._drop_oldest(now_ms, now_ms - self._keep_days * DAY_MS, DropReason.AGE):
             return True
-        if self._is_too_large() and (self._drop_previews() or self._drop_oldest(now_ms)):
+        if self._is_too_large() and (
+            self._drop_previews() or self._drop_oldest(now_ms, now_ms, DropReason.SIZE)
+        ):
             return True
-        return self._give_back()
+        if self._give_back():
+            return True
+        self._passed.clear()
+        return False
 
     def _is_too_large(self) -> bool:
         size = used_bytes(self._connection)
@@ -67,23 +93,58 @@ class Retention:
             add_to_counter(connection, PREVIEWS_DROPPED, len(ids))
         return True
 
-    def _drop_oldest(self, before_ms: int) -> bool:
+    def _drop_oldest(self, now_ms: int, before_ms: int, reason: DropReason) -> bool:
+        """Drops the oldest segment, if all its events are from before `before_ms`."""
         connection = self._connection
         row = connection.execute(
-            "SELECT id FROM segments INDEXED BY segments_by_age "
-            "WHERE lines IS NOT NULL AND last_ms < ? ORDER BY last_ms, id LIMIT 1",
-            (before_ms,),
+            "SELECT id FROM segments INDEXED BY segments_by_age WHERE lines IS NOT NULL "
+            "AND last_ms < ? AND (last_ms, id) > (?, ?) ORDER BY last_ms, id LIMIT 1",
+            (before_ms, *self._passed.get(reason, (-NEVER_MS, 0))),
         ).fetchone()
         if row is None:
             self._drop_runs(before_ms)
             return False
         segment = segment_by_id(connection, int(row[0]))
+        newest_ms = _newest_ms(segment)
+        if newest_ms >= before_ms:
+            self._passed[reason] = (segment.last_ms, segment.id)
+            return True
+        settings = (self._keep_days, self._max_bytes, used_bytes(connection))
+        drop = Drop(reason, newest_ms, now_ms, *settings)
         with connection:
             _drop_calls(connection, segment)
             _drop_acts(connection, segment)
             connection.execute("UPDATE segments SET lines = NULL WHERE id = ?", (segment.id,))
-            _join_dropped(connection, segment)
+            self._record(segment, drop)
         return True
+
+    def _record(self, segment: StoredSegment, drop: Drop) -> None:
+        """Signs why a segment was dropped. Joins it to the one before, if that went likewise."""
+        connection = self._connection
+        shim = connection.execute("SELECT shim_id FROM shims WHERE id = ?", (segment.shim,))
+        shim_id = str(next(shim)[0])
+        before = _dropped_before(connection, segment)
+        joined = None if before is None else self._joined(shim_id, before, drop)
+        if before is None or joined is None:
+            put_drop(connection, shim_id, segment, drop, self._key)
+            return
+        connection.execute("DELETE FROM segments WHERE id = ?", (segment.id,))
+        connection.execute(
+            "UPDATE segments SET last_n = ?, head = ? WHERE id = ?",
+            (segment.last_n, segment.head, before.id),
+        )
+        both = before._replace(last_n=segment.last_n, head=segment.head)
+        put_drop(connection, shim_id, both, joined, self._key)
+
+    def _joined(self, shim_id: str, before: StoredSegment, drop: Drop) -> Drop | None:
+        found = get_drop(self._connection, before.id)
+        if found is None:
+            return None
+        earlier, signature = found
+        # A record that we did not sign must not get our signature by being joined.
+        if not self._key.has_signed(PURPOSE, statement(shim_id, before, earlier), signature):
+            return None
+        return earlier.with_later(drop)
 
     def _drop_runs(self, before_ms: int) -> None:
         with self._connection:
@@ -92,7 +153,6 @@ class Retention:
                 "(SELECT 1 FROM tool_calls c WHERE c.run_id = runs.run_id)",
                 (before_ms,),
             )
-            self._connection.execute("DELETE FROM grant_uses WHERE used_at < ?", (before_ms,))
 
     def _give_back(self) -> bool:
         free = self._connection.pragma("freelist_count")
@@ -130,6 +190,7 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
         ("tool_calls", "id"),
         ("previews", "id"),
         ("hints", "id"),
+        ("grant_uses", "id"),
         ("search", "rowid"),
         ("search_again", "id"),
     ):
@@ -138,11 +199,7 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
         reach_counter(connection, LAST_FORGOTTEN, max(ids)[0])
     add_to_rollups(connection, counts.items())
     for bucket in {key[0] for key in counts}:
-        connection.execute(
-            "DELETE FROM buckets WHERE bucket = ?1 AND "
-            "NOT EXISTS (SELECT 1 FROM rollups WHERE bucket = ?1)",
-            (bucket,),
-        )
+        narrow_bucket(connection, bucket)
 
 
 def _drop_acts(connection: apsw.Connection, segment: StoredSegment) -> None:
@@ -169,15 +226,22 @@ def _first_n(call: Call) -> int | None:
     return next((n for n in (call.start_n, call.decision_n, call.end_n) if n is not None), None)
 
 
-def _join_dropped(connection: apsw.Connection, segment: StoredSegment) -> None:
-    """Merges a dropped segment into the one before it, if that is dropped too."""
-    before = connection.execute(
+def _dropped_before(connection: apsw.Connection, segment: StoredSegment) -> StoredSegment | None:
+    """The dropped segment that ends where this one begins."""
+    row = connection.execute(
         "SELECT id FROM segments WHERE shim = ? AND last_n = ? AND head = ? AND lines IS NULL",
         (segment.shim, segment.first_n - 1, segment.prev),
     ).fetchone()
-    if before is not None:
-        connection.execute("DELETE FROM segments WHERE id = ?", (segment.id,))
-        connection.execute(
-            "UPDATE segments SET last_n = ?, head = ? WHERE id = ?",
-            (segment.last_n, segment.head, before[0]),
-        )
+    return None if row is None else segment_by_id(connection, int(row[0]))
+
+
+def _newest_ms(segment: StoredSegment) -> int:
+    """The time of a segment's newest event; NEVER_MS if its events do not have its hashes."""
+    prev, newest = segment.prev.hex().encode(), 0
+    try:
+        for line in segment.lines():
+            prev = link(prev, line)
+            newest = max(newest, time_of(line))
+    except (zlib.error, ValueError):
+        return NEVER_MS
+    return newest if prev == segment.head.hex().encode() else NEVER_MS
