@@ -28,12 +28,34 @@ def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None
 def add_row_arguments(parser: Parser) -> None:
     """Adds how many rows to print, in which order, and how."""
     parser.add_argument(
-        "--limit", type=positive, default=50, metavar="N", help="number of rows; default 50"
+        "--limit",
+        type=positive,
+        default=50,
+        metavar="N",
+        help="number of rows, always the newest ones; default 50",
     )
     parser.add_argument(
-        "--order", choices=["newest", "oldest"], default="newest", help="default newest"
+        "--order",
+        choices=["oldest", "newest"],
+        default="oldest",
+        help="which row comes first; default oldest, so that the newest is the last line",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per row")
+
+
+def add_idle_argument(parser: Parser) -> None:
+    """Adds the flag that shows runs without a call too."""
+    parser.add_argument(
+        "--all", action="store_true", help="show runs without a call too, such as `claude mcp list`"
+    )
+
+
+def tell_idle(out: Output, hidden: int) -> None:
+    """Says how many runs were left out."""
+    if hidden:
+        is_one = hidden == 1
+        runs = "1 run without a call is" if is_one else f"{hidden} runs without a call are"
+        out.talk(f"{runs} not shown; `--all` shows {'it' if is_one else 'them'}.")
 
 
 def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS) -> Filter:

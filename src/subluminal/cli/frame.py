@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.table import COMMANDS, Command, Group
+from subluminal.config.places import home_problem, places
 from subluminal.errors import ExitCode, InvalidInput, SubluminalError, UsageError
 
 _MAX_SENTENCE_CHARS = 4_096
@@ -62,8 +63,16 @@ def _dispatch(words: list[str], out: Output) -> int:
     module = importlib.import_module(found.module)
     parser = parser_of(module, found, path)
     args = parser.parse_args(rest)
+    if found.needs_home:
+        _need_home()
     result: int = module.run(args, out)
     return result
+
+
+def _need_home() -> None:
+    problem = home_problem(places(os.environ))
+    if problem is not None:
+        raise SubluminalError(problem[0], hint=problem[1])
 
 
 def find(words: list[str]) -> tuple[Command | Group, list[str], str]:

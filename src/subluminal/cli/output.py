@@ -8,6 +8,10 @@ import os
 import sys
 from typing import Any, TextIO
 
+from subluminal.visible import json_shown, shown
+
+__all__ = ["Output", "shown", "terminal_width"]
+
 _COLOURS = {
     "red": "31",
     "green": "32",
@@ -46,7 +50,11 @@ class Output:
         """Prints one value as a line of JSON."""
         import msgspec  # 25 ms that plain output does not need
 
-        self._out.write(msgspec.json.encode(value).decode() + "\n")
+        self.json_text(msgspec.json.encode(value).decode())
+
+    def json_text(self, text: str) -> None:
+        """Prints JSON text as a line, in a form that a terminal cannot act on."""
+        self._out.write(json_shown(text) + "\n")
 
     def talk(self, text: str) -> None:
         """Prints a line for the person, beside the data."""
@@ -95,32 +103,3 @@ def terminal_width() -> int:
         except OSError:
             continue
     return _DEFAULT_WIDTH
-
-
-# C0 and C1 controls, and the characters that reorder or hide text (bidi, zero width, tags).
-_HIDDEN = frozenset(
-    [
-        *range(0x20),
-        *range(0x7F, 0xA0),
-        0x061C,
-        *range(0x200B, 0x2010),
-        *range(0x2028, 0x202F),
-        *range(0x2060, 0x2070),
-        0xFEFF,
-        *range(0xFFF9, 0xFFFC),
-    ]
-)
-
-
-def shown(text: str) -> str:
-    """Returns text with its control, ANSI and bidi characters written out: ESC is `\\x1b`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_show(char) for char in text)
-
-
-def _show(char: str) -> str:
-    code = ord(char)
-    if code in _HIDDEN or 0xD800 <= code < 0xE000 or 0xE0000 <= code < 0xE0080:
-        return char.encode("unicode_escape").decode()
-    return char

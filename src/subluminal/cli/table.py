@@ -12,6 +12,8 @@ class Command(NamedTuple):
     summary: str
     module: str
     hidden: bool = False
+    needs_home: bool = True
+    """whether the command refuses a SUB_HOME that other users can write to"""
 
 
 class Group(NamedTuple):
@@ -21,8 +23,20 @@ class Group(NamedTuple):
     commands: dict[str, Command]
 
 
+_HOMELESS = frozenset(
+    (
+        *("version", "canonical", "completion", "complete", "demo", "export_diff"),
+        *("policy_lint", "policy_compile", "policy_explain", "policy_test", "policy_diff"),
+        *("doctor", "kill"),
+    )
+)
+"""Commands that do not use SUB_HOME, and two that must work even if it cannot be trusted: one
+reports that, the other stops an agent."""
+
+
 def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
-    return Command(summary, f"subluminal.cli.commands.{module}", hidden)
+    name = f"subluminal.cli.commands.{module}"
+    return Command(summary, name, hidden, needs_home=module not in _HOMELESS)
 
 
 COMMANDS: dict[str, Command | Group] = {
@@ -34,7 +48,7 @@ COMMANDS: dict[str, Command | Group] = {
     "approve": _command("approve a waiting call", "approve"),
     "deny": _command("deny a waiting call", "deny"),
     "kill": _command("stop a run, an agent, a tool or everything", "kill"),
-    "revive": _command("lift a stop that `sub kill` set", "revive"),
+    "revive": _command("lift a stop, or let a run that lost its state go on", "revive"),
     "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
     "passphrase": _command("protect commands that only a person may run", "passphrase"),
@@ -45,6 +59,7 @@ COMMANDS: dict[str, Command | Group] = {
     "policy": Group(
         "write, check, test and compare policies",
         {
+            "init": _command("write a first policy from the recorded tools", "policy_init"),
             "lint": _command("report problems with line numbers", "policy_lint"),
             "compile": _command("print the compiled policy with its policy_hash", "policy_compile"),
             "explain": _command("explain one decision step by step", "policy_explain"),
@@ -66,6 +81,9 @@ COMMANDS: dict[str, Command | Group] = {
             ),
             "remove": _command("delete a value", "secrets_remove"),
             "rename": _command("give a value another name", "secrets_rename"),
+            "approve": _command(
+                "approve the command that gets a server's stored secrets", "secrets_approve"
+            ),
             "check": _command("resolve all bindings without printing a value", "secrets_check"),
             "scan": _command("search what was recorded for secrets", "secrets_scan"),
         },
@@ -85,7 +103,11 @@ COMMANDS: dict[str, Command | Group] = {
     "ledgerd": _command("run or control the local daemon that owns the ledger", "ledgerd"),
     "ledger": Group(
         "work with the ledger itself",
-        {"verify": _command("prove the hash chain", "ledger_verify")},
+        {
+            "verify": _command("prove the hash chain", "ledger_verify"),
+            "anchor": _command("print or record a signed head of the ledger", "ledger_anchor"),
+            "rebuild": _command("make all derived data anew from the events", "ledger_rebuild"),
+        },
     ),
     "ingest": _command("store JSONL events from elsewhere", "ingest"),
     "export": Group(

@@ -3,6 +3,12 @@
 The reference page is generated from this table. No other file spells a variable's name.
 """
 
+from subluminal.system import PLAIN_POSIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the import would delay the start of a server
+    from collections.abc import Iterable
+
 
 class Variable:
     """One variable: its name and what it means, in Markdown.
@@ -17,16 +23,36 @@ class Variable:
         self.doc = doc
 
 
-SUB_RUN_ID = Variable("SUB_RUN_ID", "The run that tool calls belong to. `sub run` sets it.")
+def is_among(name: str, patterns: "Iterable[str]") -> bool:
+    """Returns True if a variable's name is one of these; a `*` stands for any ending."""
+    return any(
+        name.startswith(known[:-1]) if known.endswith("*") else name == known for known in patterns
+    )
+
+
+SUB_RUN_ID = Variable(
+    "SUB_RUN_ID",
+    "The run that tool calls belong to. `sub run` sets it. If it is set for `sub run` itself, the "
+    "run gets this id, unless a run with this id is still running.",
+)
 SUB_AGENT_ID = Variable("SUB_AGENT_ID", "The agent's stable name, for policy selectors.")
 SUB_ENV = Variable("SUB_ENV", "`dev`, `ci` or `prod`; anything else is recorded as `unknown`.")
 SUB_CLIENT = Variable(
-    "SUB_CLIENT", "`claude`, `codex`, `headless` or `custom`; any other client is `custom`."
+    "SUB_CLIENT",
+    "`claude`, `codex`, `gemini`, `opencode`, `copilot`, `cursor`, `vscode`, `headless` or "
+    "`custom`; any other client is `custom`. Without it, a client is known by the name that it "
+    "gives to its servers.",
 )
 SUB_PRINCIPAL = Variable("SUB_PRINCIPAL", "Who initiated the run: a user or a service. Optional.")
 SUB_WORKLOAD = Variable(
     "SUB_WORKLOAD",
     "The workload as a JSON object (additive). A value that is not valid is ignored.",
+)
+SUB_RUN_META = Variable(
+    "SUB_RUN_META",
+    "Further data about the run, for `meta` of its run_start event (additive): a JSON object, or "
+    "`KEY=VALUE` pairs separated by commas. At most 32 keys and 8,192 bytes. `sub run` refuses a "
+    "value that is not valid; a shim ignores it.",
 )
 SUB_HOME = Variable("SUB_HOME", "Where Subluminal keeps its files. Default `~/.subluminal`.")
 SUB_RUNTIME_DIR = Variable(
@@ -39,6 +65,13 @@ SUB_PASSPHRASE_FD = Variable(
     "SUB_PASSPHRASE_FD",
     "A file descriptor to read the passphrase of `sub passphrase` from, instead of a terminal.",
 )
+SUB_PLAIN_POSIX = Variable(
+    PLAIN_POSIX,
+    "`1` makes no calls that only Linux has, as on macOS: for tests, and to report a problem. Set "
+    "it for every process that uses a home, or for none.",
+)
+CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID"
+"""The session of Claude Code, which names the run of its servers if SUB_RUN_ID does not."""
 NO_COLOR = Variable("NO_COLOR", "Any value turns colour off, even on a terminal.")
 
 VARIABLES = (
@@ -48,11 +81,13 @@ VARIABLES = (
     SUB_CLIENT,
     SUB_PRINCIPAL,
     SUB_WORKLOAD,
+    SUB_RUN_META,
     SUB_HOME,
     SUB_RUNTIME_DIR,
     SUB_POLICY,
     SUB_DEBUG,
     SUB_PASSPHRASE_FD,
+    SUB_PLAIN_POSIX,
     NO_COLOR,
 )
 

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from subluminal.config.plain_files import plain_file
 from subluminal.config.settings import Settings
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import InvalidInput, Problem, SubluminalError
@@ -20,7 +21,7 @@ _PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
 def load_settings(path: str) -> Settings:
     """Returns the settings in a file; the defaults if the file does not exist."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=plain_file) as file:
             data = file.read(MAX_SETTINGS_BYTES + 1)
     except FileNotFoundError:
         return Settings()

@@ -37,6 +37,38 @@ def places(environ: "Mapping[str, str]", home: str | None = None) -> Places:
     return Places(root, runtime or os.path.join(root, "run"))
 
 
+def working_directory() -> str:
+    """Returns the current directory; the root if it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "/"
+
+
+def home_problem(where: Places) -> tuple[str, str] | None:
+    """Returns why a home cannot be trusted, and what to do; None if it can, or does not exist.
+
+    Whoever can write there decides about policies, secrets and stops (local-is-not-trusted).
+    """
+    for path in (where.home, where.state, where.journal):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue  # it does not exist yet, or cannot be used at all, which others report
+        if found.st_uid != os.geteuid():
+            return (
+                f"`{path}` belongs to another user",
+                "set SUB_HOME to a directory of your own; a new one below it will do",
+            )
+        if found.st_mode & 0o022 and os.access(path, os.W_OK):
+            mode = f"{found.st_mode & 0o7777:04o}"
+            return (
+                f"other users can write to `{path}` (mode {mode})",
+                f"check what is in it, then run `chmod 700 {path}`",
+            )
+    return None
+
+
 def make_private_dir(path: str) -> str:
     """Creates a directory, and its parents, that only its owner can enter."""
     parent = os.path.dirname(path)

@@ -25,6 +25,10 @@ class LedgerSettings(_Section, frozen=True, kw_only=True):
     """Calls older than this are removed."""
     max_bytes: Size = 10_737_418_240
     """When the ledger is larger, its oldest previews are removed, then its oldest calls."""
+    idle_exit_s: Count = 900
+    """ledgerd exits after this many seconds in which no client had a server running, no events came
+    and nobody was connected to it; commands start it again when they need it. 0: it never exits by
+    itself."""
 
 
 class RecordSettings(_Section, frozen=True, kw_only=True):
@@ -42,6 +46,9 @@ class LimitSettings(_Section, frozen=True, kw_only=True):
     """Messages larger than this are forwarded whole, but not inspected."""
     max_preview_bytes: Count = MAX_PREVIEW_BYTES
     """Largest size of one preview."""
+    max_rounds: Size = 32
+    """Most rounds of one call, if its server asks for input (`input_required` of MCP 2026-07-28).
+    The next round is refused."""
     max_spool_bytes: Count = 1_074_790_400
     """A line from the client above `max_inspect_bytes` is kept on disk until it is decided. This is
     the largest such line (1 GiB and an envelope)."""
@@ -94,8 +101,16 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     """How long the upstream server may take to exit by itself after its stdin was closed."""
     call_timeout_ms: Size | None = None
     """A call that takes longer is recorded as TIMEOUT. The call itself is not interrupted."""
+    command: list[str] | None = None
+    """The command line that a person approved for this server's stored secrets, program first, by
+    its absolute path. Bindings from `file` and `keychain` serve no other command.
+    `sub secrets approve` writes it. Takes effect at the server's next start."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables that the approved `command` gets with these values, whatever the client sets.
+    Takes effect at the server's next start."""
     pass_env: list[str] = field(default_factory=list)
-    """Credentials of the client that this server gets anyway. Takes effect at its next start."""
+    """Variables of the client that are withheld by default and that this server gets anyway. Takes
+    effect at its next start."""
     secret_bindings: list[SecretBinding] = field(default_factory=list)
     """Secrets that this server gets as environment variables. Takes effect at its next start."""
 

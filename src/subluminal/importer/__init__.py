@@ -4,5 +4,6 @@ These files belong to other programs, so every byte that need not change is kept
 where each client keeps its servers, `text` finds the span of each value, `document` is one parsed
 file, and `wrapping` makes the edits. `proposal` works out what an import would do and `checking`
 proves it; `importing` and `restoring` do it, with `files` and `backups`. `binding` moves secrets
-out, and `drift` finds what changed since. Nothing here starts a client or a server.
+out, and `drift` finds what changed since. `expected` says which servers a client would start, with
+the options of `command_line`. Nothing here starts a client or a server.
 """

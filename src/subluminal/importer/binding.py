@@ -1,29 +1,31 @@
 """Moves secrets out of a configuration into a secret store, and binds them in `config.toml`.
 
 A value is stored before it leaves the configuration. Backups of the file get a note in its place
-too, so that the value is in the store and nowhere else.
+too, so that the value is in the store and nowhere else. The entry's command is approved with the
+binding, because a stored secret serves no other command (`secrets.approval`). A project's file can
+bind secrets of its own; it cannot get a command approved for a server that has bindings already.
 """
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from subluminal.clock import now, rfc3339
-from subluminal.config.loading import load_settings, parse_settings
+from subluminal.config.loading import load_settings
 from subluminal.config.places import Places
 from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.vocabulary import SecretSource
-from subluminal.errors import InvalidInput, SecretUnavailable, SubluminalError
+from subluminal.errors import SecretUnavailable, SubluminalError
+from subluminal.importer.approving import entry_approval
 from subluminal.importer.backups import list_backups
+from subluminal.importer.clients.description import Scope
 from subluminal.importer.env_secrets import EnvSecret, SecretNote
-from subluminal.importer.files import read_config, replace
 from subluminal.importer.importing import Bound
-from subluminal.importer.proposal import Proposal
-from subluminal.importer.text.notation import TOML
+from subluminal.importer.proposal import Proposal, Row
+from subluminal.importer.settings_file import Approval, change_settings
 from subluminal.secrets import keychain
 from subluminal.secrets.file_store import FileStore
-from subluminal.secrets.private_files import write_private
 from subluminal.secrets.resolving import Sources, read_secret, refuse_value
 from subluminal.secrets.usage import record_change
 
@@ -45,27 +47,39 @@ class Binder:
     def __init__(
         self, environ: Mapping[str, str], places: Places, source: SecretSource | None = None
     ) -> None:
+        self._environ = environ
         self._places = places
         self._settings = load_settings(places.settings)
         self._sources = Sources(environ, places, self._settings.secrets)
         self._source = source or self._fitting_source()
         self.outcomes: dict[tuple[str, tuple[str, ...]], Moved] = {}
         """by file and path inside it, so that a second attempt at a file replaces the first"""
+        self.approvals: dict[str, Approval] = {}
+        """approvals that were written, by server"""
 
     def __call__(self, proposal: Proposal) -> Bound:
         """Stores the secrets of one file and writes their bindings."""
         notes: dict[tuple[str, ...], str] = {}
         literals: dict[str, str] = {}
         added: list[tuple[str, SecretBinding]] = []
+        approvals: dict[str, Approval] = {}
         for row in proposal.rows:
+            problem = self._approve(proposal, row, approvals) if row.secrets else ""
             for secret in row.secrets:
-                moved = self._bind(row.server, secret, added)
+                moved = (
+                    Moved(row.server, secret.variable, None, problem)
+                    if problem
+                    else self._bind(row.server, secret, added)
+                )
                 self.outcomes[proposal.path, secret.path] = moved
                 if moved.note:
                     notes[secret.path] = str(moved.note)
                     literals[secret.node.raw] = proposal.client.notation.quote(str(moved.note))
-        if added:
-            _add_bindings(self._places, added)
+        bound = {row.server for row in proposal.rows for s in row.secrets if s.path in notes}
+        approvals = {server: each for server, each in approvals.items() if server in bound}
+        if added or approvals:
+            change_settings(self._places, added, approvals)
+            self.approvals |= approvals
             self._settings = load_settings(self._places.settings)
 
         def scrub(data: bytes) -> bytes:
@@ -81,6 +95,24 @@ class Binder:
         except SecretUnavailable:
             return SecretSource.FILE
         return SecretSource.KEYCHAIN
+
+    def _approve(self, proposal: Proposal, row: Row, approvals: dict[str, Approval]) -> str:
+        """Adds the approval of an entry's command; returns why its secrets must stay, if so."""
+        known = self._settings.servers.get(row.server)
+        try:
+            wanted = entry_approval(proposal.client, row.entry, self._environ, os.getcwd())
+        except SubluminalError as problem:
+            return f"{problem}; {problem.hint}" if problem.hint else str(problem)
+        earlier = approvals.get(row.server)
+        approved = earlier.command if earlier else known.command if known else None
+        if approved == wanted.command:
+            return ""
+        if approved:
+            return "another command is approved for this server's stored secrets"
+        if proposal.scope is Scope.PROJECT and known and known.secret_bindings:
+            return "the server already has bindings, which a project's file cannot join"
+        approvals[row.server] = wanted
+        return ""
 
     def _bind(
         self, server: str, secret: EnvSecret, added: list[tuple[str, SecretBinding]]
@@ -133,34 +165,3 @@ def _scrubbed(data: bytes, literals: Mapping[str, str]) -> bytes:
     for raw, note in literals.items():
         data = data.replace(raw.encode("utf-8"), note.encode("utf-8"))
     return data
-
-
-def _add_bindings(places: Places, added: Iterable[tuple[str, SecretBinding]]) -> None:
-    """Appends bindings to `config.toml`, durably. Everything the user wrote there is kept."""
-    exists = os.path.exists(places.settings)
-    found = read_config(places.settings) if exists else None
-    text = found.data.decode("utf-8") if found else ""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if text and not text.endswith("\n"):
-        text += newline
-    for server, binding in added:
-        lines = [
-            "" if text else None,
-            f"[[servers.{TOML.quote(server)}.secret_bindings]]",
-            f"inject_as = {TOML.quote(binding.inject_as)}",
-            f"secret_ref = {TOML.quote(binding.secret_ref)}",
-            f"source = {TOML.quote(binding.source.value)}",
-        ]
-        text += "".join(line + newline for line in lines if line is not None)
-    try:
-        parse_settings(text.encode("utf-8"), places.settings)
-    except InvalidInput:
-        raise SubluminalError(
-            f"cannot add bindings to `{places.settings}`: it already has `secret_bindings` of the "
-            "same server in another notation",
-            hint="rewrite them as `[[servers.NAME.secret_bindings]]` tables, then import again",
-        ) from None
-    if found:
-        replace(found, text.encode("utf-8"))
-    else:
-        write_private(places.settings, text.encode("utf-8"))

@@ -7,18 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 from subluminal.errors import SubluminalError
+from subluminal.importer.clients.description import Scope
 from subluminal.importer.document import Document, Entry, EntryKind
+from subluminal.importer.overrides import reserved_members
 from subluminal.importer.wrapper import Installation, recognise
 
 
-def check_wrapped(before: Document, after: Document, ours: Installation) -> None:
+def check_wrapped(
+    before: Document, after: Document, ours: Installation, scope: Scope | None
+) -> None:
     """Raises unless every stdio entry starts the same server as before, through our shim."""
 
     def fits(old: Entry, new: Entry) -> bool:
         found = recognise(new.argv)
         return bool(found and found.wrapper.program == ours.program) and _same_server(old, new)
 
-    _check(before, after, fits)
+    _check(before, after, fits, scope)
 
 
 def check_unwrapped(before: Document, after: Document) -> None:
@@ -26,13 +30,18 @@ def check_unwrapped(before: Document, after: Document) -> None:
     _check(before, after, lambda old, new: not recognise(new.argv) and _same_server(old, new))
 
 
-def _check(before: Document, after: Document, fits: Callable[[Entry, Entry], bool]) -> None:
+def _check(
+    before: Document,
+    after: Document,
+    fits: Callable[[Entry, Entry], bool],
+    scope: Scope | None = None,
+) -> None:
     same_servers = [e.path for e in before.entries] == [e.path for e in after.entries]
     pairs = zip(before.entries, after.entries, strict=False)
     if not same_servers or not all(_fits(old, new, fits) for old, new in pairs):
         raise _not_safe(before.path, "a server would no longer start as before")
     # Compared as text: TOML's nan is not equal to itself, and order counts.
-    if repr(_rest(before)) != repr(_rest(after)):
+    if repr(_rest(before, scope)) != repr(_rest(after)):
         raise _not_safe(before.path, "something besides the servers' commands would change")
 
 
@@ -54,8 +63,11 @@ def _same_server(old: Entry, new: Entry) -> bool:
     return old.argv[was.length if was else 0 :] == new.argv[now.length if now else 0 :]
 
 
-def _rest(document: Document) -> Any:
-    """Returns the whole configuration without the parts that an import may change."""
+def _rest(document: Document, scope: Scope | None = None) -> Any:
+    """Returns the whole configuration without the parts that an import may change.
+
+    `scope` is given for the text before the import, of which variables may be gone after it.
+    """
     value = document.root.value()
     shape = document.client.shape
     for entry in document.entries:
@@ -67,5 +79,6 @@ def _rest(document: Document) -> Any:
                 found.pop(key, None)
             variables = found.get(shape.env_key)
             if isinstance(variables, dict):
-                found[shape.env_key] = sorted(variables)
+                gone = {m.name for m in reserved_members(document.client, entry, scope)}
+                found[shape.env_key] = sorted(variables.keys() - gone)
     return value

@@ -12,9 +12,10 @@ from subluminal.importer.clients.description import Client, Scene, Scope
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.files import read_config
 from subluminal.importer.importing import Target, find_targets
+from subluminal.importer.overrides import overrides_in_file
 from subluminal.importer.proposal import Action, Proposal, Row, make_proposal
 from subluminal.importer.wrapper import Installation
-from subluminal.supervise.processes import pids, read
+from subluminal.system.processes import commands
 
 
 class DriftKind(Enum):
@@ -27,9 +28,13 @@ class DriftKind(Enum):
     """the wrapper names a `sub` that does not exist"""
     REFUSED = "refused"
     """the entry cannot be wrapped"""
+    REMOTE = "remote"
+    """the client reaches the server by URL, so its calls are not seen"""
     WIPED = "wiped"
     """the file, or all its servers, disappeared after an import"""
     UNREADABLE = "unreadable"
+    OVERRIDES = "overrides"
+    """a project's file sets what would take its servers out of the user's home, run or policy"""
     DAEMON = "daemon"
     """a background daemon of Codex keeps servers of an earlier run"""
 
@@ -44,6 +49,11 @@ class Finding(NamedTuple):
     path: str = ""
     server: str = ""
 
+    @property
+    def is_mendable(self) -> bool:
+        """Whether something can be done about it today."""
+        return self.kind is not DriftKind.REMOTE
+
 
 def findings(
     scene: Scene,
@@ -53,22 +63,46 @@ def findings(
     *,
     path: str | None = None,
     scope: Scope | None = None,
-    imported_only: bool = False,
 ) -> list[Finding]:
-    """Checks the clients' files. `imported_only` skips clients that were never imported."""
+    """Checks the clients' files."""
     imported = _imported(places)
     found: list[Finding] = []
     for client in clients:
         known = [m for m in imported if m.client == client.name]
-        if imported_only and not known:
-            continue
-        for target in find_targets(client, scene, path=path, scope=scope):
+        targets = find_targets(client, scene, path=path, scope=scope)
+        if path is None and scope is None and client.reads_too is not None:
+            outside = [each for each in client.reads_too(scene) if os.path.exists(each)]
+            targets += [Target(client, each) for each in outside]
+        for target in targets:
             found += _of_file(target, ours, known)
+        if path is None and scope is not Scope.USER:
+            found += _in_settings(client, scene)
         if path is None and scope is None:
             found += _gone(client, known)
         if client.name == "codex":
             found += codex_daemons()
-    return found
+    # Two clients may read one file.
+    return list(
+        {(each.path, each.server, each.kind, each.message): each for each in found}.values()
+    )
+
+
+def _in_settings(client: Client, scene: Scene) -> Iterator[Finding]:
+    """Finds settings of a project that set variables for every server of a client."""
+    for path in client.variable_files(scene):
+        names = overrides_in_file(path)
+        if names:
+            yield Finding(
+                client.name,
+                DriftKind.OVERRIDES,
+                f"`{path}` belongs to a project and sets {_listed(names)} for all its servers",
+                "remove it from the file, or do not start the client in this project",
+                path,
+            )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def codex_daemons() -> Iterator[Finding]:
@@ -76,22 +110,14 @@ def codex_daemons() -> Iterator[Finding]:
 
     A daemon keeps the environment of the terminal that started it, and with it the run.
     """
-    for pid in pids():
-        words = read(pid, "cmdline").split(b"\0")
-        if b"app-server" in words and b"--managed-daemon" in words and _is_own(pid):
+    for pid, words in commands().items():
+        if b"app-server" in words and b"--managed-daemon" in words:
             yield Finding(
                 "codex",
                 DriftKind.DAEMON,
                 f"a background daemon of Codex (process {pid}) keeps its servers in an earlier run",
                 f"close Codex and run `kill {pid}`; `codex --no-daemon` works without a daemon",
             )
-
-
-def _is_own(pid: int) -> bool:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid == os.geteuid()
-    except OSError:
-        return False
 
 
 def _imported(places: Places) -> list[Manifest]:
@@ -104,7 +130,7 @@ def _of_file(target: Target, ours: Installation, known: list[Manifest]) -> Itera
     name = target.client.name
     try:
         data = read_config(target.path)
-        proposal = make_proposal(target.client, target.path, data.data, ours)
+        proposal = make_proposal(target.client, target.path, data.data, ours, scope=target.scope)
     except SubluminalError as error:
         hint = error.hint or f"fix the file, then run `sub import {name}`"
         yield Finding(name, DriftKind.UNREADABLE, str(error), hint, target.path)
@@ -119,17 +145,37 @@ def _of_file(target: Target, ours: Installation, known: list[Manifest]) -> Itera
             target.path,
         )
     for row in proposal.rows:
+        if row.dropped:
+            yield _override(proposal, row)
         finding = _of_row(proposal, row)
-        if finding:
+        # An override is the reason to refresh; it has been named.
+        if finding and not (row.dropped and row.action is Action.REFRESH):
             yield finding
 
 
+def _override(proposal: Proposal, row: Row) -> Finding:
+    return Finding(
+        proposal.client.name,
+        DriftKind.OVERRIDES,
+        f"`{row.server}` in `{proposal.path}` sets {_listed(row.dropped)}, which a project's file "
+        "may not set",
+        f"remove it with `sub import {proposal.client.name}`",
+        proposal.path,
+        row.server,
+    )
+
+
 def _of_row(proposal: Proposal, row: Row) -> Finding | None:
-    again = f"`sub import {proposal.client.name}`"
+    # Without a scope it is not a file that an import would find by itself.
+    path = "" if proposal.scope else f" --path {proposal.path}"
+    again = f"`sub import {proposal.client.name}{path}`"
     where = f"`{row.server}` in `{proposal.path}`"
     match row.action:
-        case Action.KEEP | Action.REMOTE:
+        case Action.KEEP:
             return None
+        case Action.REMOTE:
+            kind, message = DriftKind.REMOTE, f"{where} is reached by URL: its calls are not seen"
+            hint = "http and sse servers cannot be wrapped yet"
         case Action.WRAP:
             kind, message, hint = (
                 DriftKind.UNWRAPPED,

@@ -14,13 +14,14 @@ from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.importer.clients.description import Client
 from subluminal.importer.document import Entry, env_of
 from subluminal.importer.text.tree import Node
+from subluminal.secrets.approval import NOTE_PREFIX
 
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|_)(?:token|secret|passw(?:or)?d|passphrase|pwd|pat|credentials?|(?:api_?|access_?|"
     r"private_?|secret_?|auth_?|encryption_?|signing_?)key|key)(?:_?\d+)?$|(?:^|_)(?:secret|token)_"
 )
 _REFERENCE = re.compile(r"\$\{|\$[A-Za-z_]|\{env:|\{file:|^op://")
-_NOTE = re.compile(r"sub-secret:(file|keychain):([!-~]+)")
+_NOTE = re.compile(rf"{NOTE_PREFIX}(file|keychain):([!-~]+)")
 _MIN_CHARS = 6
 """Shortest value that counts as a secret. Shorter ones could not be redacted in records either."""
 
@@ -44,13 +45,18 @@ class SecretNote(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"sub-secret:{self.source.value}:{self.name}"
+        return f"{NOTE_PREFIX}{self.source.value}:{self.name}"
 
 
 def read_note(value: str | None) -> SecretNote | None:
     """Reads a note; None if the value is not a note."""
     found = _NOTE.fullmatch(value or "")
     return SecretNote(SecretSource(found[1]), found[2]) if found else None
+
+
+def is_reference(value: str) -> bool:
+    """Returns True if the client or a vault fills in the value, or a part of it."""
+    return _REFERENCE.search(value) is not None
 
 
 def find_secrets(client: Client, entry: Entry) -> Iterator[EnvSecret]:
@@ -73,7 +79,7 @@ def find_notes(client: Client, entry: Entry) -> Iterator[tuple[Node, SecretNote]
 
 
 def _looks_secret(name: str, value: str) -> bool:
-    if len(value) < _MIN_CHARS or _REFERENCE.search(value) or read_note(value):
+    if len(value) < _MIN_CHARS or is_reference(value) or read_note(value):
         return False
     if _SECRET_NAME.search(name):
         return True

@@ -7,16 +7,14 @@ exchanged in one step; then we look at what came out, and exchange them back if 
 read.
 """
 
-import ctypes
 import os
 import stat
 from typing import NamedTuple
 
 from subluminal.errors import SubluminalError
+from subluminal.system.files import copy_attributes, exchange
 
 MAX_CONFIG_BYTES = 16 << 20
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 
 
 class ReadFile(NamedTuple):
@@ -66,7 +64,8 @@ def refuse_unwritable(path: str, found: ReadFile) -> None:
             hint="use a symbolic link, or a copy of the file",
         )
     folder = os.path.dirname(found.path)
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+    by_effective_user = os.access in os.supports_effective_ids
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=by_effective_user):
         raise SubluminalError(
             f"cannot write to the directory `{folder}`",
             hint="its files can only be replaced by a user who may write there",
@@ -94,18 +93,6 @@ def replace(found: ReadFile, data: bytes) -> None:
         _remove(temporary)
 
 
-def exchange(one: str, other: str) -> bool:
-    """Exchanges two files in one step; False if the system or the file system cannot do it."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
-        return False
-    done = rename(
-        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE)
-    )
-    return bool(done == 0)
-
-
 def _refuse_changed(path: str, found: ReadFile) -> None:
     if read_config(path).data != found.data:
         raise FileChanged(
@@ -122,20 +109,9 @@ def _write_like(path: str, data: bytes, model: ReadFile) -> None:
         made = os.fstat(fd)
         if (made.st_uid, made.st_gid) != (model.stat.st_uid, model.stat.st_gid):
             os.fchown(fd, model.stat.st_uid, model.stat.st_gid)
-        _copy_attributes(model.path, fd)
+        copy_attributes(model.path, fd)
         os.fchmod(fd, stat.S_IMODE(model.stat.st_mode))
         os.fsync(fd)
-
-
-def _copy_attributes(path: str, fd: int) -> None:
-    """Copies access lists and labels, as far as the file system has them."""
-    if not hasattr(os, "listxattr"):
-        return
-    try:
-        for name in os.listxattr(path):
-            os.setxattr(fd, name, os.getxattr(path, name))
-    except OSError:
-        return
 
 
 def _refuse_odd(path: str, found: os.stat_result) -> None:

@@ -20,6 +20,7 @@ from subluminal.importer.files import (
     refuse_unwritable,
     replace,
 )
+from subluminal.importer.overrides import is_in_repository
 from subluminal.importer.proposal import Action, Proposal, make_proposal
 from subluminal.importer.wrapper import Installation
 from subluminal.secrets.private_files import locked
@@ -60,13 +61,21 @@ def find_targets(
 ) -> list[Target]:
     """Returns the client's files that exist, or just `path`, whether it exists or not."""
     if path is not None:
-        return [Target(client, os.path.abspath(os.path.join(scene.cwd, path)))]
+        full = os.path.abspath(os.path.join(scene.cwd, path))
+        return [Target(client, full, _scope_of(client, scene, full))]
     found: dict[str, Target] = {}
     for file in client.files(scene):
         if scope in (None, file.scope) and os.path.lexists(file.path):
             real = os.path.realpath(file.path)
             found.setdefault(real, Target(client, file.path, file.scope))
     return [target for real, target in found.items() if os.path.exists(real)]
+
+
+def _scope_of(client: Client, scene: Scene, path: str) -> Scope | None:
+    """Returns the scope of a file that was named; None if it is neither known nor in a project."""
+    real = os.path.realpath(path)
+    known = [file.scope for file in client.files(scene) if os.path.realpath(file.path) == real]
+    return known[0] if known else Scope.PROJECT if is_in_repository(real) else None
 
 
 def propose_import(target: Target, ours: Installation) -> tuple[Proposal, ReadFile]:

@@ -11,6 +11,7 @@ from subluminal.importer.checking import check_wrapped
 from subluminal.importer.clients.description import Client, Scope
 from subluminal.importer.document import Entry, EntryKind, parse
 from subluminal.importer.env_secrets import EnvSecret, find_secrets
+from subluminal.importer.overrides import overrides_of
 from subluminal.importer.text.notation import Edit
 from subluminal.importer.wrapper import Installation, recognise
 from subluminal.importer.wrapping import wrap
@@ -36,11 +37,18 @@ class Row(NamedTuple):
     server: str
     action: Action
     detail: str
-    path: tuple[str, ...]
+    entry: Entry
     secrets: tuple[EnvSecret, ...] = ()
     """values in the entry's `env` that look like secrets"""
     program: str | None = None
     """the `sub` that a wrapped entry names"""
+    dropped: tuple[str, ...] = ()
+    """variables and options that a project's file may not set, and that the import removes"""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """names from the root of the file to the entry"""
+        return self.entry.path
 
 
 class Proposal(NamedTuple):
@@ -72,27 +80,29 @@ def make_proposal(
     rows: list[Row] = []
     edits: list[Edit] = []
     for entry in document.entries:
-        made = wrap(client, entry, ours) if entry.kind is EntryKind.STDIO else []
-        rows.append(_row(client, entry, made))
+        is_stdio = entry.kind is EntryKind.STDIO
+        made = wrap(client, entry, ours, scope) if is_stdio else []
+        dropped = overrides_of(client, entry, scope, ours) if is_stdio else ()
+        rows.append(_row(client, entry, made, dropped))
         edits += made
         edits += _replaced(client, rows[-1], replacements or {})
     after = document.edited(edits)
     if edits:
-        check_wrapped(document, parse(client, path, after), ours)
+        check_wrapped(document, parse(client, path, after), ours, scope)
     return Proposal(client, path, scope, data, after, rows)
 
 
-def _row(client: Client, entry: Entry, edits: list[Edit]) -> Row:
+def _row(client: Client, entry: Entry, edits: list[Edit], dropped: tuple[str, ...]) -> Row:
     if entry.kind is EntryKind.REMOTE:
-        return Row(entry.server, Action.REMOTE, f"{entry.detail}: not wrapped yet", entry.path)
+        return Row(entry.server, Action.REMOTE, f"{entry.detail}: not wrapped yet", entry)
     if entry.kind is EntryKind.BROKEN:
-        return Row(entry.server, Action.REFUSE, entry.detail, entry.path)
+        return Row(entry.server, Action.REFUSE, entry.detail, entry)
     found = recognise(entry.argv)
-    secrets = tuple(find_secrets(client, entry))
+    secrets = tuple(s for s in find_secrets(client, entry) if s.variable not in dropped)
     inner = " ".join(entry.argv[found.length if found else 0 :])
     action = Action.KEEP if not edits else Action.REFRESH if found else Action.WRAP
     program = found.wrapper.program if found else None
-    return Row(entry.server, action, inner, entry.path, secrets, program)
+    return Row(entry.server, action, inner, entry, secrets, program, dropped)
 
 
 def _replaced(client: Client, row: Row, values: dict[tuple[str, ...], str]) -> list[Edit]:

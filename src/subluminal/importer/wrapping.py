@@ -8,8 +8,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from subluminal.config import env
-from subluminal.importer.clients.description import Client
-from subluminal.importer.document import Entry
+from subluminal.importer.clients.description import Client, Scope
+from subluminal.importer.document import Entry, env_of
+from subluminal.importer.overrides import reserved_members
 from subluminal.importer.text import notation
 from subluminal.importer.text.notation import Edit
 from subluminal.importer.text.tree import Kind, Member
@@ -27,16 +28,23 @@ class Before(NamedTuple):
     had_env_vars: bool = False
 
 
-def wanted_wrapper(entry: Entry, ours: Installation, found: Wrapped | None) -> Wrapper:
+def wanted_wrapper(
+    entry: Entry, ours: Installation, found: Wrapped | None, scope: Scope | None
+) -> Wrapper:
     """Returns the wrapper that an entry should have."""
-    policy = found.wrapper.policy if found else None
+    policy = found.wrapper.policy if found and scope is not Scope.PROJECT else None
     return Wrapper(ours.program, entry.server, ours.home, policy)
 
 
-def wrap(client: Client, entry: Entry, ours: Installation) -> list[Edit]:
-    """Returns edits that make the entry start through our shim; none if it already does."""
+def wrap(
+    client: Client, entry: Entry, ours: Installation, scope: Scope | None = None
+) -> list[Edit]:
+    """Returns edits that make the entry start through our shim; none if it already does.
+
+    In a project's file they also remove what such a file may not set.
+    """
     found = recognise(entry.argv)
-    words = wanted_wrapper(entry, ours, found).words()
+    words = wanted_wrapper(entry, ours, found, scope).words()
     length = found.length if found else 0
     edits: list[Edit] = []
     if entry.argv[:length] != words:
@@ -45,7 +53,13 @@ def wrap(client: Client, entry: Entry, ours: Installation) -> list[Edit]:
             edits = _prefix_list(entry, raws, length)
         else:
             edits = _prefix_command(client, entry, raws, length)
-    return edits + _pass_variables(client, entry)
+    return edits + _pass_variables(client, entry) + _drop_reserved(client, entry, scope)
+
+
+def _drop_reserved(client: Client, entry: Entry, scope: Scope | None) -> list[Edit]:
+    members = reserved_members(client, entry, scope)
+    table = env_of(entry, client)
+    return client.notation.remove_members(table, members) if table and members else []
 
 
 def unwrap(client: Client, entry: Entry, before: Before) -> list[Edit]:

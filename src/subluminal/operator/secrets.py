@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from subluminal.clock import now, rfc3339
 from subluminal.config.loading import load_settings
-from subluminal.config.places import Places, places
+from subluminal.config.places import Places, places, working_directory
 from subluminal.config.settings import Settings
 from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import SecretUnavailable, SubluminalError, UsageError
+from subluminal.importer.clients.description import Scene
+from subluminal.operator.secrets_approval import Unapproved, unapproved_servers
 from subluminal.secrets import keychain
 from subluminal.secrets.file_store import FileStore
 from subluminal.secrets.resolving import Attempt, Sources, attempt_all, read_secret, refuse_value
@@ -192,13 +194,23 @@ def rename_secret(
 
 
 def try_bindings(home: HomeSecrets, server: str | None = None) -> Iterator[tuple[str, Attempt]]:
-    """Resolves bindings as a start of their servers would; all servers unless one is named."""
+    """Resolves bindings as a start of their approved commands would; all unless one is named."""
     if server is not None and server not in home.settings.servers:
         raise UsageError(f"there is no server `{server}` in `{home.places.settings}`")
+    scene = Scene(home.environ, working_directory())
+    refused = {each.server: each for each in unapproved_servers(home.settings, scene)}
     for name, settings in home.settings.servers.items():
         if server in (None, name):
             for attempt in attempt_all(settings.secret_bindings, home.sources):
-                yield name, attempt
+                yield name, _with_approval(attempt, refused.get(name))
+
+
+def _with_approval(attempt: Attempt, refused: Unapproved | None) -> Attempt:
+    """Returns the attempt, which fails if a stored secret serves no command."""
+    if refused is None or attempt.binding.source is SecretSource.ENV or attempt.problem:
+        return attempt
+    problem = SecretUnavailable(refused.problem, hint=refused.hint)
+    return Attempt(attempt.binding, None, problem)
 
 
 def _row(home: HomeSecrets, source: SecretSource, name: str) -> SecretRow:

@@ -48,6 +48,8 @@ class Switched(NamedTuple):
     """whether the act is in the journal of each of these runs"""
     servers_left: list[int]
     """processes of servers that still run after a hard stop"""
+    is_renewed: bool = False
+    """whether a run got a new state, so that its budgets start from zero"""
 
     @property
     def shim_pids(self) -> set[int]:
@@ -98,11 +100,19 @@ def stop(places: Places, target: Target, *, reason: str = "", hard: bool = False
 
 
 def revive(places: Places, target: Target, *, reason: str = "") -> Switched:
-    """Lifts the stop of the target. Raises SubluminalError if it is not stopped."""
+    """Lifts the stop of the target, and gives a run a new state if it has lost its own.
+
+    Raises SubluminalError if there is nothing to revive.
+    """
     try:
         lifted = lift_stop(places.state, target.scope, target.name)
     except OSError as error:
         raise _cannot(f"revive {target}", error, places) from None
+    is_renewed = target.scope == "run" and _renew(places, target.name)
+    if lifted is None and is_renewed:
+        lifted = Stop(
+            target.scope, target.name, "", "", "", hard=False, switch_id=os.urandom(8).hex()
+        )
     if lifted is None:
         raise SubluminalError(
             f"{target} is not stopped",
@@ -110,7 +120,14 @@ def revive(places: Places, target: Target, *, reason: str = "") -> Switched:
         )
     runs = _concerned(places, target)
     done = lifted._replace(by=local_user(), reason=reason)
-    return Switched(done, runs, _record(places, done, "revived", runs), [])
+    recorded = _record(places, done, "revived", runs)
+    return Switched(done, runs, recorded, [], is_renewed)
+
+
+def _renew(places: Places, run_id: str) -> bool:
+    from subluminal.core.runs.lost_state import renew_state  # loads the modules of a run
+
+    return renew_state(places, run_id)
 
 
 def _concerned(places: Places, target: Target) -> list[LivingRun]:

@@ -4,22 +4,34 @@ It is the client's environment, without the client's credentials and the secrets
 and with the variables of the server's own bindings.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from msgspec import UNSET
 
 from subluminal.config.places import Places
 from subluminal.config.settings import ServerSettings, Settings
+from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.events import Injection
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import SecretUnavailable
+from subluminal.secrets.approval import (
+    NOTE_PREFIX,
+    Refusal,
+    approved_environment,
+    has_stored_bindings,
+    refusal_of,
+)
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 from subluminal.secrets.resolving import Attempt, Sources, attempt_all, failure_of
 from subluminal.secrets.value import SecretValue
 
 
 class ChildEnvironment(NamedTuple):
-    """The environment of a server, and what to record about it."""
+    """The command and environment of a server, and what to record about them."""
 
+    command: list[str]
+    """what to start: the command as given, or the same with the approved program's path"""
     env: dict[str, str]
     injections: list[Injection]
     """the bindings, for `secret_injection` events"""
@@ -27,6 +39,8 @@ class ChildEnvironment(NamedTuple):
     """secrets that were injected or withheld, for the redactor"""
     withheld: list[str]
     """names of the client's variables that the server does not get"""
+    refusal: Refusal | None = None
+    """why the server gets no stored secret; None if it gets all of them, or has none"""
 
 
 class BindingsUnresolved(SecretUnavailable):
@@ -45,22 +59,31 @@ def child_environment(
     server_name: str,
     settings: Settings,
     places: Places,
-    *,
-    pass_env: Collection[str] = (),
+    command: Sequence[str],
+    cwd: str,
 ) -> ChildEnvironment:
-    """Builds a server's environment. `pass_env` adds to the `pass_env` of its settings.
+    """Builds the environment in which a server's command is started in a directory.
 
-    Raises BindingsUnresolved if any of its secrets cannot be read.
+    Raises BindingsUnresolved if a secret that it may have cannot be read.
     """
     server = settings.servers.get(server_name, ServerSettings())
-    attempts = attempt_all(server.secret_bindings, Sources(environ, places, settings.secrets))
-    injections = _injections(server_name, attempts)
+    refusal = refusal_of(server_name, server, command, cwd)
+    refused, served = _divided(server.secret_bindings, refusal)
+    attempts = attempt_all(served, Sources(environ, places, settings.secrets))
+    injections = _injections(server_name, attempts, refused, refusal)
     failure = failure_of(server_name, attempts)
     if failure is not None:
         raise BindingsUnresolved(failure, injections)
     private = {name for name in environ if name in CLIENT_CREDENTIALS} | _read_by_bindings(settings)
-    withheld = private.intersection(environ).difference(server.pass_env, pass_env)
+    withheld = private.intersection(environ).difference(server.pass_env)
     env = {name: value for name, value in environ.items() if name not in withheld}
+    argv = list(command)
+    if refusal is None and has_stored_bindings(server):
+        argv, env = list(server.command or ()), approved_environment(server, env)
+        withheld.update(name for name in environ if name not in env)
+    for binding in refused:
+        if env.get(binding.inject_as, "").startswith(NOTE_PREFIX):
+            del env[binding.inject_as]  # the note of an import is of no use to a server
     values = []
     for attempt in attempts:
         assert attempt.value is not None, "failure_of has checked it"
@@ -70,7 +93,15 @@ def child_environment(
     for name in sorted(private.difference(value.name for value in values)):
         if environ.get(name):
             values.append(SecretValue(name, environ[name]))
-    return ChildEnvironment(env, injections, values, sorted(withheld))
+    return ChildEnvironment(argv, env, injections, values, sorted(withheld), refusal)
+
+
+def _divided(
+    bindings: Sequence[SecretBinding], refusal: Refusal | None
+) -> tuple[list[SecretBinding], list[SecretBinding]]:
+    """Returns the bindings that the command gets no value of, and the others."""
+    refused = [b for b in bindings if refusal is not None and b.source is not SecretSource.ENV]
+    return refused, [binding for binding in bindings if binding not in refused]
 
 
 def _read_by_bindings(settings: Settings) -> set[str]:
@@ -86,14 +117,24 @@ def _read_by_bindings(settings: Settings) -> set[str]:
     }
 
 
-def _injections(server_name: str, attempts: Sequence[Attempt]) -> list[Injection]:
-    return [
-        Injection(
-            inject_as=attempt.binding.inject_as,
-            secret_ref=attempt.binding.secret_ref,
-            source=attempt.binding.source,
-            success=attempt.value is not None,
+def _injections(
+    server_name: str,
+    attempts: Sequence[Attempt],
+    refused: Sequence[SecretBinding],
+    refusal: Refusal | None,
+) -> list[Injection]:
+    def made(binding: SecretBinding, *, success: bool, why: str = "") -> Injection:
+        return Injection(
+            inject_as=binding.inject_as,
+            secret_ref=binding.secret_ref,
+            source=binding.source,
+            success=success,
             server_name=server_name,
+            detail=why or UNSET,
         )
-        for attempt in attempts
+
+    why = refusal.sentence if refusal else ""
+    return [
+        *(made(each.binding, success=each.value is not None) for each in attempts),
+        *(made(binding, success=False, why=why) for binding in refused),
     ]

@@ -15,6 +15,7 @@ from subluminal.export.ordering import ordered
 from subluminal.export.sarif import as_sarif
 from subluminal.export.summary import Summary, summarise
 from subluminal.ledger.client.opening import open_run
+from subluminal.visible import json_shown
 
 EXAMPLE = """sub export run 12a8877c4af5 -o events.jsonl
 sub export run 12a8877c4af5 --format bundle -o artifact
@@ -52,9 +53,9 @@ def run(args: Args, out: Output) -> int:
         elif args.format == "bundle":
             _bundle(args.output, lines)
         elif args.format == "jsonl":
-            _write((line + b"\n" for line in lines), args.output)
+            _write((line + b"\n" for line in lines), args.output, out)
         else:
-            _write(iter([_REPORTS[args.format](summarise(lines))]), args.output)
+            _write(iter([_REPORTS[args.format](summarise(lines))]), args.output, out)
     return ExitCode.OK
 
 
@@ -67,10 +68,15 @@ def _bundle(directory: str, lines: Iterator[bytes]) -> None:
     make_artifact(directory, lines, shown)
 
 
-def _write(pieces: Iterator[bytes], path: str | None) -> None:
+def _for_a_terminal(json_line: bytes) -> bytes:
+    return json_shown(json_line.decode("utf-8", "replace")).encode()
+
+
+def _write(pieces: Iterator[bytes], path: str | None, out: Output) -> None:
     if path is None:
         for piece in pieces:
-            sys.stdout.buffer.write(piece)
+            # The hashes of the chain cover these bytes, so they change only for a person's eyes.
+            sys.stdout.buffer.write(_for_a_terminal(piece) if out.out_is_terminal else piece)
         sys.stdout.buffer.flush()
         return
     # Events tell what the agent did, so only the owner may read them.

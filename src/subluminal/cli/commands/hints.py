@@ -12,7 +12,7 @@ from subluminal.cli.screens.tables import Screen
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.client.finding import rows_of
+from subluminal.ledger.client.finding import newest_rows
 from subluminal.ledger.client.ledger import Found, Ledger, Page, Row
 from subluminal.ledger.client.opening import open_ledger
 from subluminal.ledger.filter.language import Filter, Term, format_filter
@@ -65,7 +65,7 @@ def _hints(ledger: Ledger, wanted: Filter, args: Args) -> list[Row]:
     def ask(where: str, page: Page) -> Found:
         return ledger.hints(where, page, args.outcome)
 
-    return rows_of(ask, format_filter(wanted), args.limit, newest_first=args.order == "newest")
+    return newest_rows(ask, format_filter(wanted), args.limit, newest_first=args.order == "newest")
 
 
 def _recovery(ledger: Ledger, by: str, wanted: Filter) -> list[Row]:
@@ -83,7 +83,7 @@ def _show(
 ) -> None:
     if as_json:
         for row in rows:
-            screen.out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+            screen.out.json_text(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
     elif rows:
         print_rows(screen, rows)
     else:

@@ -2,7 +2,7 @@
 
 import os
 
-from subluminal.cli.asking import agreed, is_at_terminal
+from subluminal.cli.asking import agreed, is_at_terminal, need_person
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.imports import (
@@ -49,7 +49,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--bind-secrets",
         action="store_true",
-        help="move secrets from the entries' `env` into a secret source, and bind them",
+        help="move secrets from the entries' `env` into a secret source, bind them, and approve "
+        "the entries' commands for them",
     )
     parser.add_argument(
         "--source",
@@ -63,11 +64,14 @@ def run(args: Args, out: Output) -> int:
     if args.source and not args.bind_secrets:
         raise UsageError("`--source` needs `--bind-secrets`")
     here = surroundings(os.environ, os.getcwd(), args.client, args.path)
+    if args.bind_secrets and not (args.check or args.dry_run):
+        # It approves the commands that the secrets are given to.
+        need_person("sub import --bind-secrets", here.places)
     scope = scope_of(args.scope)
     if args.check:
         found = here.drift(scope)
         print_drift(found, args.json, out)
-        return ExitCode.NO if found else ExitCode.OK
+        return ExitCode.NO if any(each.is_mendable for each in found) else ExitCode.OK
     targets = here.targets(scope)
     plans = [propose_import(target, here.ours)[0] for target in targets]
     if args.dry_run:

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, SubluminalError
+from subluminal.journal.reading import MAX_LINE_BYTES
 from subluminal.ledger.client.opening import need_daemon_extra
 
 EXAMPLE = """sub ingest events.jsonl
@@ -39,7 +40,12 @@ def _ingest(file: BinaryIO, out: Output, *, as_json: bool) -> int:
 
     client = ensure_running(places(os.environ))
     counts = {"stored": 0, "known": 0, "quarantined": 0}
-    for piece in _pieces(file):
+
+    def skipped(offset: int, length: int) -> None:
+        counts["quarantined"] += 1
+        out.warning(f"the line at offset {offset} has {length} bytes: longer than any event")
+
+    for piece in _pieces(file, skipped):
         taken = client.post("/v1/events", piece)
         counts = {name: count + taken[name] for name, count in counts.items()}
     if as_json:
@@ -52,15 +58,29 @@ def _ingest(file: BinaryIO, out: Output, *, as_json: bool) -> int:
     return ExitCode.NO if counts["quarantined"] else ExitCode.OK
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yields the input in pieces of whole lines; the last may lack its newline."""
-    rest = b""
+def _pieces(file: BinaryIO, skipped: Callable[[int, int], None]) -> Iterator[bytes]:
+    """Yields the input in pieces of whole lines; the last may lack its newline.
+
+    A line that is longer than any event is left out: `skipped` gets its offset and its length.
+    """
+    rest: list[bytes] = []
+    size = offset = 0
     while data := file.read(_PIECE_BYTES):
-        whole, newline, tail = data.rpartition(b"\n")
-        if newline:
-            yield rest + whole
-            rest = tail
+        first, newline, after = data.partition(b"\n")
+        size += len(first)
+        if size <= MAX_LINE_BYTES:
+            rest.append(first)
         else:
-            rest += data
-    if rest:
-        yield rest
+            rest = []
+        if not newline:
+            continue
+        whole, newline, tail = after.rpartition(b"\n")
+        if size > MAX_LINE_BYTES:
+            skipped(offset, size)
+        yield b"\n".join([b"".join(rest), whole])
+        offset += size + 1 + len(whole) + len(newline)
+        rest, size = [tail], len(tail)
+    if size > MAX_LINE_BYTES:
+        skipped(offset, size)
+    elif size:
+        yield b"".join(rest)

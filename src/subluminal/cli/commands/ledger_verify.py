@@ -1,41 +1,64 @@
 """`sub ledger verify`: proves the hash chain and every row derived from it (provable-ledger)."""
 
 import os
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import Output, shown
-from subluminal.config.places import places
-from subluminal.errors import ExitCode, UsageError
+from subluminal.cli.output import Output
+from subluminal.cli.screens.findings import tell_findings
+from subluminal.config.places import Places, places
+from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import need_daemon_extra
 
+if TYPE_CHECKING:
+    import apsw
+
+    from subluminal.ledger.upkeep.anchors import Anchor
+
 EXAMPLE = """sub ledger verify
+sub ledger verify --anchor ci.log
 sub ledger verify --artifact ./artifact"""
 
 _MAX_LINES = 50
 """Findings that are printed for an artifact; the directory may not be an artifact at all."""
 
+DERIVED = frozenset(
+    [
+        *("tool_calls", "previews", "hints", "grant_uses", "runs", "policy_versions"),
+        *("tool_definitions", "approvals", "approval_answers", "grant_refusals", "switches"),
+        *("rollups", "totals", "buckets", "gaps", "counters", "search"),
+    ]
+)
+"""Tables that `sub ledger rebuild` makes anew."""
+
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--run", metavar="RUN_ID", help="verify one run only")
+    parser.add_argument(
+        "--anchor",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="hold the ledger to the anchors in a file, such as a CI log; - reads stdin",
+    )
     parser.add_argument("--artifact", metavar="DIR", help="verify an exported artifact instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
-    if args.run and args.artifact:
-        raise UsageError("`--run` and `--artifact` cannot be used together")
+    if args.artifact and (args.run or args.anchor):
+        raise UsageError("`--artifact` cannot be used together with `--run` or `--anchor`")
     if args.artifact:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
-    report = _verify(args.run, out)
+    report = _verify(args.run, args.anchor, out)
     if args.json:
         out.json(report | {"holds": not report["findings"]})
         return ExitCode.NO if report["findings"] else ExitCode.OK
-    for finding in report["findings"]:
-        out.line(shown(f"{finding['table']}: {finding['row']}: {finding['message']}"))
+    tell_findings(report["findings"], out)
     if report["findings"]:
-        out.error("the ledger was damaged or changed", "the first line names the first bad row")
+        out.error("the ledger was damaged or changed", _hint(report["findings"]))
         return ExitCode.NO
     out.line(
         f"verified {report['events']} events of {report['shims']} shims, {report['calls']} calls "
@@ -45,34 +68,93 @@ def run(args: Args, out: Output) -> int:
     return ExitCode.OK
 
 
+def _hint(findings: list[dict[str, str]]) -> str:
+    if all(finding["table"] in DERIVED for finding in findings):
+        return "the events are whole; `sub ledger rebuild` makes the rest from them"
+    return "the first line names the first bad row"
+
+
 def _tell_rest(report: dict[str, Any], out: Output) -> None:
+    if report["anchors"]:
+        out.line(f"the ledger contains every anchor ({report['anchors']}), and continues it")
     if report["unanchored_events"]:
         out.line(f"the last {report['unanchored_events']} events are not signed yet")
-    if report["dropped_events"]:
-        out.line(f"retention dropped {report['dropped_events']} events; their hashes are verified")
+    if report["unread_events"]:
+        out.line(f"{report['unread_events']} events in journals are not in the ledger yet")
+    for drop in report["drops"]:
+        out.line(_dropped(drop))
+    if report["previews_missing"]:
+        out.line(f"{report['previews_missing']} preview texts are gone; their hashes are verified")
+    if report["unsealed_shims"]:
+        out.line(f"{report['unsealed_shims']} shims wrote no seals: an early version did not")
+    if report["foreign_shims"]:
+        out.line(f"{report['foreign_shims']} shims are of other homes, which hold their seals")
     if report["quarantined"]:
-        out.line(f"{report['quarantined']} lines were not events and are in quarantine")
+        out.line(
+            f"{report['quarantined']} lines were not events and are in quarantine;"
+            " `sub ledgerd status` says where they were"
+        )
 
 
-def _verify(run_id: str | None, out: Output) -> dict[str, Any]:
+def _dropped(drop: dict[str, Any]) -> str:
+    events = f"retention dropped {drop['events']} events"
+    match drop["reason"]:
+        case "age":
+            return f"{events} that were older than {drop['keep_days']} days"
+        case "size":
+            return f"{events} because the ledger was larger than {drop['max_bytes']} bytes"
+        case _:
+            return f"{events} before such drops were signed; nothing shows that they were due"
+
+
+def read_anchors(path: str) -> "list[Anchor]":
+    """The anchors in a file; `-` is stdin."""
+    from subluminal.ledger.upkeep.anchors import MAX_BYTES, find_anchors
+
+    if path == "-":
+        return find_anchors(sys.stdin.buffer.read(MAX_BYTES), "stdin")
+    try:
+        with open(path, "rb") as file:
+            return find_anchors(file.read(MAX_BYTES), path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(f"cannot read `{path}`: {reason}") from None
+
+
+def _verify(run_id: str | None, paths: list[str], out: Output) -> dict[str, Any]:
     import msgspec
 
     from subluminal.ledger.proof import verify_ledger
-    from subluminal.ledger.store.database import open_reader
 
     where = places(os.environ)
+    anchors = [anchor for path in paths for anchor in read_anchors(path)]
 
     def progress(done: int, total: int) -> None:
-        if out.err_is_terminal and done % 50 == 0:
-            out.talk(f"\x1b[1A\x1b[Kverifying shim {done} of {total}")
+        if done % 50 == 0:
+            out.progress(f"verifying shim {done} of {total}")
 
-    connection = open_reader(where.ledger)
+    connection = open_to_verify(where, is_expected=bool(anchors))
     try:
-        report = verify_ledger(connection, where, run_id=run_id, progress=progress)
+        report = verify_ledger(connection, where, run_id=run_id, anchors=anchors, progress=progress)
     finally:
         connection.close()
+        out.progress()
     found: dict[str, Any] = msgspec.to_builtins(report)
     return found
+
+
+def open_to_verify(where: Places, *, is_expected: bool) -> "apsw.Connection":
+    """Opens the ledger; an empty one if it was removed. Raises if there never was one."""
+    from subluminal.ledger.store.database import open_empty, open_reader
+    from subluminal.ledger.upkeep.note import read_note
+    from subluminal.ledger.upkeep.written import count_written, find_behind
+
+    if not os.path.exists(where.ledger):
+        empty = open_empty()
+        behind = find_behind(empty, where, count_written(where))
+        if is_expected or read_note(where).last or any(each.lost for each in behind):
+            return empty
+    return open_reader(where.ledger)
 
 
 def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
@@ -85,8 +167,7 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     if as_json:
         out.json(msgspec.to_builtins(proof) | {"holds": not proof.findings})
         return ExitCode.NO if proof.findings else ExitCode.OK
-    for finding in proof.findings[:_MAX_LINES]:
-        out.line(shown(f"{finding.table}: {finding.row}: {finding.message}"))
+    tell_findings([msgspec.to_builtins(each) for each in proof.findings[:_MAX_LINES]], out)
     if len(proof.findings) > _MAX_LINES:
         out.line(f"and {len(proof.findings) - _MAX_LINES} more; use --json to see all")
     if proof.findings:

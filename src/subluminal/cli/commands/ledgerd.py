@@ -1,9 +1,10 @@
 """`sub ledgerd`: runs the daemon that owns the ledger, or starts, stops and checks it."""
 
 import os
+from typing import Any
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import Output
+from subluminal.cli.output import Output, shown
 from subluminal.config.loading import load_settings
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode
@@ -11,6 +12,9 @@ from subluminal.ledger.client.opening import need_daemon_extra
 
 EXAMPLE = """sub ledgerd start
 sub ledgerd status --json"""
+
+
+_MAX_REASON = 120
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,13 +43,16 @@ def run(args: Args, out: Output) -> int:
         case "status":
             return _status(where, out, as_json=args.json)
         case _:
-            return _serve(where, port)
+            return _serve(where, port, out)
 
 
-def _serve(where: Places, port: int | None) -> int:
+def _serve(where: Places, port: int | None, out: Output) -> int:
     from subluminal.ledger.daemon.serving import serve
 
-    serve(where, load_settings(where.settings).ledger, port=port)
+    def tell(reason: str) -> None:
+        out.talk(f"ledgerd exits: {reason}")
+
+    serve(where, load_settings(where.settings).ledger, port=port, tell=tell)
     return ExitCode.OK
 
 
@@ -95,16 +102,36 @@ def _status(where: Places, out: Output, *, as_json: bool) -> int:
         f"  {status['events_total']} events of {status['calls_total']} calls, "
         f"{status['events_per_s']} events/s"
     )
-    out.line(f"  {status['backlog_bytes']} bytes of journals to read")
+    unfinished = status["unfinished_bytes"]
+    rest = f", {unfinished} bytes of unfinished lines" if unfinished else ""
+    out.line(f"  {status['backlog_bytes']} bytes of journals to read{rest}")
     out.line(f"  {status['ledger_bytes']} bytes in `{where.ledger}`, SQLite {status['sqlite']}")
     if status["http"]:
         out.line(f"  {status['http']}")
-    if status["quarantined"]:
-        out.warning(
-            f"{status['quarantined']} lines in journals were not events",
-            "the ledger's table `quarantine` tells where they are",
-        )
+    _warn(status, out)
     if status["problem"]:
         out.error(status["problem"])
         return ExitCode.NO
     return ExitCode.OK
+
+
+def _warn(status: dict[str, Any], out: Output) -> None:
+    if status["quarantined"]:
+        out.warning(
+            f"{status['quarantined']} lines of journals, {status['quarantined_bytes']} bytes,"
+            " were not events"
+        )
+        for each in status["damage"]:
+            length = "" if each["length"] is None else f", {each['length']} bytes"
+            place = f"{each['origin']} at {each['offset']}{length}"
+            out.talk(shown(f"  {place}: {each['reason'][:_MAX_REASON]}"))
+    if status["newer_events"]:
+        out.warning(
+            f"{status['newer_events']} events of a newer version are stored, but not read",
+            "upgrade subluminal to see them as calls and runs",
+        )
+    if status["events_lost"]:
+        out.warning(
+            f"{status['events_lost']} events that were written are gone, with their journals",
+            "`sub ledger verify` names the shims",
+        )

@@ -51,7 +51,8 @@ def _tell(args: Args, out: Output, asked: bool) -> int:
         out.json({"passphrase": asked})
     elif asked:
         out.line(
-            "approve, deny, revive, promote and `policy accept` ask for this home's passphrase"
+            "approve, deny, revive, promote, `policy accept` and `policy init` ask for this home's"
+            " passphrase"
         )
     else:
         out.line("this home has no passphrase")

@@ -3,6 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from subluminal.cli.asking import agreed, is_at_terminal, need_person
 from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser, sentence
@@ -10,19 +12,22 @@ from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import open_ledger_file
+from subluminal.policy.rules.limit import counted
 
 if TYPE_CHECKING:
     import apsw
 
+    from subluminal.contracts.control import ApprovalGiven
     from subluminal.operator.promoting.hinted import Hinted
     from subluminal.operator.promoting.review import Review
 
 EXAMPLE = """sub promote hint-0198c7.3 --to .subluminal/policy.yaml
 sub promote 0198c7.3 --to policy.yaml --key path --dry-run
+sub promote 0198c7.3 --to policy.yaml --set limit_calls=100
 sub promote 0198c7.3 --session --ttl 30m"""
 
 _SINCE = "30d"
-_FILE_OPTIONS = ("args", "key", "rule_id", "since", "dry_run", "yes")
+_FILE_OPTIONS = ("args", "key", "rule_id", "set", "since", "dry_run", "yes")
 _SESSION_OPTIONS = ("ttl", "uses", "reason")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -37,9 +42,14 @@ def add_arguments(parser: Parser) -> None:
     where.add_argument(
         "--session",
         action="store_true",
-        help="let calls of this tool pass the rule for the rest of this run",
+        help="let calls of this tool pass the rule for the rest of this run; "
+        "of a limit: let this very call pass once",
     )
-    where.add_argument("--to", metavar="FILE", help="add an exception to this policy")
+    where.add_argument(
+        "--to",
+        metavar="FILE",
+        help="add an exception to this policy; of a limit: raise its numbers",
+    )
     parser.add_argument(
         "--args",
         choices=["exact", "keys", "any"],
@@ -54,6 +64,14 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--rule-id", metavar="ID", help="--to: name of the new rule")
     parser.add_argument(
+        "--set",
+        action="append",
+        type=_number,
+        metavar="FIELD=N",
+        help="--to: of a limit: a number to change, such as limit_calls=100; repeatable; default: "
+        "twice the calls, or half the window of a dedupe rule",
+    )
+    parser.add_argument(
         "--since", metavar="AGE|TIME", help="--to: backtest with calls since then; default 30d"
     )
     parser.add_argument(
@@ -64,7 +82,10 @@ def add_arguments(parser: Parser) -> None:
         "--ttl", metavar="TIME", help="--session: how long, such as 10m; default 1h"
     )
     parser.add_argument(
-        "--uses", type=int, metavar="N", help="--session: number of calls; default: any number"
+        "--uses",
+        type=int,
+        metavar="N",
+        help="--session: number of calls; default: any number, of a limit: 1",
     )
     parser.add_argument(
         "--reason", type=sentence, metavar="TEXT", help="--session: why, for the record"
@@ -106,25 +127,32 @@ def _check_options(args: Args) -> None:
         raise UsageError("`--key` and `--args` cannot be used together")
 
 
-def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinted") -> int:
-    from subluminal.operator.promoting.editing import EXACT
-    from subluminal.operator.promoting.review import review_exception
+def _number(text: str) -> tuple[str, int]:
+    """Reads `FIELD=N`."""
+    field, _, number = text.partition("=")
+    if not (field and number.isascii() and number.isdecimal() and len(number) <= 15):
+        raise UsageError(f"`--set`: `{text}` is not FIELD=N", hint="such as limit_calls=100")
+    return field, int(number)
 
-    review = review_exception(
+
+def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinted") -> int:
+    from subluminal.operator.promoting.review import review_change
+
+    review = review_change(
         connection,
         hinted,
         args.to,
-        args=args.args or EXACT,
+        args=args.args,
         keys=args.key or [],
         rule_id=args.rule_id,
+        numbers=dict(args.set or []),
         since_ms=since_ms(args.since or _SINCE),
         watch=lambda calls: out.progress(f"{calls} past calls replayed"),
     )
     out.progress()
     if not args.json:
         _show(review, out)
-        if args.args in (None, EXACT) and not args.key:
-            out.talk("To allow more calls, use `--key NAME`, `--args keys` or `--args any`.")
+        _say_what_else(args, review, out)
     _warn(review, out)
     if not args.dry_run:
         if not (args.yes or _agreed()):
@@ -133,9 +161,26 @@ def _edit(args: Args, out: Output, connection: "apsw.Connection", hinted: "Hinte
     if args.json:
         out.json({"hint_id": hinted.hint_id, **review.plain(), "written": not args.dry_run})
     elif not args.dry_run:
-        out.talk(f"Wrote rule `{shown(review.edit.rule['rule_id'])}` into `{shown(args.to)}`.")
+        out.talk(_written(review, hinted, args.to))
         _print_when_in_force(args, out, hinted)
     return ExitCode.OK
+
+
+def _say_what_else(args: Args, review: "Review", out: Output) -> None:
+    """Names the options that would change the edit."""
+    if review.edit.numbers:
+        if not args.set:
+            out.talk("To choose the numbers, use `--set FIELD=N`.")
+    elif args.args in (None, "exact") and not args.key:
+        out.talk("To allow more calls, use `--key NAME`, `--args keys` or `--args any`.")
+
+
+def _written(review: "Review", hinted: "Hinted", file: str) -> str:
+    rule = review.edit.rule
+    if rule is not None:
+        return f"Wrote rule `{shown(rule['rule_id'])}` into `{shown(file)}`."
+    told = ", ".join(f"{each.field} {each.old} to {each.new}" for each in review.edit.numbers)
+    return f"Changed rule `{shown(hinted.rule_id or '')}` in `{shown(file)}`: {told}."
 
 
 def _show(review: "Review", out: Output) -> None:
@@ -158,10 +203,9 @@ def _warn(review: "Review", out: Output) -> None:
         out.warning(f"these calls also bypass {names}", "an allow shields from every deny below it")
     for rule in review.still_refused_by:
         out.warning(f"{rule} refuses this call too", "the strictest layer decides")
-    if not review.edit.is_proven:
-        out.warning(
-            "it is not proven that this call would pass, because its arguments are not recorded"
-        )
+    if review.doubt is not None:
+        hint = "choose larger numbers with `--set`" if review.edit.numbers else None
+        out.warning(review.doubt, hint)
 
 
 def _agreed() -> bool:
@@ -197,11 +241,17 @@ def _grant(
     if args.json:
         out.json({"hint_id": hinted.hint_id, "run_id": hinted.run_id, "grant": given})
         return ExitCode.OK
-    uses = "any number of calls" if args.uses is None else f"{args.uses} calls"
-    call = hinted.call
     out.line(
-        f"grant `{given.grant_id}`: {uses} of {shown(call.server_name)}/{shown(call.tool_name)}"
-        f" pass rule `{shown(hinted.rule_id or '')}` in run `{shown(hinted.run_id)}`"
-        f" until {given.expires_at}"
+        f"grant `{given.grant_id}`: {_calls(given)} rule `{shown(hinted.rule_id or '')}`"
+        f" in run `{shown(hinted.run_id)}` until {given.expires_at}"
     )
     return ExitCode.OK
+
+
+def _calls(given: "ApprovalGiven") -> str:
+    tool = f"{shown(given.server_name)}/{shown(given.tool_name)}"
+    if given.args_hash is not UNSET:
+        tool += " with these arguments"
+    if given.uses is UNSET:
+        return f"any number of calls of {tool} pass"
+    return f"{counted(given.uses, 'call')} of {tool} {'passes' if given.uses == 1 else 'pass'}"

@@ -3,7 +3,14 @@
 import json
 import os
 
-from subluminal.cli.filters import FLAGS, add_filter_arguments, add_row_arguments, read_filter
+from subluminal.cli.filters import (
+    FLAGS,
+    add_filter_arguments,
+    add_idle_argument,
+    add_row_arguments,
+    read_filter,
+    tell_idle,
+)
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.lists import (
@@ -17,10 +24,11 @@ from subluminal.cli.screens.tables import Screen
 from subluminal.clock import now
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
-from subluminal.ledger.client.finding import rows_of, with_unknown_status
+from subluminal.ledger.client.finding import newest_rows, with_unknown_status
 from subluminal.ledger.client.ledger import Ledger, Row
 from subluminal.ledger.client.opening import open_ledger
 from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS
+from subluminal.ledger.filter.idle_runs import asks_for_idle, is_idle
 from subluminal.ledger.filter.language import Filter, format_filter
 
 EXAMPLE = """sub query decision:BLOCK since:1d
@@ -40,6 +48,7 @@ def add_arguments(parser: Parser) -> None:
     parser.usage = "sub query [calls|runs|hints|approvals|tools] [FILTER…] [OPTION…]"
     add_filter_arguments(parser, FLAGS)
     add_row_arguments(parser)
+    add_idle_argument(parser)
 
 
 def run(args: Args, out: Output) -> int:
@@ -48,27 +57,51 @@ def run(args: Args, out: Output) -> int:
         what = args.filter.pop(0)
     fields = RUN_FIELDS if what == "runs" else CALL_FIELDS
     wanted = read_filter(args, out, fields)
+    if args.all and what != "runs":
+        raise UsageError("`--all` is for runs", hint="write `sub query runs --all`")
     ledger = open_ledger(places(os.environ), out.warning)
-    rows = _tools(ledger, wanted) if what == "tools" else _rows(ledger, what, wanted, args)
+    idle = _Idle(is_hidden=what == "runs" and not args.all and not asks_for_idle(wanted))
+    rows = _tools(ledger, wanted) if what == "tools" else _rows(ledger, what, wanted, args, idle)
     if what == "calls":
         rows = [with_unknown_status(row) for row in rows]
     if args.json:
         for row in rows:
-            out.line(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+            out.json_text(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
     elif rows:
         _LISTS[what](Screen(out, now().wall_ms), rows)
-    else:
+    elif not idle.hidden:
         out.talk(
             f"No {what} match."
             if wanted
             else f"No {what} recorded yet. Start an agent with `sub run -- AGENT`."
         )
+    tell_idle(out, idle.hidden)
     return ExitCode.OK
 
 
-def _rows(ledger: Ledger, what: str, wanted: Filter, args: Args) -> list[Row]:
-    ask = getattr(ledger, what)
-    return rows_of(ask, format_filter(wanted), args.limit, newest_first=args.order == "newest")
+class _Idle:
+    """Counts the runs without a call, which are left out."""
+
+    def __init__(self, *, is_hidden: bool) -> None:
+        self._is_hidden = is_hidden
+        self.hidden = 0
+
+    def keep(self, row: Row) -> bool:
+        """Whether a row is shown."""
+        if not self._is_hidden or not is_idle(row["status"], row["calls"]):
+            return True
+        self.hidden += 1
+        return False
+
+
+def _rows(ledger: Ledger, what: str, wanted: Filter, args: Args, idle: _Idle) -> list[Row]:
+    return newest_rows(
+        getattr(ledger, what),
+        format_filter(wanted),
+        args.limit,
+        newest_first=args.order == "newest",
+        keep=idle.keep,
+    )
 
 
 def _tools(ledger: Ledger, wanted: Filter) -> list[Row]:

@@ -1,4 +1,5 @@
-"""`sub revive`: lifts a stop that `sub kill` set. Not for agents (local-is-not-trusted)."""
+"""`sub revive`: lifts a stop, or lets a run without its state go on. Not for agents
+(local-is-not-trusted)."""
 
 import os
 
@@ -11,6 +12,7 @@ from subluminal.errors import ExitCode
 from subluminal.operator.stopping import find_target, revive
 
 EXAMPLE = """sub revive 0198c0de --reason "the policy has a rule for it now"
+sub revive 0198c0de --reason "I removed its state myself"
 sub revive --tool github/delete_repo
 sub revive --all"""
 
@@ -30,9 +32,12 @@ def run(args: Args, out: Output) -> int:
         )
     if args.json:
         runs = [run.run_id for run in done.runs]
-        out.json({**done.stop._asdict(), "state": "revived", "runs": runs})
+        renewed = {"renewed": True} if done.is_renewed else {}
+        out.json({**done.stop._asdict(), "state": "revived", "runs": runs, **renewed})
         return ExitCode.OK
     out.line(f"revived {shown(str(target))}: the policy decides its calls again")
+    if done.is_renewed:
+        out.talk("The run has a new state: its budgets and windows start from zero.")
     if done.stop.hard:
         out.talk("Its servers were stopped, so the client must start them again.")
     return ExitCode.OK

@@ -23,6 +23,7 @@ sub run --strict --policy ci.yaml --artifact out -- claude -p "fix the build"
 sub run --events - -- claude -p "fix the build" | jq .type"""
 
 _STDOUT = "-"
+_HINT = "`sub import` wraps servers; `--allow-silent SERVER` accepts one that is not seen"
 _SHOWN = 10
 """Violations that are printed one by one."""
 
@@ -47,6 +48,18 @@ def add_arguments(parser: Parser) -> None:
         "--policy", metavar="FILE", help="use this instead of the repository's policy"
     )
     parser.add_argument(
+        "--run-id",
+        metavar="ID",
+        help="the run's id; default SUB_RUN_ID unless that run is still running, else a new one",
+    )
+    parser.add_argument(
+        "--meta",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="record this with the run; may be repeated; adds to SUB_RUN_META",
+    )
+    parser.add_argument(
         "--print-run-id", action="store_true", help="print the run's id before the agent starts"
     )
     parser.add_argument(
@@ -55,7 +68,15 @@ def add_arguments(parser: Parser) -> None:
         const=Strict.REFUSED,
         type=_strictness,
         metavar="throttle",
-        help="exit 3 if a call was refused (=throttle: or throttled), or no policy applied",
+        help="exit 3 if a call was refused (=throttle: or throttled), no policy applied, or a "
+        "server of the client was not seen",
+    )
+    parser.add_argument(
+        "--allow-silent",
+        metavar="SERVER",
+        action="append",
+        default=[],
+        help="this server need not be seen; may be repeated",
     )
     parser.add_argument(
         "--fail-on",
@@ -92,10 +113,19 @@ def run(args: Args, out: Output) -> int:
     fail_on = None if args.fail_on is None else Severity(args.fail_on)
     order = Order(
         command,
-        Wishes(args.agent_id, args.env, args.client, args.principal, args.policy),
-        Demands(args.strict, fail_on),
+        Wishes(
+            args.agent_id,
+            args.env,
+            args.client,
+            args.principal,
+            args.policy,
+            args.run_id,
+            tuple(args.meta),
+        ),
+        Demands(args.strict, fail_on, tuple(args.allow_silent)),
         args.events,
         args.artifact,
+        to_terminal=out.out_is_terminal,
     )
 
     def tell(note: str) -> None:
@@ -107,7 +137,15 @@ def run(args: Args, out: Output) -> int:
         # The agent's own output must come after it.
         sys.stdout.flush()
 
-    left = run_agent(order, os.environ, open_host, tell=tell, announce=announce, shown=shown)
+    left = run_agent(
+        order,
+        os.environ,
+        open_host,
+        tell=tell,
+        warn=out.warning,
+        announce=announce,
+        shown=shown,
+    )
     for problem in left.problems:
         out.error(str(problem), problem.hint)
     for note in left.notes:
@@ -124,9 +162,17 @@ def _print_violations(summary: "Summary", out: Output) -> None:
         from subluminal.export.summary import counted
 
         rest = f"; {counted(total, 'violation')} tolerated" if total else ""
+        if summary.silent and summary.demands.strict:
+            names = ", ".join(f"`{each.title}`" for each in summary.silent)
+            rest += shown(f"; not seen, as allowed: {names}")
         out.talk(f"sub: the run kept to its policy{rest}")
         return
-    out.error(f"this run violated policy: {'; '.join(verdict['because'])}")
+    unseen = [each for each in summary.silent if each.fails]
+    out.error(
+        f"this run violated policy: {'; '.join(verdict['because'])}", _HINT if unseen else None
+    )
+    for silent in unseen[:_SHOWN]:
+        out.talk(shown(f"  {silent.title}: {silent.detail}"))
     failing = [each for each in summary.violations if each.fails]
     for each in failing[:_SHOWN]:
         out.talk(shown(f"  {_told(each)}"))

@@ -80,7 +80,8 @@ def _print_use(home: HomeSecrets, source: SecretSource, name: str, out: Output) 
         return
     out.talk(f"No server uses it yet. Bind it in `{home.places.settings}`:")
     out.talk('\n  [[servers.NAME.secret_bindings]]\n  inject_as = "VARIABLE"')
-    out.talk(f'  secret_ref = "{name}"\n  source = "{source.value}"')
+    out.talk(f'  secret_ref = "{name}"\n  source = "{source.value}"\n')
+    out.talk("Then run `sub secrets approve NAME -- COMMAND…` with the server's command.")
 
 
 def _warn_short(name: str, value: str, out: Output) -> None:

@@ -60,4 +60,4 @@ def _show_run(screen: Screen, ledger: Ledger, run_id: str, *, as_json: bool) -> 
 
 
 def _print_json(out: Output, value: Row) -> None:
-    out.line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    out.json_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -1,7 +1,9 @@
 """The cells of tables: decisions, statuses, times, durations, ids and sizes as short text."""
 
+from typing import Any
+
 from subluminal.cli.output import shown
-from subluminal.contracts.vocabulary import Action, RunStatus, Severity, Status
+from subluminal.contracts.vocabulary import Action, ErrorClass, RunStatus, Severity, Status
 from subluminal.ledger.filter.fields import RUNNING, UNKNOWN
 from subluminal.operator import amounts
 from subluminal.timestamps import parse_rfc3339
@@ -54,6 +56,31 @@ def decision(action: str | None, would_be: str | None = None) -> Cell:
 def status(word: str | None) -> Cell:
     """Formats the status of a call or a run."""
     return Cell(word or NOTHING, _STATUS_COLOURS.get(word or "", ""))
+
+
+def outcome(word: str | None, error_class: str | None) -> Cell:
+    """Formats the status of a call; UNKNOWN if nobody knows its outcome, as the filter says."""
+    return status(UNKNOWN if is_lost(word, error_class) else word)
+
+
+def took(word: str | None, error_class: str | None, latency_ms: int | None) -> Cell:
+    """Formats how long a call took; nobody knows that of a lost one."""
+    return Cell() if is_lost(word, error_class) else duration(latency_ms)
+
+
+def is_lost(word: str | None, error_class: str | None) -> bool:
+    """Whether the outcome of a call is unknown, because its shim was killed."""
+    return word == Status.ERROR and error_class == ErrorClass.UNKNOWN
+
+
+def why(summary: dict[str, Any] | None) -> str:
+    """Returns why a run ended as it did, or which server of it failed; empty if all went well."""
+    told = summary or {}
+    if told.get("reason"):
+        return str(told["reason"])
+    failure = told.get("server_failure") or {}
+    said = f": {failure['stderr']}" if failure.get("stderr") else ""
+    return f"{failure['detail']}{said}" if failure.get("detail") else ""
 
 
 def severity(word: str | None) -> Cell:

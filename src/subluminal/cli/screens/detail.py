@@ -7,29 +7,43 @@ from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.lists import Row
-from subluminal.cli.screens.tables import Column, Screen
-from subluminal.contracts.vocabulary import Action, EventType
+from subluminal.cli.screens.tables import Column, Screen, cut
+from subluminal.contracts.vocabulary import Action, EnvSource, EventType
+from subluminal.core.runs.meta import RESERVED
 from subluminal.ledger.filter.fields import RUNNING
 from subluminal.timestamps import parse_rfc3339
 
 _MAX_LINES = 40
 """Lines of a preview that are printed; `--json` has all of them."""
 _RUN_LABEL = 8
+_MAX_META = 80
+"""Characters of one entry of a run's meta; `--json` has all of them."""
 _BAR = 16
 _BLOCK, _POINT = "━", "╸"
+_ENV_SOURCES = {
+    EnvSource.GIVEN: "as given",
+    EnvSource.CI: "by its CI system",
+    EnvSource.TERMINAL: "started in a terminal",
+    EnvSource.DESKTOP: "started from a desktop",
+    EnvSource.DEFAULT: "by default",
+}
 
 
 def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     """Prints what a call asked for, how it was decided and what it returned."""
     call = detail["call"]
     events = {event["type"]: event for event in detail["events"]}
+    rounds = [event for event in detail["events"] if event["type"] == EventType.CALL_ROUND]
     name = f"{call['server_name']}/{call['tool_name']}"
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     screen.field("decision", decided, _why(call, events))
     if call["decision"] in (None, Action.ALLOW):
-        took = cells.duration(call["latency_ms"])
-        screen.field("status", cells.status(call["status"]), _took(call, took))
+        took = cells.took(call["status"], call["error_class"], call["latency_ms"])
+        ended = cells.outcome(call["status"], call["error_class"])
+        screen.field("status", ended, _took(call, took))
+    if rounds:
+        screen.field("rounds", Cell(str(1 + len(rounds))), _rounds(rounds))
     _error(screen, events)
     _hint(screen, detail["hint"])
     screen.field("when", Cell(call["ts"]))
@@ -46,7 +60,10 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
 
 def _why(call: dict[str, Any], events: dict[str, Any]) -> str:
     rule = f"rule {call['rule_id']}, " if call["rule_id"] else ""
-    decision = (events.get(EventType.TOOL_CALL_DECISION) or {}).get("decision") or {}
+    last = events.get(EventType.TOOL_CALL_DECISION) or {}
+    if call["decision"] != Action.ALLOW:
+        last = events.get(EventType.CALL_ROUND) or last
+    decision = last.get("decision") or {}
     summary = (decision.get("explain") or {}).get("summary")
     policy = (decision.get("policy") or {}).get("policy_id")
     where = f" (policy {policy})" if policy and policy != "none" else ""
@@ -54,10 +71,17 @@ def _why(call: dict[str, Any], events: dict[str, Any]) -> str:
     return f"{told}: {summary}" if summary else told
 
 
+def _rounds(rounds: list[dict[str, Any]]) -> str:
+    last = rounds[-1]
+    if last["decision"]["action"] == Action.ALLOW:
+        return "the server asked for input before it answered"
+    return f"round {last['call']['round']} was refused; the rounds before it were forwarded"
+
+
 def _took(call: dict[str, Any], took: str) -> str:
     if call["status"] is None:
         return "still running"
-    return "forwarded, but no end was recorded" if took == cells.NOTHING else f"after {took}"
+    return "forwarded; its outcome is unknown" if took == cells.NOTHING else f"after {took}"
 
 
 def _error(screen: Screen, events: dict[str, Any]) -> None:
@@ -130,15 +154,26 @@ def _head(screen: Screen, run: Row) -> None:
     status = screen.painted(cells.status(run["status"] or RUNNING))
     out.line(f"{out.paint(shown('run ' + run['run_id']), 'bold')}  {status}")
     totals = run["summary"] or {}
-    who = [f"{run['agent_id']} ({run['client']}, {run['env']})"]
-    who += [f"by {run['principal']}"] if run["principal"] else []
-    _run_field(screen, "agent", " ".join(who))
+    why = cells.why(totals)
+    if why:
+        _run_field(screen, "why", why)
+    meta: dict[str, Any] = run["metadata"] or {}
+    source = meta.get("env_source")
+    env = f"{run['env']} ({_ENV_SOURCES.get(source, source)})" if source else run["env"]
+    by = f", by {run['principal']}" if run["principal"] else ""
+    _run_field(screen, "agent", run["agent_id"])
+    _run_field(screen, "client", f"{run['client']} in {env}{by}")
     workload: dict[str, Any] = run["workload"] or {}
     place = [str(workload[name]) for name in ("repo", "branch", "job_id") if workload.get(name)]
     if place or workload.get("repo_path"):
         _run_field(screen, "workload", " ".join(place) or str(workload["repo_path"]))
     if run["policy_id"] and run["policy_id"] != "none":
         _run_field(screen, "policy", f"{run['policy_id']} {run['policy_version']}, {run['mode']}")
+    if meta.get("parent_run_id"):
+        _run_field(screen, "parent", str(meta["parent_run_id"]))
+    told = [cut(f"{key}={value}", _MAX_META) for key, value in meta.items() if key not in RESERVED]
+    if told:
+        _run_field(screen, "meta", " ".join(told))
     _run_field(screen, "began", run["started_at"])
     if totals:
         _run_field(
@@ -163,8 +198,10 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
         screen.id(call["call_id"]),
         decision,
         Cell(f"{call['server_name']}/{call['tool_name']}"),
-        cells.status(None if is_refused else call["status"]),
-        Cell() if is_refused else cells.duration(call["latency_ms"]),
+        Cell() if is_refused else cells.outcome(call["status"], call["error_class"]),
+        Cell()
+        if is_refused
+        else cells.took(call["status"], call["error_class"], call["latency_ms"]),
         Cell(call["rule_id"] or cells.NOTHING),
     ]
     if screen.width is not None:

@@ -1,4 +1,7 @@
-"""One line per event, for `sub tail`. An event that tells a person nothing new has no line."""
+"""One line per event, for `sub tail`. An event that tells a person nothing new has no line.
+
+An event that only a newer version can read has a line that says so.
+"""
 
 import time
 from collections.abc import Callable
@@ -8,10 +11,12 @@ from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cut, width_of
+from subluminal.contracts.versions import is_newer_major
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
+from subluminal.ledger.filter.matching import ODD_SHAPES
 from subluminal.timestamps import parse_rfc3339
 
-_TELLING_STATES = ("killed", "degraded", "failed")
+_TELLING_STATES = ("killed", "degraded", "failed", "silent")
 _WORD = 9
 """Width of the longest decision."""
 _MAX_RUNS = 1_024
@@ -33,8 +38,8 @@ class EventLines:
 
     def line(self, event: Event, facts: Facts) -> str | None:
         """Returns the line of an event, if it has one; `facts` is what is known of its call."""
-        told = _tell(event, facts)
-        if told is None or self._is_known(event):
+        told = self._told(event, facts)
+        if told is None:
             return None
         word, text = told
         run = str(event.get("run_id", ""))
@@ -43,6 +48,12 @@ class EventLines:
         room = 10_000 if self._width is None else self._width - width_of(head) - _WORD - 2
         painted = self._out.paint(word, word.colour) if word.colour else str(word)
         return f"{head}{painted}{padding}  {cut(Cell(text), max(8, room))}"
+
+    def _told(self, event: Event, facts: Facts) -> Told:
+        try:
+            return None if self._is_known(event) else _tell(event, facts)
+        except ODD_SHAPES:
+            return _unknown(event)
 
     def _is_known(self, event: Event) -> bool:
         """Whether another shim of the run has already reported this policy."""
@@ -67,8 +78,17 @@ class EventLines:
 
 
 def _tell(event: Event, facts: Facts) -> Told:
+    if event["type"] in _SILENT:
+        return None
+    if is_newer_major(str(event.get("v", ""))):
+        text = f"of Interface Pack {event['v']}, which this `sub` cannot read: upgrade it"
+        return Cell("NEWER", "yellow"), f"{event['type']} {text}"
     tell = _TELLERS.get(event["type"])
-    return tell(event, facts) if tell else None
+    return tell(event, facts) if tell else _unknown(event)
+
+
+def _unknown(event: Event) -> Told:
+    return Cell("EVENT", "dim"), f"{event['type']}: see it with --json"
 
 
 def _decision(event: Event, facts: Facts) -> Told:
@@ -86,21 +106,29 @@ def _decision(event: Event, facts: Facts) -> Told:
     return cells.decision(decision["action"], would_be), f"{tool}  {why}: {told}"
 
 
+def _round(event: Event, facts: Facts) -> Told:
+    told = _decision(event, facts)
+    return None if told is None else (told[0], f"{told[1]} (round {event['call']['round']})")
+
+
 def _end(event: Event, facts: Facts) -> Told:
     if facts.get("decision") not in (None, Action.ALLOW):
         return None  # the line of its decision is enough
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
-    message = (event.get("error") or {}).get("message", "")
-    took = cells.duration(event["latency_ms"])
-    return cells.status(event["status"]), f"{tool}  {took}  {message}".rstrip()
+    error = event.get("error") or {}
+    took = cells.took(event["status"], error.get("class"), event["latency_ms"])
+    told = f"{tool}  {took}  {error.get('message', '')}".rstrip()
+    return cells.outcome(event["status"], error.get("class")), told
 
 
 def _run_start(event: Event, _facts: Facts) -> Told:
     run = event["run"]
     policy = run["policy"]
+    who = f"agent {event['agent_id']}, client {event['client']}"
+    if run.get("policy_problem"):
+        return Cell("START", "red"), f"{who}, every call is refused: {run['policy_problem']}"
     named = "no policy" if policy["policy_id"] == "none" else f"policy {policy['policy_id']}"
-    text = f"run of {event['agent_id']} ({event['client']}), {run['mode']}, {named}"
-    return Cell("START", "blue"), text
+    return Cell("START", "blue"), f"{who}, {run['mode']}, {named}"
 
 
 def _run_end(event: Event, _facts: Facts) -> Told:
@@ -110,16 +138,22 @@ def _run_end(event: Event, _facts: Facts) -> Told:
         f"{totals['calls_total']} calls, {totals['calls_blocked']} refused, "
         f"{totals['calls_throttled']} throttled, {cells.duration(totals['duration_ms'])}"
     )
-    reason = f": {run['reason']}" if run.get("reason") else ""
-    return cells.status(run["status"]), text + reason
+    why = run.get("reason") or cells.why(totals)
+    return cells.status(run["status"]), f"{text}: {why}" if why else text
 
 
 def _health(event: Event, _facts: Facts) -> Told:
     health = event["health"]
-    if health["state"] not in _TELLING_STATES:
+    # A server that ended because it was told to has no detail.
+    has_failed = health["state"] == "exited" and "detail" in health
+    if health["state"] not in _TELLING_STATES and not has_failed:
         return None
     lost = f"{health['events_lost']} events lost" if health.get("events_lost") else ""
-    return Cell(health["state"], "yellow"), str(health.get("detail") or lost)
+    told = str(health.get("detail") or lost)
+    if health["state"] == "silent" and "server_name" in health:
+        told = f"{health['server_name']}: {told}"
+    said = f": {health['stderr']}" if health.get("stderr") else ""
+    return Cell(health["state"], "yellow"), told + said
 
 
 def _policy(event: Event, _facts: Facts) -> Told:
@@ -135,7 +169,8 @@ def _injection(event: Event, _facts: Facts) -> Told:
     injection = event["injection"]
     if injection["success"]:
         return None
-    return Cell("SECRET", "red"), f"{injection['inject_as']} could not be injected into the server"
+    why = injection.get("detail") or "could not be injected into the server"
+    return Cell("SECRET", "red"), f"{injection['inject_as']}: {why}"
 
 
 def _approval_requested(event: Event, _facts: Facts) -> Told:
@@ -168,8 +203,18 @@ def _kill_switch(event: Event, _facts: Facts) -> Told:
     return (Cell("KILLED", "red") if killed else Cell("REVIVED", "green")), text
 
 
+_SILENT = frozenset(
+    [
+        EventType.TOOL_CALL_START,
+        EventType.HINT_ISSUED,
+        EventType.BREAKER_TRIP,
+        EventType.TOOLS_LISTED,
+    ]
+)
+"""Events without a line of their own: a decision tells of the same."""
 _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.TOOL_CALL_DECISION: _decision,
+    EventType.CALL_ROUND: _round,
     EventType.TOOL_CALL_END: _end,
     EventType.RUN_START: _run_start,
     EventType.RUN_END: _run_end,

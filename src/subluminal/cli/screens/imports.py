@@ -1,10 +1,13 @@
 """What `sub import` prints. Command lines and diffs are redacted first (unprintable-secrets)."""
 
 import difflib
+import os
+import shlex
 from typing import Any
 
 from subluminal.cli.output import Output, shown
 from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.importer.approving import left_out
 from subluminal.importer.binding import Binder
 from subluminal.importer.clients.description import Scope
 from subluminal.importer.drift import Finding
@@ -49,6 +52,8 @@ def _print_row(row: Row, width: int, redactor: Redactor, out: Output) -> None:
         detail = detail[: _MAX_DETAIL_CHARS - 1] + "…"
     told = ", ".join(shown(secret.variable) for secret in row.secrets)
     secrets = f"  [secrets in env: {told}]" if told else ""
+    if row.dropped:
+        secrets += f"  [removed: {', '.join(shown(name) for name in row.dropped)}]"
     word = out.paint(f"{word:<8}", colour)
     out.line(f"  {shown(row.server):<{width}}  {word}  {detail}{secrets}".rstrip())
 
@@ -62,6 +67,7 @@ def _json_row(plan: Proposal, row: Row, redactor: Redactor, changed: set[str]) -
         "action": row.action.value,
         "detail": redactor.redact(row.detail)[0],
         "secrets": [secret.variable for secret in row.secrets],
+        "dropped": list(row.dropped),
         "changed": plan.path in changed and row.action in (Action.WRAP, Action.REFRESH),
     }
 
@@ -84,9 +90,10 @@ def print_drift(found: list[Finding], as_json: bool, out: Output) -> None:
         if as_json:
             out.json({**finding._asdict(), "kind": finding.kind.value})
             continue
-        out.line(f"{out.paint(finding.kind.value, 'red')}: {shown(finding.message)}")
+        colour = "red" if finding.is_mendable else "yellow"
+        out.line(f"{out.paint(finding.kind.value, colour)}: {shown(finding.message)}")
         out.line(f"  {out.paint('hint', 'cyan')}: {shown(finding.hint)}")
-    if not found and not as_json:
+    if not any(finding.is_mendable for finding in found) and not as_json:
         out.talk("Every stdio server goes through a shim.")
 
 
@@ -96,6 +103,13 @@ def warn_about(plans: list[Proposal], out: Output, *, binds_secrets: bool) -> No
         for row in plan.rows:
             if row.action is Action.REFUSE:
                 out.warning(f"`{row.server}` in `{plan.path}` was left unchanged: {row.detail}")
+            if row.dropped:
+                told = ", ".join(f"`{name}`" for name in row.dropped)
+                out.warning(
+                    f"`{row.server}` in `{plan.path}` sets {told}, which a project's file may not "
+                    "set; the import removes it",
+                    "set it in your own environment or configuration if you want it",
+                )
     remote = [row.server for plan in plans for row in plan.rows if row.action is Action.REMOTE]
     if remote:
         told = ", ".join(f"`{name}`" for name in remote)
@@ -134,6 +148,14 @@ def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) 
             out.talk(f"moved {shown(told)} to {moved.note.source.value} `{moved.note.name}`")
         else:
             out.warning(f"{told} stayed in the configuration: {moved.reason}")
+    for server, approval in binder.approvals.items() if binder else ():
+        command = shown(_redactor([]).redact(shlex.join(approval.command))[0])
+        out.talk(f"approved `{command}` for the secrets of `{shown(server)}`")
+        names = left_out(approval, os.environ, ())
+        if names:
+            told = ", ".join(f"`{shown(name)}`" for name in names)
+            line = f"sub secrets approve --env {shown(names[0])} {shown(server)} -- COMMAND…"
+            out.talk(f"  it does not get {told} from the client; `{line}` passes one on")
     out.talk(f"Restart the client, then watch its calls with `sub tail`. Undo this with `{undo}`.")
 
 

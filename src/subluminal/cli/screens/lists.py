@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.tables import Column, Screen
+from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action
 from subluminal.ledger.filter.fields import RUNNING
 
@@ -18,6 +19,11 @@ _MARKS = {
     Action.TERMINATE_RUN: "X",
 }
 
+_WIDE = 100
+"""Width of a terminal that has room for a run's id beside the arguments."""
+_MAX_ARGUMENTS = 200
+"""Characters of the arguments that are printed in a pipe, where nothing else is cut."""
+
 _OUTCOME_COLOURS = {"followed": "green", "retried": "yellow", "gave_up": "red"}
 
 
@@ -26,12 +32,13 @@ def print_calls(screen: Screen, rows: list[Row]) -> None:
     columns = [
         _WHEN,
         Column("CALL"),
-        Column("RUN", shrinks_to=4),
+        Column("RUN", needs=_WIDE),
         Column("DECISION"),
-        Column("TOOL", shrinks_to=12),
+        Column("TOOL", shrinks_to=10),
         Column("STATUS"),
         Column("TIME", right=True),
-        Column("WHY", shrinks_to=8),
+        Column("WHY", shrinks_to=4),
+        Column("ARGUMENTS", shrinks_to=6),
     ]
     screen.table(columns, [_call(screen, row) for row in rows])
 
@@ -45,10 +52,17 @@ def _call(screen: Screen, row: Row) -> list[Cell]:
         screen.id(row["run_id"]),
         cells.decision(row["decision"], row["would_be"]),
         Cell(f"{row['server_name']}/{row['tool_name']}"),
-        cells.status(None if is_refused else row["status"]),
-        Cell() if is_refused else cells.duration(row["latency_ms"]),
+        Cell() if is_refused else cells.outcome(row["status"], row["error_class"]),
+        Cell() if is_refused else cells.took(row["status"], row["error_class"], row["latency_ms"]),
         Cell(row["rule_id"] or (row["reason_code"] if is_refused else None) or cells.NOTHING),
+        arguments(row),
     ]
+
+
+def arguments(row: Row) -> Cell:
+    """Formats the beginning of a call's arguments, as they were recorded."""
+    text = row["preview"]["args_preview"]
+    return Cell() if text is None else Cell(cut(shown(text[: _MAX_ARGUMENTS + 1]), _MAX_ARGUMENTS))
 
 
 def print_runs(screen: Screen, rows: list[Row]) -> None:
@@ -57,14 +71,21 @@ def print_runs(screen: Screen, rows: list[Row]) -> None:
         _WHEN,
         Column("RUN"),
         Column("STATUS"),
-        Column("AGENT", shrinks_to=8),
+        Column("AGENT", shrinks_to=6),
+        Column("CLIENT", shrinks_to=6),
         Column("CALLS", right=True),
         Column("REFUSED"),
         Column("ERR", right=True),
         Column("WORST"),
         Column("TIME", right=True),
     ]
-    screen.table(columns, [_run(screen, row) for row in rows])
+    table = [_run(screen, row) for row in rows]
+    reasons = [cells.why(row["summary"]) for row in rows]
+    if any(reasons):
+        columns.append(Column("WHY", shrinks_to=8))
+        for line, why in zip(table, reasons, strict=True):
+            line.append(Cell(why or cells.NOTHING))
+    screen.table(columns, table)
 
 
 def _run(screen: Screen, row: Row) -> list[Cell]:
@@ -75,7 +96,8 @@ def _run(screen: Screen, row: Row) -> list[Cell]:
         screen.time(row["started_at"]),
         screen.id(row["run_id"]),
         cells.status(row["status"] or RUNNING),
-        Cell(f"{row['agent_id']} ({row['client']})"),
+        Cell(row["agent_id"]),
+        Cell(row["client"]),
         Cell(row["calls"]),
         Cell(" ".join(refused) or cells.NOTHING, "yellow" if refused else ""),
         Cell(errors or cells.NOTHING, "red" if errors else ""),

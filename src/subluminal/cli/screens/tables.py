@@ -22,6 +22,8 @@ class Column(NamedTuple):
     right: bool = False
     shrinks_to: int = 0
     """least number of places when room is short; 0: never cut"""
+    needs: int = 0
+    """width of a terminal below which the column is left out"""
 
 
 class Screen:
@@ -64,7 +66,7 @@ def print_table(
         parts = [
             _placed(out, cell, size, right=column.right)
             for cell, size, column in zip(row, widths, columns, strict=True)
-            if size
+            if size > 0
         ]
         out.line(GAP.join(parts).rstrip())
 
@@ -78,6 +80,9 @@ def _widths(
     ]
     if width is None:
         return widths
+    for index, column in enumerate(columns):
+        if width < column.needs:
+            widths[index] = -len(GAP)  # neither the column nor the gap beside it
     over = sum(widths) + len(GAP) * (len(widths) - 1) - width
     while over > 0:
         # The widest column that may shrink gives way, so that all end up about as wide.

@@ -55,6 +55,13 @@ class Scene(NamedTuple):
             folders.append(parent)
         return folders
 
+    def folders_above(self) -> list[str]:
+        """Returns the root directory, then every directory down to the working directory."""
+        folders = [os.path.abspath(self.cwd)]
+        while os.path.dirname(folders[-1]) != folders[-1]:
+            folders.append(os.path.dirname(folders[-1]))
+        return folders[::-1]
+
 
 class ConfigFile(NamedTuple):
     """A file that a client reads if it exists."""
@@ -85,6 +92,10 @@ class Client(NamedTuple):
     shape: Shape = Shape()
     not_servers: frozenset[str] = frozenset()
     """names in those tables that are not servers"""
+    variable_files: Callable[[Scene], list[str]] = lambda _scene: []
+    """files of a project that set variables for all servers"""
+    reads_too: Callable[[Scene], list[str]] | None = None
+    """files that the client reads, but an import leaves alone: they are outside the project"""
 
 
 def user_file(path: str) -> ConfigFile:
@@ -97,4 +108,15 @@ def project_files(scene: Scene, *names: str) -> list[ConfigFile]:
         ConfigFile(os.path.join(folder, name), Scope.PROJECT)
         for folder in scene.project_folders()
         for name in names
+    ]
+
+
+def shared_files(scene: Scene, *names: str) -> list[str]:
+    """Returns paths of these names in the project's directories, other than the user's home."""
+    home = os.path.realpath(scene.user_home)
+    return [
+        file.path
+        for name in names
+        for file in project_files(scene, name)
+        if os.path.realpath(file.path) != os.path.join(home, name)
     ]

@@ -7,12 +7,14 @@ looks like. Cursor, VS Code and Claude Desktop are known from their documentatio
 import os
 import tomllib
 
+from subluminal.config.plain_files import plain_file
 from subluminal.importer.clients.description import (
     Client,
     ConfigFile,
     Scene,
     Shape,
     project_files,
+    shared_files,
     user_file,
 )
 from subluminal.importer.text.notation import TOML
@@ -27,11 +29,25 @@ def _claude_files(scene: Scene) -> list[ConfigFile]:
     return [own, *project_files(scene, ".mcp.json")]
 
 
+def _claude_settings(scene: Scene) -> list[str]:
+    """Settings of a project, whose `env` Claude Code sets for everything that it starts."""
+    names = [os.path.join(".claude", name) for name in ("settings.json", "settings.local.json")]
+    return shared_files(scene, *names)
+
+
+def _claude_reads_too(scene: Scene) -> list[str]:
+    """Claude Code reads `.mcp.json` in every directory above, also above the repository."""
+    own = scene.project_folders()
+    return [os.path.join(each, ".mcp.json") for each in scene.folders_above() if each not in own]
+
+
 CLAUDE = Client(
     name="claude",
     title="Claude Code",
     files=_claude_files,
     tables=(("mcpServers",), ("projects", "*", "mcpServers")),
+    variable_files=_claude_settings,
+    reads_too=_claude_reads_too,
 )
 
 
@@ -61,7 +77,7 @@ def _codex_project_files(scene: Scene, main: str) -> list[ConfigFile]:
 
 def _codex_trusted_folders(main: str) -> set[str]:
     try:
-        with open(main, encoding="utf-8-sig") as file:
+        with open(main, encoding="utf-8-sig", opener=plain_file) as file:
             projects = tomllib.loads(file.read()).get("projects", {})
         return {p for p, settings in projects.items() if settings.get("trust_level") == "trusted"}
     except (OSError, ValueError, RecursionError, AttributeError):
@@ -84,7 +100,12 @@ def _gemini_files(scene: Scene) -> list[ConfigFile]:
     return [user_file(scene.in_home(name)), *project_files(scene, name)]
 
 
-GEMINI = Client("gemini", "Gemini CLI", _gemini_files, _SERVERS)
+def _gemini_variables(scene: Scene) -> list[str]:
+    """Gemini CLI loads these files of a project into its own environment."""
+    return shared_files(scene, os.path.join(".gemini", ".env"), ".env")
+
+
+GEMINI = Client("gemini", "Gemini CLI", _gemini_files, _SERVERS, variable_files=_gemini_variables)
 
 
 def _opencode_files(scene: Scene) -> list[ConfigFile]:

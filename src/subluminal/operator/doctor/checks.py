@@ -22,16 +22,18 @@ Checker = Callable[[Places], Iterable[Check]]
 
 def all_checks() -> tuple[Checker, ...]:
     """Returns every group of checks, from the installation up to the clients."""
-    from subluminal.operator.doctor import machine, policies
+    from subluminal.operator.doctor import ledger, machine, policies, secrets
 
     return (
         machine.check_versions,
         machine.check_home,
         machine.check_ledgerd,
+        ledger.check_ledger,
         machine.check_processes,
         policies.check_files,
         policies.check_deny,
         policies.check_stops,
         policies.check_runs,
+        secrets.check_approvals,
         machine.check_clients,
     )

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 from subluminal import __version__
 from subluminal.config.loading import load_settings
@@ -171,14 +172,20 @@ def check_ledgerd(places: Places) -> Iterator[Check]:
     ok = backlog < _MAX_BACKLOG_BYTES
     hint = None if ok else "ledgerd is falling behind: see `sub ledgerd status`"
     yield Check("backlog", ok, f"{size(backlog)} of journals to read", hint)
+    yield _events(status)
+
+
+def _events(status: dict[str, Any]) -> Check:
+    detail = f"{status['events_total']} events of {status['calls_total']} calls"
     bad_lines = status["quarantined"]
-    yield Check(
-        "events",
-        not bad_lines,
-        f"{status['events_total']} events of {status['calls_total']} calls"
-        + (f"; {bad_lines} lines were not events" if bad_lines else ""),
-        "see `sub ledger verify`" if bad_lines else None,
-    )
+    if bad_lines:
+        found = f"{bad_lines} lines ({size(status['quarantined_bytes'])}) were not events"
+        hint = "`sub ledgerd status` says where they are"
+        return Check("events", False, f"{detail}; {found}", hint)
+    if status["newer_events"]:
+        found = f"{status['newer_events']} events are of a newer version, and stored unread"
+        return Check("events", False, f"{detail}; {found}", "upgrade subluminal to read them")
+    return Check("events", True, detail)
 
 
 def _without_ledgerd(places: Places) -> Iterator[Check]:
@@ -226,10 +233,11 @@ def check_processes(places: Places) -> Iterator[Check]:
 
 
 def check_clients(places: Places) -> Iterator[Check]:
-    """Checks that every server of an imported client still goes through a shim."""
+    """Checks that every server of every client goes through a shim."""
     scene = Scene(os.environ, os.getcwd())
-    found = findings(scene, places, our_installation(places, scene.user_home), imported_only=True)
+    found = findings(scene, places, our_installation(places, scene.user_home))
     for finding in found:
-        yield Check(f"client ({finding.client})", False, finding.message, finding.hint)
+        name, ok = f"client ({finding.client})", not finding.is_mendable
+        yield Check(name, ok, finding.message, finding.hint)
     if not found:
-        yield Check("clients", True, "all servers of imported clients go through a shim")
+        yield Check("clients", True, "every server of every client found goes through a shim")

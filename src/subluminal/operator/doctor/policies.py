@@ -96,7 +96,11 @@ def check_deny(_places: Places) -> Iterator[Check]:
 
 
 def _ask(home: str, upstream: list[str]) -> bytes:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SUB_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SUB_") or name == env.SUB_PLAIN_POSIX.name
+    }
     shim = [sys.executable, "-P", "-m", "subluminal", "shim", "stdio", "--server", "doctor"]
     try:
         ran = subprocess.run(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.policies import is_snapshot
@@ -19,31 +20,46 @@ from subluminal.policy.promoting import (
     refusing_rule,
     watched_keys,
 )
+from subluminal.policy.raising import LimitRule, chosen, kind_of, numbers_of, raised
 from subluminal.policy.text.inserting import insert_rule
+from subluminal.policy.text.numbers import replace_numbers
 
 EXACT, ANY = "exact", "any"
 """The exception covers exactly the call's arguments, or any arguments."""
 
 
 class Wish(NamedTuple):
-    """The scope, name and description of the exception to write."""
+    """The scope, name and description of the exception to write, or the numbers of a limit."""
 
-    args: str
-    """EXACT, ANY, or `keys`: only the arguments that the refusing rule looks at"""
+    args: str | None
+    """EXACT, ANY, or `keys`: only the arguments that the refusing rule looks at; None for EXACT"""
     keys: list[str]
     """names of arguments; if there are any, `args` is ignored"""
     rule_id: str | None
     description: str
+    numbers: dict[str, int]
+    """new numbers of a limit; if there are none, `policy.raising` chooses them"""
+
+
+class Number(NamedTuple):
+    """A number of a limit, before and after."""
+
+    field: str
+    old: int
+    new: int
 
 
 class PolicyEdit(NamedTuple):
-    """A policy before and after the exception was inserted."""
+    """A policy before and after it was edited: a rule was inserted, or numbers were changed."""
 
     old: Bundle
     new: Bundle
     data: bytes
     """the new text"""
-    rule: dict[str, Any]
+    rule: dict[str, Any] | None
+    """the exception that was inserted"""
+    numbers: list[Number]
+    """numbers that were changed"""
     also_passed: list[str]
     """later rules that no longer see these calls"""
     is_proven: bool
@@ -51,13 +67,30 @@ class PolicyEdit(NamedTuple):
 
 
 def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdit:
-    """Inserts an exception and evaluates both policies on the call. Raises SubluminalError."""
+    """Loosens the rule of a hint: by an exception, or by other numbers. Raises SubluminalError."""
     if is_snapshot(data):
         raise SubluminalError(
             f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
         )
     old = parse_bundle(data, file).bundle
-    index, refused_by = refusing_rule(old, hinted.rule_id)
+    index, refused_by = refusing_rule(old, hinted.rule_id, hinted.reason_code)
+    if isinstance(refused_by, AllowRule | DenyRule):
+        return _with_exception(data, file, hinted, wish, old, index, refused_by)
+    return _with_numbers(data, file, hinted, wish, old, index, refused_by)
+
+
+def _with_exception(
+    data: bytes,
+    file: str,
+    hinted: Hinted,
+    wish: Wish,
+    old: Bundle,
+    index: int,
+    refused_by: AllowRule | DenyRule,
+) -> PolicyEdit:
+    """Inserts an exception and evaluates both policies on the call."""
+    if wish.numbers:
+        raise UsageError(f"rule `{refused_by.rule_id}` has no numbers", hint="leave `--set` out")
     keys = _keys(hinted, refused_by, wish)
     is_proven = hinted.call.args is not None
     if is_proven:
@@ -74,7 +107,33 @@ def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdi
     if is_proven:
         _check_passes(new, hinted)
     match = msgspec.convert(rule["match"], Match)
-    return PolicyEdit(old, new, made, rule, also_passed(old.rules, index, match), is_proven)
+    passed = also_passed(old.rules, index, match)
+    return PolicyEdit(old, new, made, rule, [], passed, is_proven)
+
+
+def _with_numbers(
+    data: bytes,
+    file: str,
+    hinted: Hinted,
+    wish: Wish,
+    old: Bundle,
+    index: int,
+    limit: LimitRule,
+) -> PolicyEdit:
+    """Changes numbers of a limit. A replay of the call's run tells whether the call would pass."""
+    if wish.args or wish.keys or wish.rule_id:
+        raise UsageError(
+            f"rule `{limit.rule_id}` is a {kind_of(limit).value} rule: an exception does not"
+            " shield from it",
+            hint="`--set FIELD=N` chooses its numbers",
+        )
+    _check_applies(old, hinted)
+    wanted = chosen(limit, wish.numbers) if wish.numbers else raised(limit, hinted.cause)
+    path = ("rules", index, "effect", kind_of(limit).value)
+    made = replace_numbers(data, {(*path, name): number for name, number in wanted.items()})
+    given = numbers_of(limit)
+    numbers = [Number(name, given[name], number) for name, number in wanted.items()]
+    return PolicyEdit(old, parse_bundle(made, file).bundle, made, None, numbers, [], False)
 
 
 def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[str]:
@@ -94,7 +153,7 @@ def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[
                 f"the call has no argument `{missing[0]}`", hint=f"it has {_listed(list(args))}"
             )
         return list(dict.fromkeys(wish.keys))
-    if wish.args == EXACT:
+    if wish.args in (None, EXACT):
         if not args:
             raise UsageError(
                 "this call has no arguments, so an exception would allow every call of the tool",
@@ -116,6 +175,18 @@ def _listed(names: list[str]) -> str:
 
 def _check_refused(old: Bundle, hinted: Hinted) -> None:
     """Raises SubluminalError unless this policy refuses the call by the rule of the hint."""
+    decision = _check_applies(old, hinted)
+    if decision.action is Action.ALLOW:
+        raise SubluminalError(f"policy `{old.policy_id}` already allows this call")
+    if decision.rule_id != hinted.rule_id:
+        raise SubluminalError(
+            f"this call is now refused by another rule, `{decision.rule_id}`",
+            hint="let the agent try again, then promote the new hint",
+        )
+
+
+def _check_applies(old: Bundle, hinted: Hinted) -> Decision:
+    """Decides the call by this policy. Raises SubluminalError if the policy enforces nothing."""
     if old.mode is Mode.OBSERVE:
         raise SubluminalError(f"policy `{old.policy_id}` is in observe mode and refuses no calls")
     decision = decide(compile_bundle(old), hinted.call)
@@ -124,13 +195,7 @@ def _check_refused(old: Bundle, hinted: Hinted) -> None:
             f"policy `{old.policy_id}` does not apply to the run of this call",
             hint="name the file of the policy that refused it",
         )
-    if decision.action is Action.ALLOW:
-        raise SubluminalError(f"policy `{old.policy_id}` already allows this call")
-    if decision.rule_id != hinted.rule_id:
-        raise SubluminalError(
-            f"this call is now refused by another rule, `{decision.rule_id}`",
-            hint="let the agent try again, then promote the new hint",
-        )
+    return decision
 
 
 def _check_passes(new: Bundle, hinted: Hinted) -> None:

@@ -1,4 +1,7 @@
-"""A grant for a whole run: calls of one tool pass the rule that refused one of them."""
+"""A grant for one run: calls of one tool pass the rule that refused one of them.
+
+A limit is passed by the very call that it refused, once or as often as a person says.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,7 @@ from subluminal.errors import SubluminalError
 from subluminal.ledger.query.replaying import snapshots_of
 from subluminal.operator.approving import check_uses, grant_ms
 from subluminal.operator.promoting.hinted import Hinted
-from subluminal.policy.promoting import refuse_limits
+from subluminal.policy.raising import limit_kind
 
 if TYPE_CHECKING:
     import apsw
@@ -25,7 +28,9 @@ def grant_for_run(
     uses: int | None,
     reason: str | None,
 ) -> ApprovalGiven:
-    """Issues and records the grant; `uses` None means any number of calls.
+    """Issues and records the grant.
+
+    `uses` None means any number of calls; for a limit, one.
 
     `ttl` is a duration such as `10m`; without it one hour. Raises SubluminalError.
     """
@@ -38,12 +43,12 @@ def grant_for_run(
         raise SubluminalError(
             f"`{hinted.hint_id}` does not name a rule of a policy, so there is nothing to grant"
         )
-    refuse_limits(rule_id, hinted.reason_code)
     call = hinted.call
+    args_hash = None if limit_kind(hinted.reason_code) is None else hinted.args_hash
     answer = issue_grant(
         places,
         hinted.run_id,
-        Slot(call.server_name, call.tool_name, None, layer, rule_id),
+        Slot(call.server_name, call.tool_name, args_hash, layer, rule_id),
         uses=uses,
         ttl_ms=ttl_ms,
         reason=reason or f"promoted from {hinted.hint_id}",

@@ -38,6 +38,9 @@ class Hinted(NamedTuple):
     other_layers: list[tuple[Layer, str]]
     """the other layers that were evaluated, with the hash of their policy"""
     call: RefusedCall
+    call_id: str
+    cause: str | None
+    """what tripped the breaker that refused: errors, repeats or latency"""
 
 
 def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str) -> Hinted:
@@ -67,7 +70,15 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
             identity=_identity(events),
             wall_ms=parse_rfc3339(call["ts"]),
         ),
+        call_id=call["call_id"],
+        cause=_cause(events, hint["rule_id"]),
     )
+
+
+def _cause(events: list[Row], rule_id: str | None) -> str | None:
+    trips = [event["breaker"] for event in events if event["type"] == "breaker_trip"]
+    causes: list[str] = [trip["cause"] for trip in trips if trip.get("rule_id") == rule_id]
+    return causes[0] if causes else None
 
 
 def _by_end(ledger: Ledger, name: str) -> Row:

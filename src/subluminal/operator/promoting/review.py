@@ -1,4 +1,4 @@
-"""Review of an exception before it is written: its text, its effect and a backtest."""
+"""Review of a policy change before it is written: its text, its effect and a backtest."""
 
 import difflib
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import msgspec
 from subluminal.clock import now, rfc3339
 from subluminal.contracts.vocabulary import Action
 from subluminal.importer.files import ReadFile, read_config, refuse_unwritable, replace
-from subluminal.ledger.query.replaying import backtest, snapshots_of
+from subluminal.ledger.query.replaying import LedgerReplay, backtest, snapshots_of
 from subluminal.operator.promoting.editing import PolicyEdit, Wish, edit_policy
 from subluminal.operator.promoting.hinted import Hinted
 from subluminal.policy.compiling import compile_bundle
@@ -17,6 +17,7 @@ from subluminal.policy.diff.diffing import diff
 from subluminal.policy.diff.report import Report, report
 from subluminal.policy.promoting import decide
 from subluminal.policy.replay.tallying import Backtest
+from subluminal.policy.snapshot import Snapshot
 from subluminal.trust.identity.machine import local_user
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Review(NamedTuple):
-    """One planned exception, with everything that a person should see before it is written."""
+    """One planned change, with everything that a person should see before it is written."""
 
     file: str
     found: ReadFile
@@ -33,7 +34,9 @@ class Review(NamedTuple):
     report: Report
     backtest: Backtest
     still_refused_by: list[str]
-    """rules of other layers that refuse the call too: the exception does not reach them"""
+    """rules of other layers that refuse the call too: the change does not reach them"""
+    doubt: str | None
+    """why it is not certain that the call would pass now; None if it is"""
 
     def diff_lines(self) -> list[str]:
         """Returns the change of the text as a unified diff."""
@@ -48,6 +51,7 @@ class Review(NamedTuple):
         return {
             "file": self.file,
             "rule": self.edit.rule,
+            "numbers": [number._asdict() for number in self.edit.numbers],
             "diff": "".join(f"{line}\n" for line in self.diff_lines()),
             "severity": found["severity"],
             "changes": found["changes"],
@@ -61,36 +65,57 @@ class Review(NamedTuple):
         replace(self.found, self.edit.data)
 
 
-def review_exception(
+def review_change(
     connection: "apsw.Connection",
     hinted: Hinted,
     file: str,
     *,
-    args: str,
+    args: str | None,
     keys: list[str],
     rule_id: str | None = None,
+    numbers: dict[str, int] | None = None,
     since_ms: int | None = None,
     watch: Callable[[int], None] = lambda _calls: None,
 ) -> Review:
-    """Plans an exception in `file` and replays the calls since `since_ms` with and without it.
+    """Plans a change of `file` and replays the calls since `since_ms` with and without it.
 
     `watch` is told how many past calls were looked at. Raises SubluminalError.
     """
     found = read_config(file)
     refuse_unwritable(file, found)
     by = f"promoted from {hinted.hint_id} by {local_user()}, {rfc3339(now().wall_ms)[:10]}"
-    edit = edit_policy(found.data, file, hinted, Wish(args, keys, rule_id, by))
+    edit = edit_policy(found.data, file, hinted, Wish(args, keys, rule_id, by, numbers or {}))
+    new = compile_bundle(edit.new)
     past = backtest(
         connection,
         compile_bundle(edit.old),
-        compile_bundle(edit.new),
+        new,
         layer=hinted.layer,
         since_ms=since_ms,
-        tool=(hinted.call.server_name, hinted.call.tool_name),
+        # An exception is for one tool. A limit may count the calls of others.
+        tool=None if edit.numbers else (hinted.call.server_name, hinted.call.tool_name),
         watch=watch,
     )
     changes = report(edit.old, edit.new, diff(edit.old, edit.new))
-    return Review(file, found, edit, changes, past, _still_refused_by(connection, hinted))
+    others = _still_refused_by(connection, hinted)
+    return Review(file, found, edit, changes, past, others, _doubt(connection, hinted, edit, new))
+
+
+def _doubt(
+    connection: "apsw.Connection", hinted: Hinted, edit: PolicyEdit, new: Snapshot
+) -> str | None:
+    """Returns why it is not certain that the call would pass under the changed policy."""
+    if edit.is_proven:
+        return None
+    if not edit.numbers:
+        return "it is not proven that this call would pass, because its arguments are not recorded"
+    replay = LedgerReplay(connection, new, layer=hinted.layer)
+    for row in replay.rows([hinted.run_id]):
+        if row.call.call_id == hinted.call_id and row.now is not None:
+            if row.now.action is Action.ALLOW:
+                return None
+            return f"this call would still be refused, by rule `{row.now.rule_id}`"
+    return "it is not proven that this call would pass, because the record is incomplete"
 
 
 def _still_refused_by(connection: "apsw.Connection", hinted: Hinted) -> list[str]:

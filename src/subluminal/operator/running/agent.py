@@ -4,8 +4,9 @@ The agent stays in our own process group, the one that the terminal has in the f
 control, Ctrl-C and full-screen programs work as they do without us. A signal from the terminal
 reaches the agent and us at once. A signal from another process reaches only us and is passed on.
 
-`sub run` is a subreaper: a process that left the agent by double fork and setsid() is its child.
-So after the agent ends, `sweep` finds and ends every process that it started (no-orphans).
+On Linux, `sub run` is a subreaper: a process that left the agent by double fork is its child. So
+after the agent ends, `sweep` finds and ends every process that it started (no-orphans). On other
+systems such a process is not found, unless it belongs to a server.
 """
 
 import errno
@@ -16,9 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 from subluminal.supervise import sweep_descendants
-from subluminal.supervise.processes import Process, descendants
-from subluminal.supervise.serving import NAME as WARDEN
-from subluminal.supervise.system import die_with_parent
+from subluminal.supervise.serving import NAMES as WARDENS
+from subluminal.system.adoption import die_with_parent
+from subluminal.system.processes import Process, descendants
+from subluminal.system.signals import await_signal
 
 PASSED_ON = (
     signal.SIGINT,
@@ -89,12 +91,11 @@ class Agent:
         """Passes signals on until the agent is gone. Reaps the agent's orphans meanwhile."""
         seen: set[int] = set()
         while True:
-            came = signal.sigwaitinfo(_WATCHED)
-            if came.si_signo != signal.SIGCHLD:
-                seen.add(came.si_signo)
-                # A positive code is the kernel's: the terminal has signalled the whole group.
-                if came.si_code <= 0:
-                    _signal(self.pid, came.si_signo)
+            number, by_terminal = await_signal(_WATCHED)
+            if number != signal.SIGCHLD:
+                seen.add(number)
+                if not by_terminal:  # the terminal has signalled the agent too
+                    _signal(self.pid, number)
                 continue
             for pid, status in _reaped():
                 if pid == self.pid:
@@ -147,9 +148,9 @@ def sweep(shim_pids: Callable[[], frozenset[int]], spare: frozenset[int]) -> lis
 
 
 def _shims(attached: frozenset[int], spare: frozenset[int]) -> frozenset[int]:
-    """Returns the shims and wardens among our descendants."""
+    """Returns the shims, deputies and wardens among our descendants."""
     below = [p for p in descendants(os.getpid(), spare) if not p.is_dead]
-    return frozenset(p.pid for p in below if p.pid in attached or p.name.encode() == WARDEN)
+    return frozenset(p.pid for p in below if p.pid in attached or p.name in WARDENS)
 
 
 def _signal(pid: int, number: int) -> None:

@@ -6,15 +6,16 @@ Most runs leave only their journals, so the modules that make reports are loaded
 import errno
 import fcntl
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.errors import ExitCode, SubluminalError
-from subluminal.export.violations import NO_DEMANDS, Demands
+from subluminal.export.violations import Demands
 from subluminal.operator.running.agent import PASSED_ON
 from subluminal.operator.running.stream import Outlet, Stream
+from subluminal.system.signals import take_pending
+from subluminal.visible import json_shown
 
 if TYPE_CHECKING:
     from subluminal.export.summary import Summary
@@ -49,8 +50,13 @@ class Evidence:
         artifact: str | None,
         demands: Demands,
         shown: Callable[[str], str],
+        *,
+        to_terminal: bool = False,
     ) -> None:
-        """`shown` makes text from tools safe for a terminal. Raises SubluminalError."""
+        """`shown` makes text from tools safe for a terminal; `to_terminal` says that stdout is one.
+
+        Raises SubluminalError.
+        """
         self.artifact = None if artifact is None else os.path.abspath(artifact)
         self._demands = demands
         self._shown = shown
@@ -65,7 +71,7 @@ class Evidence:
             # The events so far, should we be killed; replaced by all of them in the end.
             self._outlets.append(_file(os.path.join(self.artifact, EVENTS)))
         if events is not None:
-            stdout = Outlet(1, STDOUT, owns=False)
+            stdout = Outlet(1, STDOUT, owns=False, shown=json_shown if to_terminal else None)
             try:
                 self._outlets.append(stdout if events == STDOUT else _file(events))
             except SubluminalError:
@@ -83,7 +89,7 @@ class Evidence:
 
     def await_last_words(self, shim_pids: Callable[[], frozenset[int]]) -> None:
         """Waits for shims that are not the agent's descendants to end too."""
-        if self._outlets or self._demands != NO_DEMANDS:
+        if self._outlets or self._demands.judge:
             deadline = time.monotonic() + _LAST_WORDS_S
             while shim_pids() and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
@@ -110,7 +116,7 @@ class Evidence:
             outlet.close()
         if left.problems:
             left = left._replace(exit_code=code or ExitCode.NO)
-        if self._demands == NO_DEMANDS:
+        if not self._demands.judge:
             return left
         from subluminal.export.summary import summarise
 
@@ -136,7 +142,7 @@ class Evidence:
         """Waits until every reader has all events, or we are told to stop."""
         patience_s = _PATIENCE_S
         while not stream.wait(_LOOK_S) and patience_s > 0:
-            if patience_s < _PATIENCE_S or signal.sigtimedwait(PASSED_ON, 0) is not None:
+            if patience_s < _PATIENCE_S or take_pending(PASSED_ON):
                 patience_s -= _LOOK_S
         for outlet in self._outlets:
             problem = outlet.problem

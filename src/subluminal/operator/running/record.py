@@ -4,24 +4,29 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from msgspec import UNSET
 
-from subluminal.config.places import Places
+from subluminal.config.places import Places, recordable
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer, RunStatus
 from subluminal.core.host import Host
 from subluminal.core.runs.opening import problem_of
 from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
-from subluminal.export.violations import NO_DEMANDS, Demands
+from subluminal.export.violations import NO_DEMANDS, SILENT_STATE, Demands
+from subluminal.operator.running.servers import Silent, heard_servers
 from subluminal.operator.running.stamping import Stamp
 from subluminal.policy.evaluation import Engine
+from subluminal.state.errors import StateUnusable
 
 _COMPILE_S = 60.0
 """An agent can wait to be started, a hundred at once on two CPUs. A call cannot (fast-start)."""
 _SELECTED = ("namespace", "service_account", "repo", "branch")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 _PATIENCE_S = 5.0
 """How long to wait for a lock that a stopped process holds."""
 
@@ -42,6 +47,7 @@ class RunRecord:
         policy: str | None,
         cwd: str,
         demands: Demands = NO_DEMANDS,
+        meta: Mapping[str, Any] = NOTHING,
     ) -> "RunRecord":
         """Opens the run. Raises SubluminalError: a run that cannot be recorded is not started.
 
@@ -59,7 +65,9 @@ class RunRecord:
             _load_policies(host, strict=demands.strict is not None)
             if demands.strict is not None:
                 _need_policy(host.engine, stamp, policy, cwd)
-            run = host.open_run(demands.meta())
+            parent = stamp.parent_run_id
+            started_by = {} if parent is None else {"parent_run_id": parent}
+            run = host.open_run({**meta, **started_by, **demands.meta()})
             problem = problem_of(run)
             if problem is not None:
                 raise problem
@@ -70,11 +78,27 @@ class RunRecord:
 
     def shim_pids(self) -> frozenset[int]:
         """Returns the living processes that take part in the run, without this one."""
-        return frozenset(shim.pid for shim in self._run.state.live_shims()) - {os.getpid()}
+        try:
+            return frozenset(shim.pid for shim in self._run.state.live_shims()) - {os.getpid()}
+        except StateUnusable:
+            return frozenset()  # the state was damaged: nobody knows who takes part
 
     def note(self, state: str, pid: int, detail: str) -> None:
         """Records a step in the life of the agent's processes."""
         self._run.health(state, pid=pid, detail=detail)
+
+    def why_stopped(self) -> str:
+        """Returns who stopped the run with `sub kill`, and why; empty if nobody did."""
+        return self._run.why_stopped()
+
+    def note_silent(self, silent: Silent) -> None:
+        """Records a server that no shim spoke for."""
+        named = {} if silent.server is None else {"server_name": silent.server}
+        self._run.health(SILENT_STATE, detail=recordable(silent.why), **named)
+
+    def heard(self, journals: str) -> frozenset[str]:
+        """Returns the servers whose shims took part since this process opened the run."""
+        return heard_servers(journals, self._run.shim_id)
 
     def close(self, status: RunStatus, reason: str | None) -> RunStatus:
         """Writes run_end, whoever else is still there; TERMINATED goes before any exit code."""

@@ -4,27 +4,38 @@ The command line takes precedence over the environment, and the environment over
 """
 
 import os
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from subluminal.config import env
+from subluminal.config.places import recordable
 from subluminal.contracts.identity import Identity, Workload
-from subluminal.contracts.vocabulary import Client, Env
-from subluminal.core.runs.names import uuid7
-from subluminal.trust.identity.agent import recordable_identity
+from subluminal.contracts.vocabulary import Client, Env, EnvSource
+from subluminal.core.runs.names import session_of, uuid7
+from subluminal.errors import SubluminalError, UsageError
+from subluminal.trust.identity.agent import find_env, recordable_identity
+from subluminal.trust.identity.clients import PROGRAMS
 from subluminal.trust.identity.workload import find_principal, find_workload
+
+_MAX_ID_CHARS = 200
+
+IsLiving = Callable[[str], bool]
+"""Returns True if a process takes part in the run of this id."""
 
 
 class Wishes(NamedTuple):
-    """Identity and policy as the command line gives them; None where it gives none."""
+    """Name, identity and policy as the command line gives them; None where it gives none."""
 
     agent_id: str | None = None
     env: str | None = None
     client: str | None = None
     principal: str | None = None
     policy: str | None = None
+    run_id: str | None = None
+    meta: tuple[str, ...] = ()
+    """`KEY=VALUE` pairs"""
 
 
 class Stamp(NamedTuple):
@@ -33,24 +44,33 @@ class Stamp(NamedTuple):
     run_id: str
     identity: Identity
     environ: dict[str, str]
+    parent_run_id: str | None = None
+    """the run that started this one"""
 
 
-def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: str) -> Stamp:
-    """Names a new run. An agent that runs inside another run gets a run of its own."""
+def stamp(
+    wishes: Wishes,
+    command: list[str],
+    environ: Mapping[str, str],
+    cwd: str,
+    is_living: IsLiving = lambda _: False,
+) -> Stamp:
+    """Names a new run. Raises SubluminalError if the wished name or meta cannot be used."""
     program = os.path.basename(command[0])
     workload = find_workload(environ, cwd)
-    is_ci = isinstance(workload.ci_provider, str)
+    where, source = _env(wishes, environ, workload)
     found = Identity(
         agent_id=wishes.agent_id or environ.get(env.SUB_AGENT_ID.name) or program,
-        client=_client(wishes, environ, program, is_ci=is_ci),
-        env=_env(wishes, environ, is_ci=is_ci),
+        client=_client(wishes, environ, program, is_ci=isinstance(workload.ci_provider, str)),
+        env=where,
+        env_source=source,
         principal=wishes.principal
         or environ.get(env.SUB_PRINCIPAL.name)
-        or find_principal(environ),
+        or find_principal(environ, workload),
         workload=workload,
     )
     identity = recordable_identity(found)
-    run_id = uuid7()
+    run_id, parent = _name(wishes.run_id, environ, is_living)
     stamped = dict(environ)
     stamped |= {
         env.SUB_RUN_ID.name: run_id,
@@ -62,24 +82,68 @@ def stamp(wishes: Wishes, command: list[str], environ: Mapping[str, str], cwd: s
         stamped[env.SUB_PRINCIPAL.name] = identity.principal
     if identity.workload != Workload():
         stamped[env.SUB_WORKLOAD.name] = msgspec.json.encode(identity.workload).decode()
+    meta = _meta(wishes.meta, environ)
+    if meta:
+        stamped[env.SUB_RUN_META.name] = msgspec.json.encode(meta).decode()
     if wishes.policy:
         # Absolute, because the agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
-    return Stamp(run_id, identity, stamped)
+    return Stamp(run_id, identity, stamped, parent)
+
+
+def _name(
+    wished: str | None, environ: Mapping[str, str], is_living: IsLiving
+) -> tuple[str, str | None]:
+    """Returns the id of the run, and the id of the run that started it.
+
+    A run that still has processes started us: it is the parent, and the new run has its own id.
+    """
+    given = environ.get(env.SUB_RUN_ID.name)
+    outer = given or session_of(environ)
+    parent = outer if outer and is_living(recordable(outer)) else None
+    if wished is not None:
+        _check_name(wished, "`--run-id`")
+        if is_living(wished):
+            raise SubluminalError(
+                f"the run `{wished}` is still running",
+                hint="give another `--run-id`, or leave it out",
+            )
+    elif given and not parent:
+        wished = recordable(given)
+        _check_name(wished, env.SUB_RUN_ID.name)
+    return wished or uuid7(), parent and recordable(parent)
+
+
+def _check_name(name: str, where: str) -> None:
+    from subluminal.core.controls.acts import OPERATOR_RUN
+
+    if name == OPERATOR_RUN or not name.strip() or not name.isprintable():
+        hint = f"use printable characters, and not `{OPERATOR_RUN}`"
+        raise UsageError(f"{where} is not a usable id of a run", hint=hint)
+    if len(name) > _MAX_ID_CHARS:
+        raise UsageError(f"{where} is longer than {_MAX_ID_CHARS} characters")
+
+
+def _meta(pairs: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, Any]:
+    given = environ.get(env.SUB_RUN_META.name)
+    if not pairs and not given:
+        return {}
+    from subluminal.core.runs.meta import checked_meta, read_meta, read_pairs
+
+    return checked_meta({**read_meta(given or ""), **read_pairs(pairs)})
 
 
 def _client(wishes: Wishes, environ: Mapping[str, str], program: str, *, is_ci: bool) -> Client:
     given = wishes.client or environ.get(env.SUB_CLIENT.name)
     if given:
         return Client(given) if given in list(Client) else Client.CUSTOM
-    for client in (Client.CLAUDE, Client.CODEX):
-        if program == client:
-            return client
-    return Client.HEADLESS if is_ci else Client.CUSTOM
+    return PROGRAMS.get(program) or (Client.HEADLESS if is_ci else Client.CUSTOM)
 
 
-def _env(wishes: Wishes, environ: Mapping[str, str], *, is_ci: bool) -> Env:
-    given = wishes.env or environ.get(env.SUB_ENV.name)
-    if given:
-        return Env(given) if given in list(Env) else Env.UNKNOWN
-    return Env.CI if is_ci else Env.DEV
+def _env(
+    wishes: Wishes, environ: Mapping[str, str], workload: Workload
+) -> tuple[Env, EnvSource | None]:
+    if wishes.env:
+        return Env(wishes.env), EnvSource.GIVEN
+    found, source = find_env(environ, workload)
+    return (Env.DEV, EnvSource.DEFAULT) if source is None else (found, source)

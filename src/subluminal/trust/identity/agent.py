@@ -1,6 +1,6 @@
 """Finds out who acts: agent, client, principal and workload (Pack section 5).
 
-The SUB_* variables come first, then other signs in the environment and in /proc.
+The SUB_* variables come first, then other signs in the environment, then the parent's name.
 """
 
 import os
@@ -12,29 +12,45 @@ import msgspec
 from subluminal.config import env
 from subluminal.config.places import recordable
 from subluminal.contracts.identity import Identity, Workload
-from subluminal.contracts.vocabulary import Client, Env
+from subluminal.contracts.vocabulary import Client, Env, EnvSource
+from subluminal.system.processes import command, process
+from subluminal.trust.identity.machine import has_terminal
 from subluminal.trust.identity.workload import find_principal, find_workload
 
-# Variables that clients set for their children. Clients that the Pack does not list are `custom`.
+# Variables that clients set for their children.
 _CLIENT_MARKS = (
     ("CLAUDECODE", Client.CLAUDE),
     ("CODEX_THREAD_ID", Client.CODEX),
-    ("GEMINI_CLI", Client.CUSTOM),
-    ("OPENCODE", Client.CUSTOM),
-    ("COPILOT_AGENT_SESSION_ID", Client.CUSTOM),
+    ("GEMINI_CLI", Client.GEMINI),
+    ("OPENCODE", Client.OPENCODE),
+    ("COPILOT_AGENT_SESSION_ID", Client.COPILOT),
+    ("CURSOR_AGENT", Client.CURSOR),
 )
-_CLIENT_PROCESSES = (("codex", Client.CODEX), ("claude", Client.CLAUDE))
+_CLIENT_PROCESSES = (
+    ("codex", Client.CODEX),
+    ("claude", Client.CLAUDE),
+    ("opencode", Client.OPENCODE),
+    ("copilot", Client.COPILOT),
+)
+# Variables of a desktop session. DISPLAY is not one: servers without a screen set it too.
+_DESKTOP_MARKS = ("XDG_CURRENT_DESKTOP", "DESKTOP_SESSION", "__CFBundleIdentifier", "VSCODE_PID")
+_DESKTOP_PROGRAMS = ("claude-desktop", "cursor", "code", "electron")
+"""Clients with a window. Some of them clear the environment of their servers."""
 _Word = TypeVar("_Word", Client, Env)
+_names: dict[int, str] = {}
+"""Names of parent processes that were looked up: `ps` takes 10 ms."""
 
 
 def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
     """Returns the identity that events carry and policy selectors match."""
     workload = _given_workload(environ) or find_workload(environ, cwd)
+    where, source = find_env(environ, workload)
     found = Identity(
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
         client=_client(environ),
-        env=_env(environ, workload),
-        principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ),
+        env=where,
+        env_source=source,
+        principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ, workload),
         workload=workload,
     )
     return recordable_identity(found)
@@ -57,11 +73,15 @@ def _recordable(value: Any) -> Any:
 
 def parent_is(name: str) -> bool:
     """Returns True if the name of the parent process, the client, contains this word."""
-    try:
-        with open(f"/proc/{os.getppid()}/comm", encoding="utf-8", errors="replace") as file:
-            return name in file.read().lower()
-    except OSError:
-        return False
+    return name in _parent_name()
+
+
+def _parent_name() -> str:
+    pid = os.getppid()
+    if pid not in _names:
+        parent = process(pid)
+        _names[pid] = parent.name.lower() if parent else ""
+    return _names[pid]
 
 
 def _client(environ: Mapping[str, str]) -> Client:
@@ -77,11 +97,23 @@ def _client(environ: Mapping[str, str]) -> Client:
     return Client.UNKNOWN
 
 
-def _env(environ: Mapping[str, str], workload: Workload) -> Env:
+def find_env(environ: Mapping[str, str], workload: Workload) -> tuple[Env, EnvSource | None]:
+    """Returns the environment and how it was found out; UNKNOWN and None if nothing shows it."""
     given = environ.get(env.SUB_ENV.name)
     if given:
-        return _member(Env, given, Env.UNKNOWN)
-    return Env.CI if isinstance(workload.ci_provider, str) else Env.UNKNOWN
+        return _member(Env, given, Env.UNKNOWN), EnvSource.GIVEN
+    if isinstance(workload.ci_provider, str):
+        return Env.CI, EnvSource.CI
+    if has_terminal() or _parent_is_codex_daemon():
+        return Env.DEV, EnvSource.TERMINAL
+    if any(map(environ.get, _DESKTOP_MARKS)) or _parent_name() in _DESKTOP_PROGRAMS:
+        return Env.DEV, EnvSource.DESKTOP
+    return Env.UNKNOWN, None
+
+
+def _parent_is_codex_daemon() -> bool:
+    """Interactive Codex starts servers in a daemon, which has left the person's terminal."""
+    return b"--managed-daemon" in command(os.getppid())
 
 
 def _member(kind: type[_Word], word: str, otherwise: _Word) -> _Word:

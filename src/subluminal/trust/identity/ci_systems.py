@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from subluminal.trust.identity.machine import open_unblocked
+from subluminal.config.plain_files import plain_file
 
 UNKNOWN_REPO = "?"
 _HEADS = "refs/heads/"
@@ -118,7 +118,7 @@ def _github_fork(environ: Environ) -> str | None:
         return None
     try:
         path = environ.get("GITHUB_EVENT_PATH", "")
-        with open(path, "rb", opener=open_unblocked) as file:
+        with open(path, "rb", opener=plain_file) as file:
             event = msgspec.json.decode(file.read(_MAX_EVENT_BYTES), type=_Event)
     except (OSError, ValueError, RecursionError):
         return UNKNOWN_REPO

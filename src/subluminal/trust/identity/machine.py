@@ -5,6 +5,8 @@ Imports little, because `sub kill` and every shim load it.
 
 import os
 
+from subluminal.config.plain_files import plain_file
+
 _MAX_CHARS = 65_536
 
 
@@ -21,15 +23,19 @@ def local_user() -> str:
         return f"uid {os.getuid()}"
 
 
+def has_terminal() -> bool:
+    """Returns True if a terminal controls this process, as in a person's shell."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def read_text(path: str) -> str | None:
     """Returns the text of a small file, without space around it; None if there is none."""
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=open_unblocked) as file:
+        with open(path, encoding="utf-8", errors="replace", opener=plain_file) as file:
             return file.read(_MAX_CHARS).strip() or None
     except OSError:
         return None
-
-
-def open_unblocked(path: str, flags: int) -> int:
-    """An opener for `open`: a pipe in place of the file must not delay the start of a server."""
-    return os.open(path, flags | os.O_NONBLOCK)

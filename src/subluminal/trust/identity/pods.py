@@ -16,7 +16,8 @@ _MAX_LABELS_CHARS = 16_384
 _MAX_NAME_CHARS = 253
 _MAX_KEY_CHARS, _MAX_VALUE_CHARS = 317, 63
 """Kubernetes' own limits; anything longer is not a name or a label."""
-_SUBJECT = "system:serviceaccount:"
+SERVICE_ACCOUNT = "system:serviceaccount:"
+"""What Kubernetes puts before `NAMESPACE:NAME` to name a service account."""
 _GO_ESCAPES = dict(zip('abfnrtv\\"', '\a\b\f\n\r\t\v\\"', strict=True))
 _GO_CODES = {"x": 2, "u": 4, "U": 8}
 """Number of hexadecimal digits after each of these escapes."""
@@ -144,7 +145,7 @@ def _token_owner(path: str) -> _Owner:
         claims = msgspec.json.decode(text, type=_Claims)
     except (ValueError, RecursionError):
         return _Owner()
-    namespace, _, name = claims.sub.removeprefix(_SUBJECT).partition(":")
-    if not claims.sub.startswith(_SUBJECT) or not name:
+    namespace, _, name = claims.sub.removeprefix(SERVICE_ACCOUNT).partition(":")
+    if not claims.sub.startswith(SERVICE_ACCOUNT) or not name:
         return _Owner(pod=claims.bound.pod.name)
     return _Owner(namespace, name, claims.bound.pod.name)

@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from subluminal.contracts.identity import Workload
 from subluminal.trust.identity.ci_systems import ci_actor, ci_job, repo_name
-from subluminal.trust.identity.machine import read_text
-from subluminal.trust.identity.pods import POD_FILES, PodFiles, find_pod
+from subluminal.trust.identity.machine import local_user, read_text
+from subluminal.trust.identity.pods import POD_FILES, SERVICE_ACCOUNT, PodFiles, find_pod
 
 
 def find_workload(
@@ -40,9 +40,22 @@ def find_workload(
     )
 
 
-def find_principal(environ: Mapping[str, str]) -> str | None:
-    """Returns who started the run: the person whom CI names, else the user of the process."""
-    return ci_actor(environ) or environ.get("USER") or environ.get("LOGNAME") or None
+def find_principal(environ: Mapping[str, str], workload: Workload) -> str:
+    """Returns who started the run.
+
+    It is the person whom CI names, else USER or LOGNAME, else the service account of the pod, else
+    the user of the process as the password database names it.
+    """
+    named = ci_actor(environ) or environ.get("USER") or environ.get("LOGNAME")
+    return named or _service(workload) or local_user()
+
+
+def _service(workload: Workload) -> str | None:
+    """Returns the name by which Kubernetes itself knows the pod's service account."""
+    account, namespace = workload.service_account, workload.namespace
+    if isinstance(account, str) and isinstance(namespace, str):
+        return f"{SERVICE_ACCOUNT}{namespace}:{account}"
+    return account if isinstance(account, str) else None
 
 
 def _git_root(cwd: str) -> str | None:
