@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all that a newcomer needs; both install what they use.
-.PHONY: help setup demo test e2e container check format schema docs ci-files bench torture cover matrix lock clean
+.PHONY: help setup demo test test-posix mutate e2e container check format schema docs ci-files bench torture cover matrix lock clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 # Packages that decide: every branch of them is tested by their own tests.
 PURE := canonical contracts policy
 PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/policy/*
+# Packages whose tests also run with SUB_PLAIN_POSIX=1, as if on macOS.
+POSIX := shim supervise state journal system
 export UV_PYTHON_DOWNLOADS := never
 # A machine behind an inspecting proxy has its authority in the system's store only.
 export UV_SYSTEM_CERTS := true
@@ -42,6 +44,16 @@ check: setup
 ## make test     everything
 test: cover
 	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e --ignore=tests/container $(PURE:%=--ignore=tests/%)
+	$(MAKE) test-posix
+	$(BIN)/python -m tools.mutate --sample 8
+
+## make test-posix  the tests that touch the system, without the calls that only Linux has
+test-posix: setup
+	SUB_PLAIN_POSIX=1 timeout 600 $(BIN)/pytest -n 2 --dist loadgroup $(POSIX:%=tests/%)
+
+## make mutate   breaks the product once for every requirement; its tests must notice (minutes)
+mutate: setup
+	$(BIN)/python -m tools.mutate
 
 ## make e2e      the real Claude Code and Codex, headless, against a model of our own (installs them)
 e2e: setup

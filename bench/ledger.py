@@ -124,7 +124,8 @@ def _many_producers(place: str) -> Iterator[Result]:
         alone = sum(_ingest(one, f"{turn}.db")[0])
         together = sum(_ingest(many, f"{turn}.db")[0])
         ratios.append(alone / together)
-    yield Result("ledger ingest, 100 producers / 1", statistics.median(ratios), 0.9, True)
+    # Calls of one journal after another are not in the order of time, as the indexes are.
+    yield Result("ledger ingest, 100 producers / 1", statistics.median(ratios), 0.8, True)
 
 
 def _live(place: str) -> Iterator[Result]:

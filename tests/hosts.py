@@ -38,6 +38,10 @@ class FixedPolicies(Policies):
         return False
 
     @property
+    def problem(self) -> str | None:
+        return None
+
+    @property
     def refusal(self) -> Decision | None:
         return None
 

@@ -1,23 +1,23 @@
-"""The requirement manifest: every MUST and SHOULD of the Interface Pack, and the test that holds it.
+"""The requirement manifest: what the seeds demand, and the tests that hold the product to it.
 
-Each entry either has a test (at least one is marked with `@requirement("id")`) or names the part that
-will deliver it, never both. Every test under tests/contracts names the entry that it proves.
-`tests/test_requirements.py` checks this. When you deliver a deferred entry, mark your test and
-remove `deferred` here, in the same change.
+It has every MUST and SHOULD of the Interface Pack (seed 000), and what the engineering specification
+(seed 001, ids that begin with `001-`) adds to it. Each entry either has a test of what the program
+emits, marked with `@requirement("id")`, and a mutant in tests/mutants.toml that this test must kill;
+or it names the part that will deliver it. `tests/test_requirements.py` checks this, `make mutate`
+kills the mutants. When you deliver a deferred entry, mark your test, add its mutant and remove
+`deferred` here, in the same change.
 """
 
 from typing import NamedTuple
 
 import pytest
 
-DATA_PLANE = "data plane"
-
 
 class Requirement(NamedTuple):
     """One promise of the Interface Pack, or of our own."""
 
     section: str
-    """where the promise is written: a section of the Pack, an issue or a decision"""
+    """where the promise is written: a section of the Pack, of seed 001, or a decision"""
     behaviour: str
     deferred: str | None = None
     """the part that will deliver it; None if it is delivered"""
@@ -124,6 +124,101 @@ REQUIREMENTS: dict[str, Requirement] = {
     "7.4:no-decisions": Requirement("7.4", "adapters MUST NOT decide or bypass"),
     "7.4:lifecycle": Requirement("7.4", "adapters MUST handle process lifecycle"),
     "7.4:closed-vocabulary": Requirement("7.4", "adapters MUST NOT invent types or schema"),
+    # The engineering specification (seed 001)
+    "001-1:first-call": Requirement(
+        "001 1 and 13",
+        "after an import, the client's calls are on record under its own servers' names",
+    ),
+    "001-3:names": Requirement(
+        "001 3 and 7.2", "names of servers and tools are those of the client and the server"
+    ),
+    "001-5:call-row": Requirement("001 5", "the ledger has every field of a call"),
+    "001-6:commands": Requirement(
+        "001 6", "the commands of the first two milestones exist, each with an example"
+    ),
+    "001-7.1:transparent": Requirement(
+        "001 7.1", "what is not a tool call passes unchanged in both directions"
+    ),
+    "001-7.1:bounded": Requirement("001 7.1 and 7.6", "large payloads are never buffered whole"),
+    "001-7.3:whole-run": Requirement(
+        "001 7.3", "budgets, rates and windows hold across the shims of a run"
+    ),
+    "001-7.3:no-lookups": Requirement(
+        "001 7.3", "the hot path loads no database, network or file parser"
+    ),
+    "001-7.4:injected": Requirement(
+        "001 7.4", "the server gets the secret, the agent and the record do not"
+    ),
+    "001-7.4:env-and-keychain": Requirement(
+        "001 7.4", "secrets come from the environment, the keychain or a file"
+    ),
+    "001-7.5:signals": Requirement(
+        "001 7.5", "a signal to the shim ends the server's process group"
+    ),
+    "001-7.5:end-of-input": Requirement(
+        "001 7.5", "the end of the client's input ends server and shim"
+    ),
+    "001-7.5:no-orphans": Requirement("001 7.5", "a shim that dies leaves no process"),
+    "001-7.7:agnostic": Requirement(
+        "001 7.7", "the core knows no transport: every door gets the same answers"
+    ),
+    "001-8.1:identity": Requirement(
+        "001 8.1", "every event says agent, run, principal, environment and workload"
+    ),
+    "001-8.2:ci": Requirement("001 8.2", "CI systems and pods give run and workload by themselves"),
+    "001-9.1:modes": Requirement("001 9.1", "observe records, guardrails enforce, control hints"),
+    "001-9.2:latency": Requirement("001 9.2", "a breaker may count slow calls"),
+    "001-9.4:diff": Requirement(
+        "001 9.4", "a policy diff says what changed, how much it matters, for people and programs"
+    ),
+    "001-10.2:at-once": Requirement(
+        "001 10.2", "a call that waits for a person is answered at once"
+    ),
+    "001-10.3:promote": Requirement(
+        "001 10.3", "a hint becomes a grant for the session or a reviewed change of the policy"
+    ),
+    "001-11.2:wal": Requirement("001 11.2", "SQLite in WAL mode, private to its user"),
+    "001-11.3:schema": Requirement("001 11.3", "the tables, columns and indexes of the spec"),
+    "001-11.1:append-only": Requirement(
+        "001 11.1", "events are stored once, whoever writes them and however often"
+    ),
+    "001-11.4:roads": Requirement(
+        "001 11.4", "events come by journal, unix socket and localhost HTTP"
+    ),
+    "001-11.4:drop-previews": Requirement(
+        "001 11.4", "under pressure previews go first, decisions never"
+    ),
+    "001-13:import": Requirement(
+        "001 13", "an import backs up, wraps every stdio server and keeps its name"
+    ),
+    "001-13:restore": Requirement("001 13", "a restore brings back the exact bytes"),
+    "001-16E:run": Requirement(
+        "001 16 track E", "`sub run` names the run and stamps the identity for every client"
+    ),
+    "001-16E:tail": Requirement("001 16 track E", "`sub tail` streams live events"),
+    "001-16E:query": Requirement(
+        "001 16 track E", "`sub query` filters by decision, status, tool and server"
+    ),
+    "001-16H:strict": Requirement("001 16 track H", "in strict mode a violation fails the job"),
+    "001-16H:artifacts": Requirement("001 16 track H", "a run leaves its artifacts"),
+    "001-16H:concurrent": Requirement(
+        "001 16 track H", "many concurrent runs under guardrails keep their budgets and records"
+    ),
+    "001-16I:loops": Requirement("001 16 track I", "a loop of identical calls is stopped"),
+    "001-16I:crash": Requirement("001 16 track I", "a crash loses no decided call"),
+    "001-12:ui": Requirement(
+        "001 12",
+        "live stream, runs, timelines, call detail and filters in a browser",
+        deferred="web UI",
+    ),
+    "001-4:sidecar": Requirement(
+        "001 4 and 17",
+        "a sidecar with signed policy snapshots and a central collector",
+        deferred="fleet",
+    ),
+    "001-7.6:http-streams": Requirement(
+        "001 7.6", "HTTP and SSE streams are never buffered whole", deferred="HTTP door"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.requirements import requirement
 
 HEAVY = {
     "asyncio",
@@ -49,6 +50,7 @@ def test_sub_version_loads_nothing_heavy() -> None:
     assert commands == {"subluminal.cli.commands.version"}
 
 
+@requirement("001-7.3:no-lookups")
 def test_a_server_is_started_before_anything_that_takes_time(tmp_path: Path) -> None:
     """Under `-S`, because an installation's own `site` may load some of these."""
     code = f"""
@@ -68,6 +70,7 @@ main(["shim", "stdio", "--server", "s", "--", "server"])
     assert not loaded & (HEAVY | {"collections", "enum", "re", "signal", "typing", "hashlib"})
 
 
+@requirement("001-7.3:no-lookups")
 @pytest.mark.parametrize("module", ["canonical", "contracts.events", "contracts.templates"])
 def test_deciding_packages_load_no_io(module: str) -> None:
     loaded = loaded_by(f"import subluminal.{module}")

@@ -1,6 +1,7 @@
-"""Every requirement has a test, and every contract test names a requirement.
+"""Every requirement has a test of what the program emits, and a mutant that this test must kill.
 
-Both are read from the source text, so that a test counts even if it was not collected.
+Claims are read from the source text, so that a test counts even if it was not collected. Whether
+the mutants are killed is for `make mutate`.
 """
 
 import ast
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.requirements import REQUIREMENTS, requirement
+from tools.mutate import PRODUCT, Mutant, apply, load_mutants
 
 TESTS = Path(__file__).parent
 FILES = sorted(TESTS.rglob("test_*.py"))
+PROMISED = {id_ for id_, entry in REQUIREMENTS.items() if not entry.deferred}
+MUTANTS = load_mutants()
 
 
 def claims(nodes: list[ast.expr]) -> Iterator[str]:
@@ -49,14 +53,37 @@ def _pytestmarks(node: ast.Module | ast.ClassDef) -> list[ast.expr]:
     ]
 
 
-def claimed() -> set[str]:
-    return {id_ for file in FILES for _, ids in marked_tests(file) for id_ in ids}
+def claimed(files: list[Path] = FILES) -> set[str]:
+    return {id_ for file in files for _, ids in marked_tests(file) for id_ in ids}
 
 
 def test_every_requirement_has_a_test_or_is_deferred_by_name() -> None:
-    promised = {id_ for id_, entry in REQUIREMENTS.items() if not entry.deferred}
-    untested = sorted(promised - claimed())
+    untested = sorted(PROMISED - claimed())
     assert untested == [], "mark a test with @requirement, or name the part that will deliver it"
+
+
+def test_what_the_seeds_require_is_tested_where_the_program_emits_it() -> None:
+    """tests/contracts looks at structs: the program may not use them as they are."""
+    emitting = [file for file in FILES if file.parent != TESTS / "contracts"]
+    of_the_seeds = {id_ for id_ in PROMISED if not id_.startswith("house:")}
+    assert sorted(of_the_seeds - claimed(emitting)) == []
+
+
+def test_every_requirement_has_a_mutant() -> None:
+    broken = {mutant.requirement for mutant in MUTANTS}
+    assert sorted(PROMISED - broken) == [], "add an entry to tests/mutants.toml"
+    assert sorted(broken - PROMISED) == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_mutant_is_python_and_breaks_one_place(mutant: Mutant, tmp_path: Path) -> None:
+    copy = tmp_path / PRODUCT / mutant.file
+    copy.parent.mkdir(parents=True)
+    copy.write_text((TESTS.parent / PRODUCT / mutant.file).read_text("utf-8"), "utf-8")
+    before = apply(mutant, tmp_path)
+    assert copy.read_text("utf-8") != before
+    if copy.suffix == ".py":
+        compile(copy.read_text("utf-8"), mutant.file, "exec")
 
 
 def test_nothing_delivered_is_still_called_deferred() -> None:

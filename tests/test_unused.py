@@ -10,6 +10,7 @@ import vulture
 SOURCE = Path(__file__).parents[1] / "src"
 CALLED_BY_OTHERS = {
     "capture_signals": "uvicorn.Server calls it",
+    "main_loop": "uvicorn.Server calls it",
 }
 
 

@@ -81,19 +81,42 @@ def _require_order(events: list[dict[str, Any]], threads: bool) -> None:
     for shim in {event["source"]["shim_id"] for event in events}:
         own = [call[0]["call"]["seq"] for call in calls if call[0]["source"]["shim_id"] == shim]
         assert threads or own == sorted(own), "seq goes backwards"
+    _require_rounds(events)
     assert [event["type"] for event in events].count("run_start") <= 1
     ended = [event for event in events if event["type"] == "run_end"]
     if ended:
-        _require_totals(calls, ended[-1]["run"]["summary"])
+        _require_totals(events, ended[-1]["run"]["summary"])
 
 
-def _require_totals(calls: list[list[dict[str, Any]]], summary: dict[str, Any]) -> None:
-    actions = Counter(call[1]["decision"]["action"] for call in calls)
+def _require_rounds(events: list[dict[str, Any]]) -> None:
+    """Further rounds are numbered from 2, follow the decision and precede the end of their call."""
+    seen: dict[str, int] = {}
+    for event in events:
+        call_id = event.get("call", {}).get("call_id")
+        if event["type"] == "tool_call_decision":
+            seen[call_id] = 1
+        elif event["type"] == "call_round":
+            seen[call_id] += 1
+            assert event["call"]["round"] == seen[call_id]
+        elif event["type"] == "tool_call_end":
+            seen.pop(call_id, None)
+
+
+def _require_totals(events: list[dict[str, Any]], summary: dict[str, Any]) -> None:
+    calls = calls_of(events)
+    refused = {
+        event["call"]["call_id"]: event["decision"]["action"]
+        for event in events
+        if event["type"] == "call_round" and event["decision"]["action"] != "ALLOW"
+    }
+    actions = Counter(
+        refused.get(call[1]["call"]["call_id"], call[1]["decision"]["action"]) for call in calls
+    )
     assert summary["calls_total"] == len(calls)
     assert summary["calls_allowed"] == actions["ALLOW"]
     assert summary["calls_throttled"] == actions["THROTTLE"]
-    refused = ("BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN")
-    assert summary["calls_blocked"] == sum(actions[each] for each in refused)
+    refusals = ("BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN")
+    assert summary["calls_blocked"] == sum(actions[each] for each in refusals)
     # As the earlier implementation's EVT-009 has it: every end that is not OK, refusals included.
     failed = [call for call in calls if call[-1].get("status", "OK") != "OK"]
     assert summary["errors_total"] == len(failed)

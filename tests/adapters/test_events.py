@@ -1,15 +1,19 @@
 """Contract A for every way that a call can end. Each test checks that its journals are sound."""
 
 import json
+import os
 
 import pytest
 from tests.adapters.desk import call_line
 from tests.adapters.policies import budget, deny, rule, snapshot, throttle
 from tests.adapters.records import calls_of, ends_of
 from tests.hosts import enforcer_in
+from tests.processes import wait_until
 from tests.requirements import requirement
 
-from subluminal.contracts.vocabulary import ErrorClass, Status
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import ErrorClass, Layer, Status
+from subluminal.policy.evaluation import Engine
 
 OK = b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":"hi"}]}}\n'
 
@@ -239,9 +243,97 @@ def test_a_batch_with_a_refused_call_passes_nothing_and_answers_each_id(desk, co
         ("two", -32081 + offset),
         (3, -32081 + offset),
     ]
-    assert answer[1]["error"]["data"]["subluminal"]["tool_name"] == "rm"
+    ours = [each["error"]["data"]["subluminal"] for each in answer]
+    assert [each["reason_code"] for each in ours] == [
+        "BATCH_REFUSED",
+        "DENYLIST_MATCH",
+        "BATCH_REFUSED",
+    ]
     assert desk.calls.open == 0
-    assert [end["status"] for end in ends_of(desk.events())] == ["CANCELLED", "ERROR", "ERROR"]
+    events = desk.events()
+    calls = calls_of(events)
+    assert [call[2]["status"] for call in calls] == ["CANCELLED", "ERROR", "ERROR"]
+    assert [call[1]["decision"]["action"] for call in calls] == ["BLOCK"] * 3
+    ids = [call[0]["call"]["call_id"] for call in calls]
+    assert [each["call_id"] for each in ours] == [ids[0], ids[1], ids[1]], "ping names the culprit"
+    assert [each["tool_name"] for each in ours] == ["a", "rm", "rm"]
+    assert events[-1]["run"]["summary"]["calls_allowed"] == 0
+
+
+def test_a_call_of_a_refused_batch_may_be_sent_again(desk):
+    """It was never forwarded, so it is not a duplicate; but it was an attempt."""
+    dedupe = {
+        "dedupe": {
+            "scope": "run",
+            "window_ms": 60_000,
+            "key": "args_hash",
+            "on_duplicate": "BLOCK",
+        }
+    }
+    desk = desk(snapshot(deny("rm"), rule("twice", "dedupe", dedupe), budget(4)))
+    batch = [json.loads(call_line("a", id=1)), json.loads(call_line("rm", id=2))]
+    assert not desk.client(json.dumps(batch).encode())
+    assert desk.call("a", id=3)
+    assert not desk.call("a", id=4), "now it is one"
+    assert not desk.call("b", {"n": 5}, id=5), "the budget counts attempts"
+    assert desk.answer()["error"]["data"]["subluminal"]["rule_id"] == "budget"
+
+
+@pytest.mark.parametrize(
+    ("policy", "reasons"),
+    [
+        (snapshot(budget(1)), ["BATCH_REFUSED", "BUDGET_EXCEEDED"]),
+        (
+            snapshot(
+                rule(
+                    "twice",
+                    "dedupe",
+                    {
+                        "dedupe": {
+                            "scope": "run",
+                            "window_ms": 60_000,
+                            "key": "args_hash",
+                            "on_duplicate": "BLOCK",
+                        }
+                    },
+                )
+            ),
+            ["BATCH_REFUSED", "DEDUPE_DUPLICATE"],
+        ),
+        (snapshot(budget(0, "TERMINATE_RUN")), ["BUDGET_EXCEEDED", "RUN_TERMINATED"]),
+    ],
+    ids=["budget", "dedupe", "terminate"],
+)
+def test_the_calls_of_a_batch_are_counted_one_after_the_other(desk, policy, reasons):
+    desk = desk(policy)
+    batch = [json.loads(call_line("a", id=1)), json.loads(call_line("a", id=2))]
+    assert not desk.client(json.dumps(batch).encode())
+    ours = [each["error"]["data"]["subluminal"] for each in desk.answer()]
+    assert [each["reason_code"] for each in ours] == reasons
+    desk.events()
+
+
+def test_a_batch_of_several_runs_cannot_be_decided_as_one(desk):
+    meta = {"x-codex-turn-metadata": {"session_id": "another"}}
+    desk = desk(snapshot(deny("rm")))
+    batch = [json.loads(call_line("a", id=1)), json.loads(call_line("a", id=2, _meta=meta))]
+    assert not desk.client(json.dumps(batch).encode())
+    ours = json.loads(desk.answers[0])["error"]["data"]["subluminal"]
+    assert ours["reason_code"] == "AMBIGUOUS_MESSAGE"
+
+
+def rounds_of(events):
+    """The number and the action of every further round."""
+    return [
+        (event["call"]["round"], event["decision"]["action"])
+        for event in events
+        if event["type"] == "call_round"
+    ]
+
+
+def put_in_force(desk, *policies):
+    """Changes the policies of the run, as a reload does."""
+    desk.enforcer.engine = Engine([(Layer.REPOSITORY, each) for each in policies], Identity())
 
 
 class TestRounds:
@@ -271,9 +363,11 @@ class TestRounds:
         desk.server(self.asks(2, "s2"))
         assert desk.call("buy", {"n": 1}, id=3, requestState="s2")
         desk.server(OK % b"3")
-        (call,) = calls_of(desk.events())
+        events = desk.events()
+        (call,) = calls_of(events)
         assert [event["type"] for event in call][-1] == "tool_call_end"
         assert call[-1]["status"] == "OK"
+        assert rounds_of(events) == [(2, "ALLOW"), (3, "ALLOW")]
 
     def test_a_round_without_state_is_known_by_its_answers(self, desk):
         desk = desk(snapshot(budget(1)))
@@ -306,9 +400,108 @@ class TestRounds:
         desk.server(self.asks(1))
         assert not desk.call("other", id=2)
         assert not desk.call("buy", id=3, requestState="s")
-        assert desk.answer()["error"]["code"] == -32084
-        ends = ends_of(desk.events())
-        assert ends[0]["status"] == "CANCELLED"
+        error = desk.answer()["error"]
+        assert error["code"] == -32084
+        events = desk.events()
+        assert rounds_of(events) == [(2, "TERMINATE_RUN")]
+        first, other = calls_of(events)
+        assert error["data"]["subluminal"]["call_id"] == first[0]["call"]["call_id"]
+        assert (first[-1]["status"], first[-1]["error"]["class"]) == ("ERROR", "policy_block")
+        assert len(other) == 3
+
+    def test_denies_of_a_changed_policy_hold_for_the_next_round(self, desk):
+        desk = desk(snapshot(budget(1)))
+        desk.call("buy", {"n": 1}, id=1)
+        desk.server(self.asks(1))
+        put_in_force(desk, snapshot(deny("buy", rule_id="no-buy")))
+        assert not desk.call("buy", {"n": 1}, id=2, requestState="s")
+        ours = desk.answer()["error"]["data"]["subluminal"]
+        assert (ours["rule_id"], ours["action"]) == ("no-buy", "BLOCK")
+        assert not desk.call("buy", {"n": 1}, id=3, requestState="s"), "the call is over"
+        events = desk.events()
+        assert rounds_of(events) == [(2, "BLOCK")]
+        assert ours["call_id"] == calls_of(events)[0][0]["call"]["call_id"]
+        summary = events[-1]["run"]["summary"]
+        assert (summary["calls_allowed"], summary["calls_blocked"]) == (0, 2)
+
+    def test_rounds_have_a_bound(self, desk):
+        desk = desk(snapshot(budget(1)))
+        desk.call("buy", id=1)
+        for number in range(2, 33):
+            desk.server(self.asks(number - 1))
+            assert desk.call("buy", id=number, requestState="s"), number
+        desk.server(self.asks(32))
+        assert not desk.call("buy", id=33, requestState="s")
+        ours = desk.answer()["error"]["data"]["subluminal"]
+        assert ours["reason_code"] == "ROUNDS_EXCEEDED"
+        assert "`max_rounds`" in desk.answer()["error"]["message"]
+        events = desk.events()
+        assert rounds_of(events)[-1] == (33, "BLOCK")
+        assert len(rounds_of(events)) == 32
+        assert [end["status"] for end in ends_of(events)] == ["ERROR"]
+
+    def test_the_bound_is_only_noted_where_nothing_is_enforced(self, desk):
+        desk = desk()
+        desk.call("buy", id=1)
+        for number in range(2, 35):
+            desk.server(self.asks(number - 1))
+            assert desk.call("buy", id=number, requestState="s"), number
+        last = [event for event in desk.events() if event["type"] == "call_round"][-1]["decision"]
+        assert last["action"] == "ALLOW"
+        assert last["would_be"]["reason_code"] == "ROUNDS_EXCEEDED"
+
+    def test_a_refused_round_does_not_count_as_an_error_of_the_server(self, desk):
+        breaker = {
+            "breaker": {
+                "scope": "run",
+                "error_threshold": 1,
+                "window_ms": 60_000,
+                "on_trip": "BLOCK",
+            }
+        }
+        trips = rule("trips", "breaker", breaker)
+        desk = desk(snapshot(trips))
+        desk.call("buy", id=1)
+        desk.server(self.asks(1))
+        put_in_force(desk, snapshot(trips, deny("buy")))
+        assert not desk.call("buy", id=2, requestState="s")
+        put_in_force(desk, snapshot(trips))
+        assert desk.call("buy", id=3), "the server has made no error"
+
+    def test_another_run_does_not_continue_a_call(self, desk):
+        """Codex uses one server process for several sessions (shared-runs)."""
+        meta = {"x-codex-turn-metadata": {"session_id": "another"}}
+        desk = desk(snapshot(budget(1)))
+        desk.calls.names_runs = True
+        desk.call("buy", id=1)
+        desk.server(self.asks(1))
+        assert desk.call("buy", id=2, requestState="s", _meta=meta), "a first call of its own run"
+        desk.server(OK % b"2")
+        events = desk.events()
+        assert rounds_of(events) == []
+        assert {event["run_id"] for event in events} == {"run-1", "another"}
+
+    def test_a_call_that_timed_out_on_record_is_not_continued(self, desk):
+        desk = desk(call_timeout_ms=1)
+        desk.call("buy", id=1)
+        wait_until(lambda: desk.calls.time_out() or desk.calls.unrecorded, "the timeout")
+        desk.server(self.asks(1))
+        assert desk.call("buy", id=2, requestState="s")
+        desk.server(OK % b"2")
+        events = desk.events()
+        assert rounds_of(events) == []
+        assert [end["status"] for end in ends_of(events)] == ["TIMEOUT", "OK"]
+
+    def test_a_round_that_cannot_be_recorded_follows_decision_on_error(self, desk):
+        desk = desk(snapshot(budget(1)))
+        desk.call("buy", id=1)
+        desk.server(self.asks(1))
+        desk.calls.record(None)
+        os.close(desk.enforcer.run.journal._fd)
+        desk.enforcer.run.journal._fd = os.open("/dev/full", os.O_WRONLY)
+        assert not desk.call("buy", id=2, requestState="s")
+        ours = desk.answer()["error"]["data"]["subluminal"]
+        assert ours["reason_code"] == "JOURNAL_UNAVAILABLE"
 
     def test_what_never_goes_on_ends_with_the_client(self, desk):
         desk = desk()
@@ -392,6 +585,7 @@ def snapshot_refusal():
 
 def test_calls_that_name_their_run_are_recorded_there(home, desk):
     desk = desk(snapshot(deny("rm")))
+    desk.calls.names_runs = True
     assert desk.call("t", id=1, _meta={"x-codex-turn-metadata": {"session_id": "a"}})
     assert desk.call("t", id=2, _meta={"x-codex-turn-metadata": {"session_id": "b"}})
     desk.server(OK % b"1" + OK % b"2")

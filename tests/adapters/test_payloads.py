@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.records import calls_of
 from tests.adapters.wire import upstream
+from tests.processes import warden_of
 from tests.requirements import requirement
 
 MIB = 1 << 20
@@ -28,9 +29,8 @@ def memory_kib(pid: int) -> int:
 
 
 def peak_kib(shim: int) -> int:
-    """The same of a shim and its warden, which is its only direct child."""
-    children = Path(f"/proc/{shim}/task/{shim}/children").read_text().split()
-    return memory_kib(shim) + sum(memory_kib(int(child)) for child in children)
+    """The same of a shim and its warden."""
+    return memory_kib(shim) + memory_kib(warden_of(shim))
 
 
 class Peer:
@@ -71,6 +71,7 @@ class Peer:
                 return size, digest.hexdigest()
 
 
+@requirement("001-7.1:bounded")
 @requirement(
     "6.2:large-payload", "1.10:truncated", "1.10:no-preview", "1.10:metadata", "1.9.2:stream-hash"
 )

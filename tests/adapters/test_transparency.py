@@ -19,6 +19,7 @@ def both_ways(wire, tmp_path, *, client, server, seed=0, chunk=65536, read=True,
     return started, log.read_bytes()
 
 
+@requirement("001-7.1:transparent")
 @requirement("1.10:forward-all")
 @pytest.mark.parametrize("seed", range(6))
 def test_generated_and_mutated_streams_pass_unchanged(wire, tmp_path, seed):
@@ -45,6 +46,7 @@ def test_the_bare_server_gives_the_same(wire, tmp_path):
     assert (seen, started.received) == (client, server)
 
 
+@requirement("001-7.1:transparent")
 @pytest.mark.parametrize("client", [b"", b"\n", b"\r\n\r\n", b"{", b"x", b'{"id":1}'])
 def test_streams_that_are_hardly_there(wire, tmp_path, client):
     started, seen = both_ways(wire, tmp_path, client=client, server=b"half a line")

@@ -333,3 +333,26 @@ def test_shellcheck():
     for script in (SCRIPT, ROOT / "tools" / "setup_system.sh"):
         done = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_servers_that_were_not_seen_fail_the_job_unless_they_are_allowed(runner, shell):
+    """In a fresh job nothing is wrapped, and the repository brings servers along."""
+    servers = {"fs": {"command": "npx"}, "my web": {"type": "http", "url": "https://example.com"}}
+    (runner.work / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    claude = runner.bin / "claude"
+    claude.write_text("#!/bin/sh\n")
+    claude.chmod(0o755)
+    given = {"run": "set -x\nclaude -p 'fix it'", "policy": runner.policy()}
+    done = runner.step(runner.github(**given), shell)
+    assert done.code == 3
+    assert "2 servers not seen" in done.err
+    assert "outcome=violated\n" in runner.output.read_text()
+    done = runner.step(runner.github(**given, **{"allow-silent": "fs\nmy web\n"}), shell)
+    assert (done.code, "not seen, as allowed: `fs`, `my web`" in done.err) == (0, True)
+    gitlab = runner.gitlab(
+        SUBLUMINAL_RUN="claude",
+        SUBLUMINAL_POLICY=runner.policy(),
+        SUBLUMINAL_ALLOW_SILENT="fs\nmy web",
+    )
+    assert runner.job(gitlab, shell).code == 0

@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import apsw
 import pytest
 from tests.cli import snapshots
+from tests.ledger.home import Home
+from tests.ledger.process import Ledgerd
 from tests.shim.household import SUB, policy
 
 from subluminal.config.places import Places, make_private_dir
@@ -25,11 +29,13 @@ NAMES = [
     "ledgerd",
     "sockets",
     "backlog",
+    "ledger",
     "orphans",
     "runs",
     "policy",
     "self-test",
     "kill switch",
+    "secrets",
     "clients",
 ]
 
@@ -135,3 +141,88 @@ def test_ledgerd_is_asked(sub, own_home, elsewhere):
     assert found["ledgerd"]["ok"]
     assert found["backlog"]["detail"] == "0 B of journals to read"
     assert "events" in found
+
+
+# The ledger
+
+
+@pytest.fixture
+def ledger(own_home):
+    """A home with a ledger of some calls."""
+    home = Home(str(own_home))
+    producer = home.producer()
+    for _ in range(3):
+        producer.call()
+    home.ingest()
+    home.close()
+    return home.places.ledger
+
+
+def of_ledger(sub):
+    return checks(sub("doctor", "--json"))["ledger"]
+
+
+def test_a_sound_ledger(sub, elsewhere, ledger):
+    found = of_ledger(sub)
+    assert found["ok"]
+    assert found["detail"].startswith("3 calls in ")
+
+
+def test_a_ledger_that_is_not_a_database(sub, elsewhere, ledger):
+    Path(ledger).write_bytes(b"not a database" * 1_000)
+    found = of_ledger(sub)
+    assert not found["ok"]
+    assert "file is not a database" in found["detail"]
+    assert found["hint"] == (
+        "restore it from a backup, or move the file away: ledgerd then reads the journals that are left,"
+        " and `sub ledger verify` keeps reporting the loss"
+    )
+
+
+def test_a_ledger_with_a_page_of_rubbish(sub, elsewhere, ledger):
+    size = os.path.getsize(ledger)
+    page = 8_192
+    with open(ledger, "r+b") as file:
+        for start in range(page * 4, size, page * 2):
+            file.seek(start)
+            file.write(b"\xa5" * page)
+    found = of_ledger(sub)
+    assert not found["ok"]
+    assert "move the file away" in found["hint"]
+
+
+def test_a_ledger_that_another_program_has_locked(sub, elsewhere, ledger, monkeypatch):
+    monkeypatch.setattr("subluminal.operator.doctor.ledger._LOCK_MS", 20)
+    other = apsw.Connection(ledger)
+    other.execute("BEGIN IMMEDIATE")
+    found = of_ledger(sub)
+    other.close()
+    assert not found["ok"]
+    assert "database is locked" in found["detail"]
+    assert found["hint"] == "another process has the ledger locked; only ledgerd may write it"
+
+
+@pytest.mark.parametrize(("version", "ok"), [(1, True), (999, False)])
+def test_a_ledger_of_another_version(sub, elsewhere, ledger, version, ok):
+    other = apsw.Connection(ledger)
+    other.pragma("user_version", version)
+    other.close()
+    assert of_ledger(sub)["ok"] is ok
+
+
+def test_damage_in_journals_is_told(sub, own_home, elsewhere):
+    home = Home(str(own_home))
+    home.producer().call()
+    with open(home.producer("bad", "bad").journal.path, "ab") as file:
+        file.write(b"rubbish\n" * 3)
+    daemon = Ledgerd(home.places).ready()
+    try:
+        found = checks(sub("doctor", "--json"))["events"]
+        told = sub("ledgerd", "status")
+    finally:
+        daemon.close()
+        home.close()
+    assert not found["ok"]
+    assert "3 lines (24 B) were not events" in found["detail"]
+    assert "warning: 3 lines of journals, 24 bytes, were not events" in told.err
+    assert "bad/bad.jsonl at 16, 8 bytes: not an event" in told.err

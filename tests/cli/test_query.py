@@ -7,6 +7,7 @@ import pytest
 from tests.cli import recorded, snapshots
 from tests.ledger.events import START_MS
 from tests.ledger.home import Home
+from tests.requirements import requirement
 
 from subluminal.cli.commands import query, show
 from subluminal.clock import rfc3339
@@ -112,18 +113,24 @@ def test_calls_of_unknown_outcome_are_found(sub, full):
     assert ids(sub("query", "status:unknown", "--json")) == ["shim-c-00000002"]
 
 
+@requirement("001-16E:query")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["--decision", "BLOCK"], ["shim-a-00000002"]),
-        (["--decision", "block,throttle"], ["shim-a-00000005", "shim-a-00000002"]),
-        (["--rule", "no-*"], ["shim-b-00000002", "shim-a-00000002"]),
-        (["--text", "file3"], ["shim-c-00000002", "shim-a-00000004"]),
+        (["--decision", "block,throttle"], ["shim-a-00000002", "shim-a-00000005"]),
+        (["--rule", "no-*"], ["shim-a-00000002", "shim-b-00000002"]),
+        (["--text", "file3"], ["shim-a-00000004", "shim-c-00000002"]),
         (["--run", "run-open", "--order", "oldest"], ["shim-c-00000001", "shim-c-00000002"]),
-        (["--run", "run-ended", "--limit", "2"], ["shim-a-00000006", "shim-a-00000005"]),
+        (["--run", "run-open", "--order", "newest"], ["shim-c-00000002", "shim-c-00000001"]),
+        (["--run", "run-ended", "--limit", "2"], ["shim-a-00000005", "shim-a-00000006"]),
+        (
+            ["--run", "run-ended", "--limit", "2", "--order", "newest"],
+            ["shim-a-00000006", "shim-a-00000005"],
+        ),
         (["server:git", "tool:push", "decision!=ALLOW"], ["shim-a-00000005"]),
         (["text:all is well", "run:run-open"], ["shim-c-00000001"]),
-        (["--since", SINCE], ["shim-c-00000002", "shim-c-00000001"]),
+        (["--since", SINCE], ["shim-c-00000001", "shim-c-00000002"]),
     ],
 )
 def test_filters(sub, full, words, expected):

@@ -48,7 +48,8 @@ def test_add_stores_from_stdin_and_says_what_is_left_to_do(sub: Any, own_home: P
         "  [[servers.NAME.secret_bindings]]\n"
         '  inject_as = "VARIABLE"\n'
         '  secret_ref = "github_token"\n'
-        '  source = "file"\n'
+        '  source = "file"\n\n'
+        "Then run `sub secrets approve NAME -- COMMAND…` with the server's command.\n"
         "warning: the file store is not encrypted; only its mode (0600) protects it\n"
         "hint: set `passphrase_file` in `[secrets]`, or install `subluminal[keychain]`\n"
     )
@@ -65,6 +66,7 @@ def test_the_keychain_is_the_default_where_there_is_one(
         "protection": "keychain",
     }
     config(BINDING.format(source="keychain").replace("github_token", "by_default"))
+    assert sub("secrets", "approve", "github", "--", "env").code == 0
     assert sub("secrets", "check").code == 0
     assert sub("secrets", "rename", "by_default", "renamed").code == 0
     assert sub("secrets", "check").code == 1

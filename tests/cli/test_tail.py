@@ -1,5 +1,6 @@
 """`sub tail`: from the journals, from ledgerd, and over its restart without a gap or a double."""
 
+import contextlib
 import json
 import select
 import signal
@@ -10,6 +11,7 @@ import pytest
 from tests.cli import recorded, snapshots
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
+from tests.requirements import requirement
 from tests.shim.household import SUB
 
 from subluminal.clock import now
@@ -55,7 +57,13 @@ def test_more_journals_than_files_can_be_open(home, utc):
 
 
 def test_an_empty_home(sub, home):
-    assert sub("tail", "--no-follow") == (0, "", "")
+    told = f"No events are recorded in `{home.places.home}`.\n"
+    assert sub("tail", "--no-follow") == (0, "", told)
+    assert sub("tail", "--no-follow", "--json") == (0, "", "")
+    ran = sub("tail", "--no-follow", "decision:BLOCK")
+    assert (
+        ran.err == f"No events that match `decision:BLOCK` are recorded in `{home.places.home}`.\n"
+    )
 
 
 def kinds(ran):
@@ -159,6 +167,7 @@ def live(home, shim="live"):
     return producer
 
 
+@requirement("001-16E:tail")
 def test_live_without_ledgerd(home, tail):
     producer = live(home)
     producer.run_start()
@@ -176,6 +185,7 @@ def test_live_without_ledgerd(home, tail):
     ]
 
 
+@requirement("001-16E:tail")
 def test_over_a_restart_of_ledgerd(home, tail, ledgerd):
     """Before, between and after: every event once, in order."""
     producer = live(home)
@@ -222,3 +232,72 @@ def test_what_came_by_another_road_is_live_too(home, tail, ledgerd, tmp_path):
     follower.read(1)
     elsewhere.close()
     assert follower.events[0]["source"]["shim_id"] == "live"
+
+
+# What it waits for
+
+
+@contextlib.contextmanager
+def waiting(*words):
+    """`sub tail` as a person starts it; it is ended as Ctrl-C does, and says nothing more."""
+    process = subprocess.Popen(
+        [*SUB, "tail", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == "", "it says so once"
+
+
+def test_it_says_what_it_waits_for(home, ledgerd):
+    with waiting() as process:
+        source = "from the journals; ledgerd is not running"
+        told = f"Waiting for events in `{home.places.home}` ({source}).\n"
+        assert process.stderr.readline() == told
+        assert "`sub run -- AGENT`" in process.stderr.readline()
+        live(home).call(1)
+        assert "ALLOW" in process.stdout.readline()
+    ledgerd()
+    with waiting("tool:s*", "--decision", "ALLOW") as process:
+        assert process.stderr.readline() == (
+            "Waiting for events that match `decision:ALLOW tool:s*` in"
+            f" `{home.places.home}` (from ledgerd).\n"
+        )
+        process.stderr.readline()
+        live(home, "other").call(1)
+        assert "git/status" in process.stdout.readline()
+
+
+def test_it_is_silent_when_there_is_something_to_show(home):
+    live(home).call(1)
+    with waiting("--since", "1h") as process:
+        assert "ALLOW" in process.stdout.readline()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"run_start","ts":"2026-11-15T04:00:00.000Z"}',
+        b'{"type":"run_start","ts":5}',
+        b'{"type":["x"],"ts":"2026-11-15T04:00:00.000Z"}',
+        b'{"type":"tool_call_end","ts":"yesterday"}',
+        b'{"type":"tool_call_end","ts":"2026-11-15T04:00:00.000Z","source":[1]}',
+        b'{"type":"policy_loaded","ts":"2026-11-15T04:00:00.000Z","policy":7}',
+        b'{"type":"x","ts":"2026-11-15T04:00:00.000Z","call":[1]}',
+        b"[" * 100_000,
+        b"\xff\0",
+    ],
+)
+def test_an_odd_line_ends_nothing(sub, home, line):
+    producer = home.producer()
+    producer.call(1)
+    with open(producer.journal.path, "ab") as file:
+        file.write(line + b"\n")
+    for words in ([], ["--json"], ["decision:ALLOW"]):
+        ran = sub("tail", "--no-follow", *words)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out

@@ -133,7 +133,9 @@ def test_nesting_that_exhausts_the_parser_is_no_bug() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SubluminalError, match=r"cannot read `.*`: is a directory"):
+    with pytest.raises(
+        SubluminalError, match=r"cannot read `.*`: it is a directory, not a regular file"
+    ):
         load_settings(str(tmp_path))
 
 

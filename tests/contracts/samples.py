@@ -127,6 +127,7 @@ BODIES: dict[str, dict[str, Any]] = {
             "reason": "it pushes to main",
         }
     },
+    "call_round": {"call": {**CALL, "round": 2, "bytes_in": 120}, "decision": DECISION},
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 

@@ -48,6 +48,7 @@ def test_the_event_types_are_the_packs() -> None:
         "approval_decided",
         "grant_refused",
         "kill_switch",
+        "call_round",
     ]
     assert [event.__struct_config__.tag for event in OPTIONAL_EVENTS] == optional + additive
     assert [kind.value for kind in EventType] == required + optional + additive
@@ -91,8 +92,36 @@ def test_closed_words_of_the_envelope() -> None:
         assert read({**samples.EVENTS["run_start"], "client": client}).client == client
     for env in ("dev", "ci", "prod", "unknown"):
         assert read({**samples.EVENTS["run_start"], "env": env}).env == env
-    with pytest.raises(msgspec.ValidationError):
-        read({**samples.EVENTS["run_start"], "env": "staging"})
+
+
+@requirement("0.2:unknown-types")
+@pytest.mark.parametrize("kind", samples.EVENTS)
+def test_a_word_of_a_newer_version_stays_as_it_is(kind: str) -> None:
+    """Pack 0.1: a MINOR version adds only what is additive, and a new word is."""
+    event = {**samples.EVENTS[kind], "v": "0.9.0", "client": "newcomer", "env": "staging"}
+    found = read(event)
+    assert (found.client, found.env, found.v) == ("newcomer", "staging", "0.9.0")
+    assert isinstance(found, type(read(samples.EVENTS[kind])))
+
+
+@requirement("0.2:unknown-types")
+def test_a_word_of_a_newer_version_stays_as_it_is_at_any_depth() -> None:
+    start = samples.EVENTS["run_start"]
+    assert read({**start, "run": {**start["run"], "mode": "paranoid"}}).run.mode == "paranoid"
+    decided = samples.EVENTS["tool_call_decision"]
+    changed = {**decided, "decision": {**decided["decision"], "action": "PONDER"}}
+    assert read(changed).decision.action == "PONDER"
+
+
+@requirement("0.2:unknown-types")
+@pytest.mark.parametrize("version", ["1.0.0", "12.3"])
+def test_an_event_of_a_newer_major_version_is_not_read(version: str) -> None:
+    """Pack 0.1: its fields may mean something else."""
+    start = samples.EVENTS["run_start"]
+    assert read({**start, "v": version}) is None
+    assert read({**start, "v": version, "run": "of another shape"}) is None
+    assert read({**start, "v": "0.99.0"}) is not None
+    assert read({**start, "v": "odd"}) is not None
 
 
 @requirement("1.3:envelope")

@@ -75,6 +75,7 @@ def test_an_event_without_a_required_field_is_not_valid(path: tuple[str, ...]) -
         ("tool_call_start", "call.preview.truncated", "no"),
         ("tool_call_decision", "decision.action", "MAYBE"),
         ("tool_call_decision", "decision.rule_id", 7),
+        ("tool_call_decision", "decision.policy.policy_hash", "none"),
         ("tool_call_end", "status", "ok"),
         ("tool_call_end", "latency_ms", 1.5),
         ("run_end", "run.status", "DONE"),

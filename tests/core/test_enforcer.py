@@ -14,8 +14,10 @@ from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Statu
 from subluminal.core.enforcer import Outcome
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.runs.open_runs import OpenRuns
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Engine
+from subluminal.policy.program import Program
 from subluminal.secrets.value import SecretValue
 from subluminal.state.errors import StateBusy
 
@@ -95,6 +97,37 @@ def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
     assert ruling.decision.reason_code == ReasonCode.JOURNAL_UNAVAILABLE
     refused = enforcer.begin(call("rm"), b"{}")
     assert not refused.is_allowed, "a refusal needs no record to be one"
+
+
+def test_the_first_call_of_a_tool_collects_its_rules_without_the_lock(own_home, monkeypatch):
+    """Names may be costly to match, and the other shims of the run must not wait for that."""
+    enforcer = enforcer_in(own_home, snapshot(deny("rm")))
+    collect, was_held = Program._collect, []
+
+    def noting(program, *names):
+        was_held.append(enforcer.run.state.locked().held)
+        return collect(program, *names)
+
+    monkeypatch.setattr(Program, "_collect", noting)
+    refused = enforcer.begin(call("rm"), b"{}")
+
+    assert (was_held, refused.decision.reason_code) == ([False], "DENYLIST_MATCH")
+
+
+def test_a_limit_that_refuses_opens_no_grants_while_the_run_has_none(own_home, monkeypatch):
+    """It is refused under the run's lock, and an agent may try again and again."""
+    opened = []
+    approvals_of = OpenRuns._approvals_of
+    monkeypatch.setattr(
+        OpenRuns, "_approvals_of", lambda *run: opened.append(1) or approvals_of(*run)
+    )
+    enforcer = enforcer_in(own_home, snapshot(budget(0)))
+    for _ in range(3):
+        assert not enforcer.begin(call(), b"{}").is_allowed
+    assert opened == []
+    os.makedirs(enforcer.gates.approvals_path)
+    assert not enforcer.begin(call(), b"{}").is_allowed
+    assert opened == [1]
 
 
 def test_a_refusal_that_no_policy_made_holds_without_any_policy(own_home):

@@ -48,7 +48,14 @@ class Product:
     ) -> tuple[Answer, Evaluation]:
         args = step["args"]
         given = args_hash or hash_of(args)
-        call = Call(step["server"], step["tool"], args, given, step["granted"])
+        call = Call(
+            step["server"],
+            step["tool"],
+            args,
+            given,
+            step["granted"],
+            excused=step.get("excused", frozenset()),
+        )
         found = self.engine.evaluate(call, self.counters, wall_ms=wall_ms, mono_ms=mono_ms)
         self.counters.write(found.updates)
         return summary_of(found), found
@@ -68,7 +75,14 @@ class Naively:
     def call(self, step: dict[str, Any], wall_ms: int, mono_ms: int) -> tuple[Answer, Any]:
         args = step["args"]
         call = naive.Call(
-            step["server"], step["tool"], args, hash_of(args), step["granted"], wall_ms, mono_ms
+            step["server"],
+            step["tool"],
+            args,
+            hash_of(args),
+            step["granted"],
+            wall_ms,
+            mono_ms,
+            step.get("excused", frozenset()),
         )
         return self.evaluator.evaluate(call), call
 

@@ -281,6 +281,7 @@ def call(choose: Chooser) -> Data:
         "tool": choose.one(TOOLS),
         "args": args(choose),
         "granted": grants(choose) if choose.rarely() else frozenset(),
+        "excused": grants(choose) if choose.rarely() else frozenset(),
         "status": choose.one(["OK", "ERROR", "TIMEOUT", "CANCELLED"]),
         "latency_ms": choose.one([0, 1, 2, 5, 6, 50]),
         "ends_late": choose.rarely(),

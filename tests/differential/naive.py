@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 STRICTNESS = ["ALLOW", "THROTTLE", "REJECT_WITH_HINT", "BLOCK", "TERMINATE_RUN"]
 WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-MAX_NAME_CHARS = 1_024
+MAX_NAME_BYTES = 256
 MICRO = 1_000_000
 
 
@@ -113,14 +113,19 @@ def applies(selectors, identity):
 class Call:
     """One tool call with the moment it came, and what is to be done if it is forwarded or ends."""
 
-    def __init__(self, server, tool, args, args_hash, granted, wall_ms, mono_ms):
+    def __init__(self, server, tool, args, args_hash, granted, wall_ms, mono_ms, excused=()):
         self.server, self.tool, self.args, self.args_hash = server, tool, args, args_hash
         self.granted, self.wall_ms, self.now = granted, wall_ms, mono_ms
+        self.excused = excused
         self.if_forwarded, self.when_ended = [], []
 
     def scope(self, where, scope):
         names = {"run": (), "tool": (self.tool,), "server_tool": (self.server, self.tool)}
         return (*where, *names[scope])
+
+    def same_call(self, where, scope):
+        """What makes two calls equal: arguments and tool, and the server unless the scope spans servers."""
+        return (*where, scope, scope == "tool" or self.server, self.tool, self.args_hash)
 
     def matches(self, match, tags):
         """Whether every field that is given holds; the arguments are looked at last."""
@@ -158,7 +163,7 @@ class Naive:
         answers = [self.ask(layer, bundle, call) for layer, bundle in asked]
         best = max(answers, key=strictness)
         if best["action"] == "ALLOW":
-            if call.granted:  # the layer that a grant satisfied says why
+            if call.granted or call.excused:  # the layer that a grant satisfied says why
                 best = next((a for a in answers if a["reason_code"] == "APPROVAL_GRANTED"), best)
             for act in call.if_forwarded:
                 act()
@@ -180,7 +185,7 @@ class Naive:
 
     def visit_rules(self, layer, bundle, call):
         """Every rule in order. The first refusal counts, unless another ends the run (rule-evaluation)."""
-        if max(len(call.server), len(call.tool)) > MAX_NAME_CHARS:
+        if max(len(name.encode()) for name in (call.server, call.tool)) > MAX_NAME_BYTES:
             return self.on_error(bundle["defaults"], None, ())
         tags, settled, answers = set(), False, []
         for rule in bundle["rules"]:
@@ -197,7 +202,10 @@ class Naive:
                     settled = True
                     answers.append(self.access(layer, rule, call))
                 else:
-                    answers += getattr(self, kind)(where, rule, rule["effect"][kind], call)
+                    refusal = getattr(self, kind)(where, rule, rule["effect"][kind], call)
+                    if refusal and (layer, rule["rule_id"]) in call.excused:
+                        refusal = [answer("ALLOW", rule, "APPROVAL_GRANTED")]
+                    answers += refusal
             except CannotTell:
                 answers.append(self.on_error(bundle["defaults"], rule, tags))
         refusals = [a for a in answers if a["action"] != "ALLOW"]
@@ -259,7 +267,7 @@ class Naive:
         call.when_ended.append(lambda *end: self.ended(key, effect, *end))
         if effect.get("repeat_threshold") is not None and not call.granted:
             if call.args is not None:
-                same_call = (*key, "same", call.args_hash)
+                same_call = (*call.same_call(where, effect["scope"]), "same")
                 self.seen[same_call].append(call.now)
                 count = self.recent(same_call, effect["repeat_window_ms"], call.now)
                 tripped |= count >= effect["repeat_threshold"]
@@ -281,7 +289,7 @@ class Naive:
             return []
         if call.args is None:
             raise CannotTell
-        key = (*call.scope(where, effect["scope"]), "dedupe", call.args_hash)
+        key = (*call.same_call(where, effect["scope"]), "dedupe")
         if self.recent(key, effect["window_ms"], call.now):
             return [answer(effect["on_duplicate"], rule, "DEDUPE_DUPLICATE")]
         call.if_forwarded.append(lambda: self.seen[key].append(call.now))

@@ -17,6 +17,7 @@ NUMBER = re.compile(r"\bD(?:1[0-8]|[1-9])\b")
 """How decisions were cited before they had names."""
 
 NOT_DECISIONS = {
+    "few-writes",
     "gnome-keyring",
     "micro-tokens",
     "other-open",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from subluminal.supervise.processes import descendants, process
+from subluminal.system.proc import descendants, process
 
 SUB = Path(sys.executable).with_name("sub")
 ORPHAN_S = 5
@@ -35,13 +35,13 @@ class Started(NamedTuple):
     """A process, with its start time to tell it from a later process with the same pid."""
 
     pid: int
-    start_ticks: int
+    start: int
     name: str
 
     @property
     def lives(self) -> bool:
         now = process(self.pid)
-        return now is not None and now.start_ticks == self.start_ticks and not now.is_dead
+        return now is not None and now.start == self.start and not now.is_dead
 
 
 class Agent:
@@ -73,7 +73,7 @@ class Agent:
     def look(self) -> list[Started]:
         """Notes every process below the agent."""
         found = descendants(self._child.pid)
-        self.family = [Started(p.pid, p.start_ticks, p.name) for p in found]
+        self.family = [Started(p.pid, p.start, p.name) for p in found]
         return self.family
 
     def kill(self, number: signal.Signals) -> None:
@@ -92,7 +92,7 @@ class Agent:
         """Ends the processes that a failing test left."""
         self.look()
         for found in [*self.family, Started(self._child.pid, 0, "agent")]:
-            if found.start_ticks == 0 or found.lives:
+            if found.start == 0 or found.lives:
                 try:
                     os.kill(found.pid, signal.SIGKILL)
                 except ProcessLookupError:

@@ -12,6 +12,7 @@ from tests.e2e.clients import Programs
 from tests.e2e.desk import ORPHAN_S, SUB, Desk, is_closed, of_type, wait_until
 from tests.e2e.fake_model import FakeModel, ToolCall
 from tests.e2e.kinds import CLAUDE, Kind
+from tests.requirements import requirement
 
 Model = Callable[..., FakeModel]
 STUBBORN = [sys.executable, str(Path(__file__).with_name("stubborn_server.py"))]
@@ -48,6 +49,7 @@ def git(desk: Desk, servers: Path) -> list[str]:
     return [str(servers / "mcp1/bin/mcp-server-git"), "--repository", str(desk.project)]
 
 
+@requirement("001-1:first-call")
 def test_a_session_is_recorded_as_one_run_and_the_configuration_comes_back(
     kind: Kind, desk: Desk, programs: Programs, servers: Path, fs: list[str], model: Model
 ) -> None:

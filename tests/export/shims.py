@@ -65,7 +65,7 @@ class Shim:
     def health(self, state, **fields):
         self.emit("shim_health", health={"state": state, "server_name": self.server}, **fields)
 
-    def call(self, seq, tool="read", *, status="OK", latency_ms=1, **decision):
+    def call(self, seq, tool="read", *, status="OK", latency_ms=1, error=None, **decision):
         call = self.begin(seq, tool, **decision)
         self.emit(
             "tool_call_end",
@@ -73,6 +73,7 @@ class Shim:
             status=status,
             latency_ms=latency_ms,
             bytes_out=1,
+            **({"error": {"class": error, "message": "no"}} if error else {}),
             preview={"truncated": False},
         )
 

@@ -129,7 +129,7 @@ class TestProof:
         assert self.findings(artifact) == [("files", "junit.xml")]
         (artifact / "chain.json").unlink()
         put(artifact / "chain.json")
-        with pytest.raises(SubluminalError, match=r"chain\.json`: it is not a file"):
+        with pytest.raises(SubluminalError, match=r"chain\.json`: it is not a regular file"):
             verify_artifact(str(artifact))
 
     def test_a_name_that_no_file_can_have(self, artifact):
@@ -231,7 +231,7 @@ class TestDiff:
     def test_a_pipe_or_a_device_does_not_hold_us_up(self, artifact, put):
         (artifact / "events.jsonl").unlink()
         put(artifact / "events.jsonl")
-        with pytest.raises(SubluminalError, match="it is not a file"):
+        with pytest.raises(SubluminalError, match="it is not a regular file"):
             diff_artifacts(str(artifact), str(artifact))
 
     def test_one_event_of_a_kind_is_compared_by_its_fields(self, artifact, tmp_path):

@@ -20,6 +20,17 @@ def test_nothing():
     assert found["latency_ms"] == {"count": 0}
 
 
+def test_a_lost_call_is_an_error_whose_outcome_is_unknown():
+    shim = Shim("a", "files")
+    shim.start_run()
+    shim.call(1, "read", status="ERROR", error="unknown", latency_ms=0)
+    shim.call(2, "read", status="CANCELLED", error="unknown", latency_ms=7)
+    found = summary_of(shim).as_dict()
+    assert found["statuses"] == {"CANCELLED": 1, "UNKNOWN": 1}
+    assert found["servers"]["files"]["errors"] == 2
+    assert found["latency_ms"] == {"count": 1, "p50": 7, "p95": 7, "p99": 7, "max": 7}
+
+
 def test_totals_by_decision_rule_server_and_tool():
     shim, other = Shim("a", "files"), Shim("b", "git")
     shim.start_run()

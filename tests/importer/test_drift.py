@@ -31,7 +31,6 @@ def test_nothing_drifts_after_an_import(
 ) -> None:
     write(".claude.json", CLAUDE)
     assert kinds(user_home) == [DriftKind.UNWRAPPED]
-    assert kinds(user_home, imported_only=True) == []
     sub("import", "claude")
     assert kinds(user_home) == []
     ran = sub("import", "--check")
@@ -42,7 +41,7 @@ def test_a_new_server_is_found(sub: Any, write: Write, program: Path, user_home:
     file = write(".claude.json", CLAUDE)
     sub("import", "claude")
     file.write_text(file.read_text().replace('{"fs"', '{"late": {"command": "y"}, "fs"'))
-    assert kinds(user_home, imported_only=True) == [DriftKind.UNWRAPPED]
+    assert kinds(user_home) == [DriftKind.UNWRAPPED]
     ran = sub("import", "--check")
     assert ran.code == 1
     assert ran.out == (
@@ -54,11 +53,11 @@ def test_a_wiped_file_is_found(sub: Any, write: Write, program: Path, user_home:
     file = write(".claude.json", CLAUDE)
     sub("import", "claude")
     file.write_text("{}")
-    assert kinds(user_home, imported_only=True) == [DriftKind.WIPED]
+    assert kinds(user_home) == [DriftKind.WIPED]
     file.unlink()
-    assert kinds(user_home, imported_only=True) == [DriftKind.WIPED]
+    assert kinds(user_home) == [DriftKind.WIPED]
     file.write_text("{")
-    assert kinds(user_home, imported_only=True) == [DriftKind.UNREADABLE]
+    assert kinds(user_home) == [DriftKind.UNREADABLE]
 
 
 def test_a_missing_program_is_found(
@@ -80,13 +79,13 @@ def test_a_missing_program_is_found(
     assert found == [("missing_program", "fs")]
 
 
-def test_what_was_restored_does_not_drift(
+def test_what_was_restored_is_not_wrapped(
     sub: Any, write: Write, program: Path, user_home: Path
 ) -> None:
     write(".claude.json", CLAUDE)
     sub("import", "claude")
     sub("restore", "claude")
-    assert kinds(user_home, imported_only=True) == []
+    assert kinds(user_home) == [DriftKind.UNWRAPPED]
 
 
 def test_a_background_daemon_of_codex_is_found(program: Path, user_home: Path) -> None:
@@ -100,3 +99,53 @@ def test_a_background_daemon_of_codex_is_found(program: Path, user_home: Path) -
         assert "--no-daemon" in found.hint
         daemon.communicate()
     assert not any(told in f.message for f in codex_daemons())
+
+
+def test_a_client_that_was_never_imported_does_not_look_healthy(
+    sub: Any, write: Write, program: Path, user_home: Path
+) -> None:
+    file = write(
+        ".claude.json",
+        '{"mcpServers": {"fs": {"command": "npx"}, "web": {"type": "http", "url": "https://x"}}}',
+    )
+    ran = sub("import", "--check")
+    assert (ran.code, ran.out) == (
+        1,
+        f"unwrapped: `fs` in `{file}` is not wrapped\n  hint: wrap it with `sub import claude`\n"
+        f"remote: `web` in `{file}` is reached by URL: its calls are not seen\n"
+        "  hint: http and sse servers cannot be wrapped yet\n",
+    )
+    checks = json.loads(sub("doctor", "--json").out)["checks"]
+    found = [(c["ok"], c["detail"]) for c in checks if c["name"] == "client (claude)"]
+    assert found == [
+        (False, f"`fs` in `{file}` is not wrapped"),
+        (True, f"`web` in `{file}` is reached by URL: its calls are not seen"),
+    ]
+
+
+def test_a_server_that_is_reached_by_url_is_named_and_fails_nothing(
+    sub: Any, write: Write, program: Path
+) -> None:
+    write(".claude.json", '{"mcpServers": {"web": {"type": "http", "url": "https://x"}}}')
+    ran = sub("import", "--check")
+    assert (ran.code, ran.err) == (0, "Every stdio server goes through a shim.\n")
+    assert ran.out.startswith("remote: `web` in ")
+    (row,) = map(json.loads, sub("import", "--check", "--json").out.splitlines())
+    assert (row["kind"], row["server"]) == ("remote", "web")
+
+
+def test_a_file_above_the_repository_is_found(
+    sub: Any, write: Write, program: Path, user_home: Path, monkeypatch: Any
+) -> None:
+    """Claude Code reads it; an import leaves it alone unless it is named."""
+    file = write(".mcp.json", CLAUDE)
+    (user_home / "shop" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(user_home / "shop")
+    ran = sub("import", "claude", "--check")
+    assert (ran.code, ran.out) == (
+        1,
+        f"unwrapped: `fs` in `{file}` is not wrapped\n"
+        f"  hint: wrap it with `sub import claude --path {file}`\n",
+    )
+    assert sub("import", "claude", "--path", str(file)).code == 0
+    assert sub("import", "claude", "--check").code == 0

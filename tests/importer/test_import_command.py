@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.importer.backups import list_backups
@@ -42,6 +44,7 @@ A = "1"
 Write = Callable[[str, str | bytes], Path]
 
 
+@requirement("001-13:import")
 def test_a_claude_configuration_is_wrapped_in_place(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
     ran = sub("import", "claude")
@@ -68,6 +71,7 @@ def test_a_claude_configuration_is_wrapped_in_place(sub: Any, write: Write, prog
     assert "Undo this with `sub restore claude`." in ran.err
 
 
+@requirement("001-13:import")
 def test_a_codex_configuration_is_wrapped_in_place(
     sub: Any, write: Write, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +258,7 @@ def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_h
     own_home.mkdir()
     settings = own_home / "config.toml"
     settings.write_text("# mine\n[ledger]\nkeep_days = 30 # a month\n")
-    text = '{"mcpServers": {"my hub": {"command": "x", "env": {"GH_TOKEN": "v4lue-1234", "A": "${T}"}}}}'
+    text = '{"mcpServers": {"my hub": {"command": "cat", "env": {"GH_TOKEN": "v4lue-1234", "A": "${T}"}}}}'
     file = write(".claude.json", text)
     assert "secrets are in `env`" in sub("import", "claude").err
     ran = sub("import", "claude", "--bind-secrets", "--source", "file")
@@ -263,6 +267,8 @@ def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_h
     assert '"GH_TOKEN": "sub-secret:file:my_hub.GH_TOKEN", "A": "${T}"' in file.read_text()
     assert settings.read_text() == (
         "# mine\n[ledger]\nkeep_days = 30 # a month\n\n"
+        f'[servers."my hub"]\ncommand = ["{shutil.which("cat")}"]\n'
+        f'env = {{ HOME = "{os.environ["HOME"]}", PATH = "{os.environ["PATH"]}" }}\n\n'
         '[[servers."my hub".secret_bindings]]\ninject_as = "GH_TOKEN"\n'
         'secret_ref = "my_hub.GH_TOKEN"\nsource = "file"\n'
     )
@@ -275,7 +281,7 @@ def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_h
 
 
 def test_a_value_that_is_bound_otherwise_stays(sub: Any, write: Write, program: Path) -> None:
-    entry = '"hub": {"command": "x", "env": {"GH_TOKEN": "%s"}}'
+    entry = '"hub": {"command": "cat", "env": {"GH_TOKEN": "%s"}}'
     write(".claude.json", '{"mcpServers": {%s}}' % (entry % "first-value"))
     sub("import", "claude", "--bind-secrets", "--source", "file")
     same = write(".mcp.json", '{"mcpServers": {%s}}' % (entry % "first-value"))
@@ -306,3 +312,76 @@ def test_a_missing_configuration_is_an_error(
     ran = sub("import", *words)
     assert ran.code == 2
     assert error in ran.err
+
+
+HUB = '{"mcpServers": {"hub": {"command": "%s", "args": %s, "env": {"GH_TOKEN": "v4lue-%d"%s}}}}'
+
+
+def test_binding_approves_the_entry_s_command(
+    sub: Any, write: Write, program: Path, own_home: Path
+) -> None:
+    """The variables that decide what it runs are kept with the approval."""
+    write(".claude.json", HUB % ("cat", '["-u"]', 1, ', "PYTHONPATH": "/src", "MODE": "x"'))
+    ran = sub("import", "claude", "--bind-secrets", "--source", "file")
+    assert "approved `" in ran.err
+    hub = tomllib.loads((own_home / "config.toml").read_text())["servers"]["hub"]
+    assert hub["command"] == [shutil.which("cat"), "-u"]
+    assert hub["env"]["PYTHONPATH"] == "/src"
+    assert "MODE" not in hub["env"]
+    # The wrapper is no part of it, so a second import approves nothing else.
+    before = (own_home / "config.toml").read_text()
+    sub("import", "claude", "--bind-secrets", "--source", "file")
+    assert (own_home / "config.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "reason"),
+    [
+        ("no-such-program", "[]", "cannot find the program `no-such-program`"),
+        ("./cat", "[]", "`./cat` is another program in another directory"),
+        ("cat", '["server.js"]', "`server.js` is a file in the directory"),
+        ("cat", '["${HOME}/x"]', "the client fills in a part of its command (`${HOME}/x`)"),
+    ],
+)
+def test_a_secret_whose_command_cannot_be_approved_stays(
+    sub: Any,
+    write: Write,
+    program: Path,
+    user_home: Path,
+    own_home: Path,
+    command: str,
+    args: str,
+    reason: str,
+) -> None:
+    (user_home / "server.js").touch()
+    file = write(".claude.json", HUB % (command, args, 1, ""))
+    ran = sub("import", "claude", "--bind-secrets", "--source", "file")
+    assert "v4lue-1" in file.read_text()
+    assert f"`GH_TOKEN` of `hub` stayed in the configuration: {reason}" in ran.err.replace(
+        "this command runs something else in another directory: ", ""
+    )
+    assert not (own_home / "config.toml").exists()
+
+
+def test_a_repository_cannot_claim_a_binding(
+    sub: Any, write: Write, program: Path, user_home: Path, own_home: Path
+) -> None:
+    """Neither of a home with approvals, nor of one from before them."""
+    (user_home / ".git").mkdir()
+    own_home.mkdir()
+    settings = own_home / "config.toml"
+    bound = '[[servers.hub.secret_bindings]]\ninject_as = "T"\nsecret_ref = "t"\nsource = "file"\n'
+    for text, reason in (
+        (bound, "the server already has bindings, which a project's file cannot join"),
+        (f'[servers.hub]\ncommand = ["/x"]\n{bound}', "another command is approved"),
+    ):
+        settings.write_text(text)
+        file = write(".mcp.json", HUB % ("cat", "[]", 1, ""))
+        ran = sub("import", "claude", "--bind-secrets", "--source", "file", "--yes")
+        assert (ran.code, settings.read_text()) == (0, text)
+        assert reason in ran.err
+        assert "v4lue-1" in file.read_text()
+    settings.unlink()
+    write(".mcp.json", HUB % ("cat", "[]", 1, ""))
+    sub("import", "claude", "--bind-secrets", "--source", "file", "--yes")
+    assert 'inject_as = "GH_TOKEN"' in settings.read_text(), "a server of its own, it can bind"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.importer.backups import list_backups
@@ -17,6 +18,7 @@ CLAUDE = (
 Write = Callable[[str, str | bytes], Path]
 
 
+@requirement("001-13:restore")
 def test_the_exact_bytes_come_back(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
     sub("import", "claude")
@@ -149,7 +151,7 @@ def test_values_go_back_only_for_a_person(
     sub: Any, write: Write, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restore would put secrets where the agent reads them (local-is-not-trusted)."""
-    text = '{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "v4lue-1234"}}}}'
+    text = '{"mcpServers": {"a": {"command": "cat", "env": {"API_KEY": "v4lue-1234"}}}}'
     file = write(".claude.json", text)
     sub("import", "claude", "--bind-secrets", "--source", "file")
     imported = file.read_text()
@@ -164,7 +166,7 @@ def test_values_go_back_only_for_a_person(
 
 
 def test_a_value_that_is_gone_stops_the_restore(sub: Any, write: Write, program: Path) -> None:
-    text = '{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "v4lue-1234"}}}}'
+    text = '{"mcpServers": {"a": {"command": "cat", "env": {"API_KEY": "v4lue-1234"}}}}'
     file = write(".claude.json", text)
     sub("import", "claude", "--bind-secrets", "--source", "file")
     imported = file.read_text()

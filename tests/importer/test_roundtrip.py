@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.importer.edits import USER_EDITS, UserEdit
 from tests.importer.generated import json_configs, toml_configs
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.config.settings import SecretsSettings
@@ -58,6 +59,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@requirement("001-13:restore")
 @FEW
 @given(data=st.data())
 def test_import_then_restore_is_byte_identical(
@@ -72,6 +74,7 @@ def test_import_then_restore_is_byte_identical(
     assert desk.file.read_bytes() == original
 
 
+@requirement("001-13:import")
 @FEW
 @given(data=st.data())
 def test_an_import_wraps_every_stdio_server_and_nothing_else(

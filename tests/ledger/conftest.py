@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import sub
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd
 from tests.shim.conftest import person
@@ -11,7 +12,7 @@ from tests.shim.household import Household
 
 from subluminal.config.places import Places
 
-__all__ = ["person"]
+__all__ = ["person", "sub"]
 
 
 @pytest.fixture

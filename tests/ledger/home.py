@@ -10,7 +10,8 @@ from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.proof import Report, verify_ledger
 from subluminal.ledger.store.committing import Store
 from subluminal.ledger.store.database import open_reader, open_writer
-from subluminal.ledger.upkeep.checkpoints import load_key, write_checkpoint
+from subluminal.ledger.upkeep.checkpoints import write_checkpoint
+from subluminal.trust.home_key import home_key
 
 
 class Home:
@@ -51,9 +52,7 @@ class Home:
         return self.store.events_total - before
 
     def checkpoint(self, at_ms: int = 1) -> None:
-        key = load_key(self.places, create=True)
-        assert key is not None
-        write_checkpoint(self.store.connection, self.places, key, at_ms)
+        write_checkpoint(self.store.connection, self.places, home_key(self.places.state), at_ms)
 
     def restart(self) -> None:
         """Forgets everything that is not on disk."""

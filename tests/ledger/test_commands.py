@@ -69,7 +69,7 @@ def test_start_status_ingest_stop(home: Home, sub: Sub, tmp_path: Path) -> None:
     assert {"pid", "uptime_s", "backlog_bytes", "events_total"} <= set(status)
     words = sub("ledgerd", "status")
     assert f"ledgerd is running, pid {status['pid']}" in words.out
-    assert "1 lines in journals were not events" in words.err
+    assert "1 lines of journals, 5 bytes, were not events" in words.err
     assert json.loads(sub("ledgerd", "start", "--json").out) == {
         "running": True,
         "pid": status["pid"],
@@ -151,3 +151,32 @@ def test_the_ledger_of_an_earlier_version_is_migrated_by_whoever_asks(home: Home
     ran = sub("query", "calls", "--json")
     assert (ran.code, ran.err, len(ran.out.splitlines())) == (0, "", 1)
     assert sub("ledger", "verify").code == 0
+
+
+def test_ingest_skips_a_line_that_is_longer_than_any_event(
+    home: Home, sub: Sub, tmp_path: Path
+) -> None:
+    elsewhere = Home(str(tmp_path / "elsewhere"))
+    elsewhere.producer().call()
+    first, *rest = elsewhere.lines()
+    elsewhere.close()
+    artifact = tmp_path / "events.jsonl"
+    artifact.write_bytes(b"\n".join([first, b"x" * (20 << 20), *rest, b"y" * (9 << 20)]))
+    told = sub("ingest", str(artifact))
+    assert told.out == "3 events stored, 0 already known, 2 lines were not events\n"
+    assert told.err.splitlines() == [
+        f"warning: the line at offset {len(first) + 1} has {20 << 20} bytes: longer than any event",
+        f"warning: the line at offset {artifact.stat().st_size - (9 << 20)} has {9 << 20} bytes:"
+        " longer than any event",
+    ]
+
+
+def test_an_unfinished_line_makes_no_command_wait(home: Home, sub: Sub) -> None:
+    """A process died while it wrote; nobody will ever end the line."""
+    producer = home.producer()
+    producer.call()
+    with open(producer.journal.path, "ab") as file:
+        file.write(b'{"type":"tool_call_start","v":')
+    ran = sub("query", "--json")
+    assert (ran.code, ran.err, len(ran.out.splitlines())) == (0, "", 1)
+    assert "30 bytes of unfinished lines" in sub("ledgerd", "status").out

@@ -35,6 +35,7 @@ from subluminal.ledger.query.approvals import find_approvals, find_switches
 from subluminal.ledger.query.questions import ApprovalState, InvalidQuery, Paging
 from subluminal.ledger.query.records import ApprovalRecord
 from subluminal.ledger.upkeep.retention import DAY_MS, Retention
+from subluminal.trust.home_key import home_key
 
 HOUR_MS = 3_600_000
 ARGS = "ab" * 32
@@ -206,7 +207,7 @@ def test_retention_takes_them_with_their_events(full: Home) -> None:
     later.clock_ms += 3 * DAY_MS
     later.call()
     full.ingest()
-    retention = Retention(full.store.connection, 1, 1 << 40)
+    retention = Retention(full.store.connection, 1, 1 << 40, home_key(full.places.state))
     while retention.step(START_MS + 3 * DAY_MS):
         full.store.forget()
     for table in ("approvals", "approval_answers", "grant_uses", "grant_refusals", "switches"):
@@ -252,7 +253,7 @@ def test_pages_and_filters(home: Home) -> None:
     assert found(f"since:{rfc3339(START_MS + 3)}") == ["a4", "a3"]
     with pytest.raises(InvalidQuery, match="cannot be filtered by `latency`"):
         found("latency>5")
-    switches = [find_switches(reader, Paging(limit=1, cursor=cursor)) for cursor in (None, "1")]
+    switches = [find_switches(reader, Paging(limit=1, cursor=cursor)) for cursor in (None, "1.1")]
     assert [page.switches for page in switches] == [[], []]
 
 

@@ -16,6 +16,7 @@ from subluminal.ledger.query import hints
 from subluminal.ledger.query.questions import Paging, RecoveryBy
 from subluminal.ledger.store import database
 from subluminal.ledger.upkeep.retention import DAY_MS, Retention
+from subluminal.trust.home_key import home_key
 
 SAME, OTHER, SUGGESTED = '{"limit":99}', '{"limit":50}', '{"limit":10}'
 THROTTLE = decision_json("THROTTLE", "slow", "RATE")
@@ -298,7 +299,7 @@ def test_a_next_call_that_retention_dropped_stays_the_next(home: Home) -> None:
     three.begin(2, ALLOW)
     home.ingest()
     assert outcomes(home) == ["retried", "pending"]
-    retention = Retention(home.store.connection, 1, 1 << 40)
+    retention = Retention(home.store.connection, 1, 1 << 40, home_key(home.places.state))
     while retention.step(START_MS + 3 * DAY_MS):
         home.store.forget()
     assert outcomes(home) == ["retried"]

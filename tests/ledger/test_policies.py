@@ -2,12 +2,15 @@
 
 import itertools
 import json
+from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from tests.ledger.events import POLICY, START_MS
 from tests.ledger.home import Home
 from tests.policy.bundles import bundle, rule
+from tests.shim.household import Household, policy
 
 from subluminal.ledger.query import policies
 from subluminal.policy.compiling import compile_bundle
@@ -101,3 +104,26 @@ def test_rules_without_an_event_are_found(home: Home) -> None:
     home.store.connection.execute("UPDATE policy_versions SET rules_json = ?", (text,))
     (found,) = home.verify().findings
     assert found.message == "`rules_json` is not what the events say"
+
+
+def test_a_broken_policy_is_said_at_the_start_of_the_run(
+    home: Home, household: Household, sub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only where calls are refused: a person sees it before the first call."""
+    monkeypatch.setenv("SUB_HOME", home.places.home)
+    household.write_policy("policy_id: p\nrules: [{rule_id: a, kind: denny}]\n")
+    household.start().ready()
+    start = household.wait_event("run_start")
+    problem = start["run"]["policy_problem"]
+    assert problem.startswith(f"the policy `{home.places.policy}` is not in force: ")
+    assert "\n" not in problem
+    line = next(line for line in sub("tail", "--no-follow").out.splitlines() if "START" in line)
+    assert line.endswith(f"every call is refused: {problem}")
+
+
+def test_a_sound_policy_and_none_have_no_problem(home: Home, household: Household) -> None:
+    household.start(run="without").ready()
+    assert "policy_problem" not in household.wait_event("run_start", run_id="without")["run"]
+    household.write_policy(policy())
+    household.start(run="with").ready()
+    assert "policy_problem" not in household.wait_event("run_start", run_id="with")["run"]

@@ -97,7 +97,7 @@ def note(number, tool, outcome):
 
 
 def kill_server(shim):
-    """Kills the server of a shim: the child of the warden, which is the child of the shim."""
+    """Kills the server of a shim, which is below its deputy and its warden."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -108,7 +108,7 @@ def kill_server(shim):
             except OSError:
                 continue
     for pid, parent in parents.items():
-        if parents.get(parent) == shim:
+        if parents.get(parents.get(parent)) == shim:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

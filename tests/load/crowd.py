@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.load import jobs
+from tests.processes import process, read
 from tests.shim.household import SUB, Household, wait_until
-
-from subluminal.supervise import processes
 
 AGENT = str(Path(__file__).parent / "agent.py")
 POLICY = str(Path(__file__).parent / "policy.yaml")
@@ -158,10 +157,10 @@ def measured(pid):
 
 
 def role_of(pid):
-    entry = processes.process(pid)
-    words = processes.read(pid, "cmdline").split(b"\0")
-    if entry is not None and entry.name == "sub-warden":
-        return "warden"
+    entry = process(pid)
+    words = read(pid, "cmdline").split(b"\0")
+    if entry is not None and entry.name in ("sub-warden", "sub-deputy"):
+        return entry.name.removeprefix("sub-")
     if b"subluminal" in words or any(word.endswith(b"/sub") for word in words[:2]):
         return "shim" if b"shim" in words else "sub run"
     return "agent" if AGENT.encode() in words else "server"

@@ -14,6 +14,7 @@ from tests.load import jobs
 from tests.load.artifacts import check_artifact, same_events
 from tests.load.crowd import Crowd, table
 from tests.load.records import Record
+from tests.requirements import requirement
 
 from subluminal.state.pruning import prune
 from tools import realservers
@@ -44,6 +45,7 @@ def wanted_code(job, record):
     return 128 + getattr(signal, job.blow) if job.is_agent_killed else 0
 
 
+@requirement("001-16H:concurrent")
 @pytest.mark.timeout(900)
 def test_many_runs_at_once(crowd):
     planned = jobs.plan(JOBS, SEED)
@@ -76,7 +78,9 @@ def test_many_runs_at_once(crowd):
 def check_leaks(before, after):
     """Checks that no process of ours has more descriptors after the calls than before."""
     stayed = [
-        pid for pid in before if pid in after and before[pid].role in ("shim", "warden", "sub run")
+        pid
+        for pid in before
+        if pid in after and before[pid].role in ("shim", "deputy", "warden", "sub run")
     ]
     assert len(stayed) >= JOBS
     for pid in stayed:

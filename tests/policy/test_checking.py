@@ -3,7 +3,8 @@
 import pytest
 from tests.policy.bundles import EFFECTS, bundle, rule
 
-from subluminal.policy.checking import MAX_AMOUNT, effect_misfits, match_misfits, semantic_misfits
+from subluminal.contracts.limits import MAX_AMOUNT
+from subluminal.policy.checking import effect_misfits, match_misfits, semantic_misfits
 
 
 def told(*rules, **changes) -> list[tuple[tuple, str]]:
@@ -20,6 +21,10 @@ def test_names_must_not_be_blank():
         (("version",), "must not be empty"),
     ]
     assert told(rule("deny", " ")) == [(("rules", 0, "rule_id"), "must not be empty")]
+
+
+def test_no_policy_is_called_as_a_run_without_one():
+    assert told(policy_id="none") == [(("policy_id",), "`none` stands for runs without a policy")]
 
 
 def test_a_rule_id_is_used_once():

@@ -20,7 +20,7 @@ from subluminal.policy.replay.layering import Layering
 
 WHO = Identity()
 DENY_RM = compile_bundle(bundle(rule("deny", match=tools("rm"))))
-OWN = PolicyRef(policy_id="plugin", policy_version="1", policy_hash="h")
+OWN = PolicyRef(policy_id="plugin", policy_version="1", policy_hash="c" * 64)
 
 
 class Bouncer:

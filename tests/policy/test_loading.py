@@ -52,7 +52,7 @@ def test_an_unknown_kind_is_told_with_line_and_suggestion():
     ("old", "new", "told", "hint"),
     [
         (b"effect: {action", b"effect: {acton", "unknown field `acton` in `effect`", "did you mean `action`?"),
-        (b"severity: warn", b"", "missing field `severity`", "one of `info`, `warn`, `critical`"),
+        (b"kind: deny", b"", "missing field `kind`", "one of `allow`, `deny`, "),
         (b"enabled: true", b"enabled: NO", "`enabled`: expected true or false, got a string `NO`", "in YAML 1.2 `NO` is a string: write `true` or `false`"),
         (b"message: not here", b"message: 010", "`effect.message`: expected a string, got a whole number `10`", "put it in quotes to make it a string"),
         (b'["write_*"]', b'["[a"]', "`match.tool_name.glob[0]`: invalid glob `[a`", ""),
@@ -72,7 +72,7 @@ def test_all_problems_are_reported_at_once_in_the_order_of_the_file():
         b"rules:\n",
         b"rules:\n"
         b"  - {rule_id: b, kind: budget, enabled: true, match: {}, severity: warn, effect: {budget: {scope: run, on_exceed: BLOCK}}}\n"
-        b"  - {kind: deny, enabled: true, match: {}, severity: warn}\n"
+        b"  - {kind: tag, enabled: true, match: {}, severity: warn}\n"
         b"  - 7\n",
     )
     assert [problem.message for problem in problems_of(broken)] == [

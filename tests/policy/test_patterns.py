@@ -91,3 +91,12 @@ def test_more_patterns_than_one_set_can_hold_are_still_found(monkeypatch):
     assert index.match("abc_def_ghi_x7") == {7}
     assert index.match("abc_def_ghi_x39") == {39}
     assert index.match("abc_def_ghi_x40") == set()
+
+
+def test_a_pattern_that_only_an_earlier_version_accepted_is_still_found(monkeypatch):
+    """A recorded policy may have patterns that are too large for the memory that a set gets now."""
+    monkeypatch.setattr(patterns, "_RE2_MAX_MEM", 1 << 16)
+    index = NameIndex([compile_names(NameMatch(regex=["^[a-z]{900}$"]))])
+
+    assert index.match("a" * 900) == {0}
+    assert index.match("a" * 901) == set()

@@ -28,7 +28,6 @@ from subluminal.policy.promoting import (
     decide,
     exception_rule,
     free_rule_id,
-    refuse_limits,
     refusing_rule,
     watched_keys,
 )
@@ -84,8 +83,8 @@ def test_arguments_that_are_not_on_record_are_taken_for_none():
 
 def test_the_rule_that_refused_is_found():
     policy = bundle(rule("tag"), rule("deny", "no"), rule("allow", "ask", require="approval"))
-    assert refusing_rule(policy, "no")[0] == 1
-    assert refusing_rule(policy, "ask")[0] == 2
+    assert refusing_rule(policy, "no", "NO")[0] == 1
+    assert refusing_rule(policy, "ask", "APPROVAL_REQUIRED")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -94,31 +93,29 @@ def test_the_rule_that_refused_is_found():
         (rule("deny"), "other", "policy `p` has no rule `other`", "name the file"),
         (rule("deny"), None, "the hint does not come from a rule of policy `p`", "name the file"),
         (rule("deny", enabled=False), "deny", "rule `deny` is disabled", "let the agent repeat"),
-        (
-            rule("budget"),
-            "budget",
-            "is of kind `budget`: no exception",
-            "raise `limit_calls`",
-        ),
-        (rule("rate_limit"), "rate_limit", "is of kind `rate_limit`", "raise `capacity`"),
-        (rule("breaker"), "breaker", "is of kind `breaker`", "raise the thresholds"),
-        (rule("dedupe"), "dedupe", "is of kind `dedupe`", "shorten `window_ms`"),
+        (rule("tag"), "tag", "is of kind `tag`: it refuses no calls", "name a rule that refuses"),
+        (rule("pin"), "pin", "is of kind `pin`: it refuses no calls", "review the new definition"),
+        (rule("budget"), "budget", "is of another kind than when it refused", "let the agent try"),
     ],
 )
-def test_a_limit_cannot_be_promoted_and_the_hint_says_what_to_do(made, rule_id, message, hint):
+def test_a_rule_that_did_not_refuse_is_not_promoted(made, rule_id, message, hint):
     with pytest.raises(SubluminalError) as refused:
-        refusing_rule(bundle(made), rule_id)
+        refusing_rule(bundle(made), rule_id, "NO")
     assert message in str(refused.value)
     assert (refused.value.hint or "").startswith(hint or "")
 
 
-def test_a_reason_tells_whether_a_limit_refused():
-    refuse_limits("r", "NO_WRITES")
-    refuse_limits("r", None)
-    refuse_limits("r", "APPROVAL_REQUIRED")
-    with pytest.raises(SubluminalError, match="rule `r` is of kind `dedupe`") as refused:
-        refuse_limits("r", "DEDUPE_DUPLICATE")
-    assert refused.value.hint.startswith("shorten `window_ms`")
+def test_a_rule_is_promoted_only_as_the_kind_that_refused():
+    limits = {
+        "budget": "BUDGET_EXCEEDED",
+        "rate_limit": "RATE_LIMITED",
+        "breaker": "BREAKER_TRIPPED",
+        "dedupe": "DEDUPE_DUPLICATE",
+    }
+    for kind, reason_code in limits.items():
+        assert refusing_rule(bundle(rule(kind)), kind, reason_code)[0] == 0
+        with pytest.raises(SubluminalError, match="is of another kind"):
+            refusing_rule(bundle(rule("deny", kind)), kind, reason_code)
 
 
 def test_the_arguments_that_a_rule_looks_at():
@@ -208,7 +205,7 @@ def test_a_promotion_lets_that_call_pass_and_changes_nothing_else(data, refused)
         data.draw(st.sampled_from([yaml_texts, json_texts]))(msgspec.to_builtins(policy))
     )
     old = parse_bundle(before, "f").bundle
-    index, _ = refusing_rule(old, rule_id)
+    index, _ = refusing_rule(old, rule_id, None)
     wall_ms = case.start_ms + call.at_ms
     given_call = RefusedCall(call.server, call.tool, call.args, case.identity, wall_ms)
     name = free_rule_id(old, rule_id)

@@ -2,12 +2,15 @@
 
 import json
 
+import msgspec
 import pytest
 from tests.policy.bundles import bundle, rule
 from tests.requirements import requirement
 
+from subluminal.contracts.bundle import Bundle
 from subluminal.errors import SubluminalError
 from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.evaluation import NO_POLICY
 from subluminal.policy.snapshot import Snapshot
 
 
@@ -66,3 +69,16 @@ def test_a_snapshot_that_is_not_what_it_claims_is_refused(change, told):
 def test_a_list_is_not_a_snapshot():
     with pytest.raises(SubluminalError, match="not a compiled policy"):
         Snapshot.from_json(b"[]")
+
+
+def test_a_run_without_a_policy_has_the_hash_of_the_empty_policy():
+    """The Pack asks for a hash in every decision; a word is not a hash."""
+    empty = {
+        "policy_id": "none",
+        "version": "0",
+        "mode": "observe",
+        "defaults": {"decision_on_error": "ALLOW"},
+        "selectors": {},
+        "rules": [],
+    }
+    assert compile_bundle(msgspec.convert(empty, Bundle)).ref == NO_POLICY

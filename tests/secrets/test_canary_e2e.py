@@ -94,7 +94,7 @@ def environ(own_home: Path, canaries: list[SecretValue]) -> dict[str, str]:
     own_home.mkdir(parents=True)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "CODEX", "AI_AGENT"))}
     env["ANTHROPIC_API_KEY"] = "client-own-credential-0815"
-    parts = []
+    parts = [f"[servers.leaky]\ncommand = {json.dumps([sys.executable, str(SERVER)])}\n"]
     store = FileStore(places(env), SecretsSettings(keychain_wait_ms=1))
     for index, canary in enumerate(canaries):
         if index % 10:
@@ -127,6 +127,7 @@ def named(index: int, canary: SecretValue) -> str:
     return f"CANARY_{index} = {canary!r}"
 
 
+@requirement("001-7.4:injected")
 @requirement("6.4:no-leak", "4.1:not-logged")
 def test_no_canary_is_in_any_byte_that_we_write(
     shim: Shim, own_home: Path, canaries: list[SecretValue]

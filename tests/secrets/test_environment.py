@@ -12,7 +12,11 @@ from subluminal.contracts.bindings import SecretBinding
 from subluminal.contracts.events import Injection
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
-from subluminal.secrets.environment import BindingsUnresolved, child_environment
+from subluminal.secrets.environment import (
+    BindingsUnresolved,
+    ChildEnvironment,
+    child_environment,
+)
 
 ENV = SecretSource.ENV
 
@@ -29,16 +33,22 @@ def server(
     )
 
 
+def child_env(
+    environ: dict[str, str], name: str, settings: Settings, here: Places
+) -> ChildEnvironment:
+    return child_environment(environ, name, settings, here, ["server"], "/")
+
+
 def test_the_environment_passes_with_the_secret_under_its_new_name_only(here: Places) -> None:
     settings = Settings(servers={"github": server(("GH_FOR_SUB", "GITHUB_TOKEN"))})
-    child = child_environment({"PATH": "/bin", "GH_FOR_SUB": "t0ken-1"}, "github", settings, here)
+    child = child_env({"PATH": "/bin", "GH_FOR_SUB": "t0ken-1"}, "github", settings, here)
     assert child.env == {"PATH": "/bin", "GITHUB_TOKEN": "t0ken-1"}
     assert child.withheld == ["GH_FOR_SUB"]
 
 
 def test_a_secret_may_keep_its_name(here: Places) -> None:
     settings = Settings(servers={"github": server(("GITHUB_TOKEN", "GITHUB_TOKEN"))})
-    child = child_environment({"GITHUB_TOKEN": "t0ken-1"}, "github", settings, here)
+    child = child_env({"GITHUB_TOKEN": "t0ken-1"}, "github", settings, here)
     assert child.env == {"GITHUB_TOKEN": "t0ken-1"}
 
 
@@ -47,27 +57,29 @@ def test_what_other_servers_bind_is_not_passed(here: Places) -> None:
         servers={"github": server(("GH", "GITHUB_TOKEN")), "linear": server(("LIN", "LINEAR_KEY"))}
     )
     environ = {"GH": "gh-value", "LIN": "lin-value", "HOME": "/h"}
-    assert child_environment(environ, "github", settings, here).env == {
+    assert child_env(environ, "github", settings, here).env == {
         "HOME": "/h",
         "GITHUB_TOKEN": "gh-value",
     }
-    assert child_environment(environ, "linear", settings, here).env == {
+    assert child_env(environ, "linear", settings, here).env == {
         "HOME": "/h",
         "LINEAR_KEY": "lin-value",
     }
-    assert child_environment(environ, "unheard_of", settings, here).env == {"HOME": "/h"}
+    assert child_env(environ, "unheard_of", settings, here).env == {"HOME": "/h"}
 
 
 def test_the_clients_credentials_are_not_passed_unless_named(here: Places) -> None:
     environ = {name: f"value-of-{name}" for name in CLIENT_CREDENTIALS} | {"HOME": "/h"}
     assert {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CLAUDE_CODE_MESSAGING_TOKEN"} <= set(environ)
-    child = child_environment(environ, "any", Settings(), here)
+    child = child_env(environ, "any", Settings(), here)
     assert child.env == {"HOME": "/h"}
     assert child.withheld == sorted(CLIENT_CREDENTIALS)
     named = Settings(
-        servers={"ai": server(("ANTHROPIC_API_KEY", "KEY"), pass_env=("OPENAI_API_KEY",))}
+        servers={
+            "ai": server(("ANTHROPIC_API_KEY", "KEY"), pass_env=("OPENAI_API_KEY", "XAI_API_KEY"))
+        }
     )
-    child = child_environment(environ, "ai", named, here, pass_env=["XAI_API_KEY"])
+    child = child_env(environ, "ai", named, here)
     assert child.env == {
         "HOME": "/h",
         "KEY": "value-of-ANTHROPIC_API_KEY",
@@ -84,7 +96,7 @@ def test_the_redactor_learns_what_was_injected_and_what_was_withheld(here: Place
         "OPENAI_API_KEY": "value-c",
         "GROQ_API_KEY": "",
     }
-    child = child_environment(environ, "a", settings, here)
+    child = child_env(environ, "a", settings, here)
     assert {value.name: value.reveal() for value in child.values} == {
         "A_REF": "value-a",
         "B_REF": "value-b",
@@ -94,14 +106,14 @@ def test_the_redactor_learns_what_was_injected_and_what_was_withheld(here: Place
 
 def test_an_exempted_secret_stays_exempted(here: Places) -> None:
     settings = Settings(servers={"a": server(("A_REF", "A"), redact=False)})
-    child = child_environment({"A_REF": "value-a"}, "a", settings, here)
+    child = child_env({"A_REF": "value-a"}, "a", settings, here)
     assert [(value.name, value.redact) for value in child.values] == [("A_REF", False)]
 
 
 @requirement("4.1:injected")
 def test_the_events_tell_of_each_binding_and_hold_no_value(here: Places) -> None:
     settings = Settings(servers={"a": server(("A_REF", "A"))})
-    child = child_environment({"A_REF": "value-a"}, "a", settings, here)
+    child = child_env({"A_REF": "value-a"}, "a", settings, here)
     assert child.injections == [
         Injection(inject_as="A", secret_ref="A_REF", source=ENV, success=True, server_name="a")
     ]
@@ -110,7 +122,7 @@ def test_the_events_tell_of_each_binding_and_hold_no_value(here: Places) -> None
 def test_a_failure_says_which_bindings_failed(here: Places) -> None:
     settings = Settings(servers={"a": server(("A_REF", "A"), ("GONE", "B"))})
     with pytest.raises(BindingsUnresolved, match="`GONE`") as caught:
-        child_environment({"A_REF": "value-a"}, "a", settings, here)
+        child_env({"A_REF": "value-a"}, "a", settings, here)
     assert [(i.inject_as, i.success) for i in caught.value.injections] == [
         ("A", True),
         ("B", False),

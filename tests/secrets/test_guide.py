@@ -9,7 +9,9 @@ from subluminal.config.agent_environment import MARKERS
 from subluminal.config.loading import parse_settings
 from subluminal.core.records.redaction.matching import MAX_HITS, check_pattern
 from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.importer.overrides import RESERVED_VARIABLES
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
+from subluminal.secrets.steering_variables import STEERING_VARIABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "guides" / "secrets.md").read_text("utf-8")
@@ -21,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_settings_load() -> None:
-    assert len(blocks("toml")) == 3
+    assert len(blocks("toml")) == 4
     for text in blocks("toml"):
         settings = parse_settings(text.encode(), "config.toml")
         for pattern in settings.redact.patterns:
@@ -47,6 +49,17 @@ def test_every_credential_of_a_client_is_listed() -> None:
     for name, owner in CLIENT_CREDENTIALS.items():
         assert f"| `{name}` | {owner} |" in GUIDE
     assert f"more than {MAX_HITS} hits" in GUIDE
+
+
+def test_every_variable_that_changes_what_runs_is_listed() -> None:
+    for name, what in STEERING_VARIABLES.items():
+        assert f"| `{name}` | {what} |" in GUIDE
+
+
+def test_every_variable_that_a_project_may_not_set_is_listed() -> None:
+    page = (DOCS / "guides" / "import.md").read_text("utf-8")
+    for name, why in RESERVED_VARIABLES.items():
+        assert f"| `{name}` | {why} |" in page
 
 
 def test_the_markers_named_are_markers() -> None:

@@ -1,6 +1,7 @@
 """All values, or one failure that names the binding. Never an empty variable."""
 
 import pytest
+from tests.requirements import requirement
 
 from subluminal.config.places import Places
 from subluminal.config.settings import SecretsSettings
@@ -35,6 +36,7 @@ def resolve(
     return {a.binding.inject_as: a.value for a in attempts if a.value is not None}
 
 
+@requirement("001-7.4:env-and-keychain")
 @pytest.mark.usefixtures("keychain_here")
 def test_every_source_gives_its_value(here: Places) -> None:
     from subluminal.secrets import keychain

@@ -2,7 +2,8 @@
 
 `python echo_server.py LOG [OPTION…]`. The tool's name says what happens: `echo` answers, `fail` is
 an isError, `error` a JSON-RPC error, `hang` gets no answer, `gate` one as soon as the file named in
-its arguments exists, `crash` ends the server. Standard library's C modules only: it starts at once.
+its arguments exists, `ask` asks for input until the client says it is done, `deaf` closes the
+server's input and answers, `crash` ends the server. Standard library's C modules only: it starts at once.
 """
 
 import os
@@ -47,7 +48,12 @@ def execute(message, message_id):
     if name == "gate":
         while not os.path.exists(args["file"]):
             signal.sigtimedwait([], 0.005)
-    if name == "error":
+    if name == "deaf":
+        os.close(0)
+        os.open("/dev/null", os.O_RDONLY)
+    if name == "ask" and not message["params"].get("inputResponses", {}).get("done"):
+        say(message_id, b'"result":{"resultType":"input_required","requestState":"r"}')
+    elif name == "error":
         say(message_id, b'"error":{"code":-1,"message":"no"}')
     elif name == "fail":
         say(message_id, b'"result":{"content":[],"isError":true}')
@@ -73,12 +79,16 @@ for option in options:
     if name == "stubborn":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+    elif name == "term":
+        signal.signal(signal.SIGTERM, lambda *_, code=int(value): os._exit(code))
+    elif name == "say":
+        os.write(2, value.encode() + b"\n")
     elif name == "flood":
         flood(int(value))
     elif name == "daemon":
         leave_a_daemon()
 serve()
-while "stubborn" in options:
+while "stubborn" in options or "deaf" in options:
     signal.pause()
 os.write(2, b"bye\n")
 os._exit(next((int(option[5:]) for option in options if option.startswith("exit=")), 0))

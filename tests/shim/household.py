@@ -15,11 +15,11 @@ import subprocess
 import sys
 import termios
 
-from tests.processes import WITHIN_S, Marked, wait_until
+from tests.processes import WITHIN_S, Marked, descendants, wait_until, warden_of
 
 from subluminal.journal.reading import journal_files
 from subluminal.journal.verifying import ChainCheck
-from subluminal.supervise import processes
+from subluminal.system import PLAIN_POSIX
 
 HERE = pathlib.Path(__file__).parent
 SERVER = str(HERE / "echo_server.py")
@@ -118,13 +118,14 @@ class Client:
         """Calls a tool. Returns 0 if it was executed, otherwise the error code."""
         return self.call(tool, args, meta).get("error", {}).get("code", 0)
 
-    def ready(self):
-        """Waits until server and shim are ready.
+    def ready(self, client=None):
+        """Introduces the client by a name, if it has one, and waits for server and shim.
 
         Two answers are needed: the first may come before the shim has read its settings and
         entered its loop.
         """
-        assert "result" in self.answer(self.send("initialize"))
+        info = {"clientInfo": {"name": client, "version": "1"}} if client else {}
+        assert "result" in self.answer(self.send("initialize", **info))
         assert "result" in self.answer(self.send("ping"))
         return self
 
@@ -164,7 +165,8 @@ class Client:
                 *lines, self._unread = (self._unread + data).split(b"\n")
                 for line in lines:
                     message = json.loads(line)
-                    self._answers[message.get("id")] = message
+                    for each in message if isinstance(message, list) else [message]:
+                        self._answers[each.get("id")] = each
             else:
                 self.at_end = True
                 if self.process.stderr is not None:
@@ -185,7 +187,9 @@ class Household(Marked):
 
     def env(self, **more):
         kept = {
-            k: v for k, v in os.environ.items() if not k.startswith(("SUB_", "CLAUDE", "CODEX"))
+            k: v
+            for k, v in os.environ.items()
+            if k == PLAIN_POSIX or not k.startswith(("SUB_", "CLAUDE", "CODEX"))
         }
         return {**kept, "SUB_HOME": str(self.home), "SUB_TEST_TOKEN": self.token, **more}
 
@@ -288,16 +292,8 @@ class Household(Marked):
     # The processes.
 
     def warden_of(self, client):
-        """Returns the pid of a shim's warden, a child of the shim with its own name."""
-
-        def look():
-            for pid in processes.pids():
-                entry = processes.process(pid)
-                if entry and entry.parent == client.pid and entry.name == "sub-warden":
-                    return pid
-            return None
-
-        return wait_until(look, "a warden")
+        """Returns the pid of a shim's warden."""
+        return warden_of(client.pid)
 
     def forget(self, rounds):
         """Closes the clients of shims that are gone, and removes their journals."""
@@ -314,7 +310,7 @@ class Household(Marked):
             client.process.kill()
             client.process.wait(WITHIN_S)
             self._close(client)
-        for entry in processes.descendants(os.getpid()):
+        for entry in descendants(os.getpid()):
             if entry.is_dead and entry.parent == os.getpid():
                 os.waitpid(entry.pid, 0)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -36,6 +37,9 @@ def test_no_policy_observes(household):
     assert shim.code("rm") == 0
     start = household.wait_event("run_start")
     assert (start["run"]["mode"], start["run"]["policy"]["policy_id"]) == ("observe", "none")
+    (decided,) = household.events("tool_call_decision")
+    assert decided["decision"]["policy"] == start["run"]["policy"]
+    assert re.fullmatch("[0-9a-f]{64}", start["run"]["policy"]["policy_hash"])
 
 
 def test_a_load_tells_the_policy_whole(household):

@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+from tests.processes import deputy_of, descendants
 from tests.requirements import requirement
 from tests.shim.household import budget, deny, policy, wait_until
 
@@ -30,6 +31,7 @@ def leave(*shims):
         shim.wait()
 
 
+@requirement("001-7.3:whole-run")
 @requirement("1.5:seq", "0.3:call-id-unique", "0.3:call-id-global")
 def test_eight_shims_race_one_budget(household):
     """Exactly as many calls pass as the budget has, and the run's sequence has no gap."""
@@ -56,6 +58,7 @@ def test_eight_shims_race_one_budget(household):
     assert summary["calls_blocked"] == counted - 1000
 
 
+@requirement("001-16I:crash")
 def test_killed_shims_do_not_stop_the_others(household):
     """The lock of a killed shim is free; what it had counted stays counted."""
     household.write_policy(policy(budget(1000)))
@@ -122,6 +125,8 @@ def test_a_stopped_shim_is_not_in_the_way(household):
     """SIGSTOP at any moment: the others go on, and the run ends when it is killed."""
     household.write_policy(policy(budget(1000)))
     stopped, other = start_all(household, 2)
+    stopped.ask("hang")
+    wait_until(household.executed, "the call to arrive")
     stopped.kill(signal.SIGSTOP)
     for n in range(100):
         assert other.code("echo", {"n": n}) == 0
@@ -149,9 +154,12 @@ def test_the_last_shim_out_ends_the_run_and_a_later_one_reopens_it(household):
 
 def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
     killed, other = start_all(household, 2)
+    killed.ask("hang")
+    wait_until(household.executed, "the call to arrive")
+    warden, deputy = household.warden_of(killed), deputy_of(killed.pid)
     killed.kill(signal.SIGSTOP)
-    warden = household.warden_of(killed)
     os.kill(warden, signal.SIGSTOP)
+    os.kill(deputy, signal.SIGKILL)  # it would let the warden go on
     killed.kill(signal.SIGKILL)
     killed.process.wait(10)
     leave(other)
@@ -161,6 +169,7 @@ def test_a_killed_shim_makes_a_run_failed_even_if_another_ended_it(household):
     household.wait_empty()
 
 
+@requirement("001-7.3:whole-run")
 def test_termination_reaches_every_shim_and_their_restarts(household):
     """The shim that refuses stays alive: clients respawn servers that die (shared-runs)."""
     household.write_policy(policy(budget(3, "TERMINATE_RUN")))
@@ -222,24 +231,20 @@ def test_sub_run_id_wins_over_every_session(household):
     assert {event["run_id"] for event in household.events()} == {"run-1"}
 
 
-def as_codex(household, **env):
-    """A client whose process is called `codex`: a script of that name is."""
-    codex = household.tmp_path / "codex"
-    if not codex.exists():
-        codex.write_text(
-            f"#!{sys.executable} -ISs\nimport subprocess,sys;sys.exit(subprocess.call(sys.argv[1:]))\n"
-        )
-        codex.chmod(0o755)
-    return household.start(run=None, via=(str(codex),), **env)
+CODEX = "codex-mcp-client"
+
+
+def session_of(name):
+    return {"x-codex-turn-metadata": {"session_id": name}}
 
 
 def test_codex_sessions_through_one_shim_are_runs_of_their_own(household):
     household.write_policy(policy(budget(2)))
-    shim = as_codex(household).ready()
+    shim = household.start(run=None).ready(CODEX)
     assert household.events() == [], "no call, no session, no run"
 
     def code(session):
-        return shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": session}})
+        return shim.code("echo", meta=session_of(session))
 
     assert [code("one"), code("one"), code("one"), code("two")] == [0, 0, -32081, 0]
     leave(shim)
@@ -253,22 +258,109 @@ def test_codex_sessions_through_one_shim_are_runs_of_their_own(household):
     assert {event["client"] for event in household.events()} == {"codex"}
 
 
-def test_a_start_that_fails_under_codex_is_recorded_too(household):
-    codex = household.tmp_path / "codex"
-    shim = as_codex(household, upstream=["no-such-server"])
+@pytest.mark.parametrize("client", [None, "claude-code", "codex", "Codex MCP Client", "mine"])
+def test_a_session_id_of_a_client_that_is_not_codex_names_no_run(household, client):
+    """Else any client could leave its run, and with it the run's budgets."""
+    household.write_policy(policy(budget(2)))
+    shim = household.start(run=None).ready(client)
+    codes = [shim.code("echo", meta=session_of(f"s{n}")) for n in range(3)]
+    assert codes == [0, 0, -32081]
+    leave(shim)
+    assert len({event["run_id"] for event in household.events()}) == 1
+    assert {event["run_id"] for event in household.events()}.isdisjoint({"s0", "s1", "s2"})
+
+
+def test_a_start_that_fails_before_the_client_speaks_is_recorded_too(household):
+    shim = household.start(run=None, upstream=["no-such-server"])
     assert shim.wait() == 127
-    assert codex.exists()
     assert [e["run"]["status"] for e in household.events("run_end")] == ["FAILED"]
+
+
+INTRODUCED = {
+    "claude-code": "claude",
+    CODEX: "codex",
+    "gemini-cli-mcp-client": "gemini",
+    "gemini-cli-mcp-client-files": "gemini",
+    "opencode": "opencode",
+    "copilot-cli": "copilot",
+    "github-copilot-developer": "copilot",
+    "cursor-vscode": "cursor",
+    "Visual Studio Code": "vscode",
+    "Visual Studio Code - Insiders": "vscode",
+    "my-agent": "custom",
+}
+
+
+@pytest.mark.parametrize(("name", "client"), INTRODUCED.items())
+def test_a_client_is_known_by_its_introduction(household, name, client):
+    """In every event, and in what a policy selects."""
+    text = policy(deny("rm")).replace("selectors: {}", f"selectors: {{client: [{client}]}}")
+    household.write_policy(text)
+    shim = household.start(run=None).ready(name)
+    assert shim.code("rm") == -32081
+    leave(shim)
+    assert {event["client"] for event in household.events()} == {client}
+
+
+def test_a_stateless_client_is_known_by_its_first_request(household):
+    """MCP 2026-07-28: no initialize, and the client's name in every `_meta`."""
+    shim = household.start(run=None)
+    info = {"name": "copilot-cli", "version": "1"}
+    assert shim.code("echo", meta={"io.modelcontextprotocol/clientInfo": info}) == 0
+    leave(shim)
+    assert {event["client"] for event in household.events()} == {"copilot"}
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "client"),
+    [
+        ({"SUB_CLIENT": "headless"}, "cursor-vscode", "headless"),
+        ({"SUB_CLIENT": "gemini"}, None, "gemini"),
+        ({"SUB_CLIENT": "zed"}, "cursor-vscode", "custom"),
+        ({"GEMINI_CLI": "1"}, None, "gemini"),
+        ({"GEMINI_CLI": "1"}, "qwen", "gemini"),
+        ({"GEMINI_CLI": "1"}, "opencode", "opencode"),
+        ({}, None, "unknown"),
+    ],
+    ids=str,
+)
+def test_what_a_person_says_wins_over_the_introduction_and_that_over_marks(
+    household, env, name, client
+):
+    shim = household.start(run=None, **env).ready(name)
+    assert shim.code("echo") == 0
+    leave(shim)
+    assert {event["client"] for event in household.events()} == {client}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":[{"clientInfo":1}]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":7}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":"codex-mcp-client"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"_meta":3,"clientInfo":null}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"\\ud800"}}}',
+    ],
+    ids=str,
+)
+def test_an_introduction_that_cannot_be_read_names_nobody(household, line):
+    shim = household.start(run=None)
+    shim.write(line + b"\n")
+    assert shim.code("echo", meta=session_of("s")) == 0
+    leave(shim)
+    assert {event["client"] for event in household.events()} <= {"unknown", "custom"}
+    assert household.events(run="s") == []
 
 
 def test_more_sessions_than_are_kept_open(household):
     """The oldest idle run is left; a call that comes to it later reopens it."""
-    shim = as_codex(household).ready()
+    shim = household.start(run=None).ready(CODEX)
     for n in range(70):
-        assert shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": f"s{n}"}}) == 0
-    open_files = len(os.listdir(f"/proc/{_shim_pid(household, shim)}/fd"))
+        assert shim.code("echo", meta=session_of(f"s{n}")) == 0
+    open_files = len(os.listdir(f"/proc/{shim.pid}/fd"))
     assert open_files < 64 * 4 + 40
-    assert shim.code("echo", meta={"x-codex-turn-metadata": {"session_id": "s0"}}) == 0
+    assert shim.code("echo", meta=session_of("s0")) == 0
     leave(shim)
     assert household.run_end("s0")["summary"]["calls_total"] == 2
     household.wait_empty()
@@ -276,8 +368,6 @@ def test_more_sessions_than_are_kept_open(household):
 
 def _shim_pid(household, client):
     """The client is a process between us and the shim."""
-    from subluminal.supervise.processes import descendants
-
     return next(p.pid for p in descendants(client.pid) if p.parent == client.pid)
 
 

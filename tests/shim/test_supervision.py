@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from tests.processes import deputy_of, descendants, kill_with_warden, process
 from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, wait_until
 
@@ -50,6 +51,7 @@ def test_exit_code_and_stderr_of_the_server_reach_the_client(household):
     assert household.status() == "SUCCEEDED", "it ended because the client did"
 
 
+@requirement("001-7.5:end-of-input")
 @requirement("6.3:signals")
 @every_server
 def test_a_killed_client_leaves_nothing(household, options):
@@ -82,6 +84,7 @@ def test_a_stubborn_server_is_ended_in_time(household):
     assert kinds.index("run_end") < kinds.index("shim_health", 2), "first the record"
 
 
+@requirement("001-7.5:end-of-input")
 @every_server
 def test_end_of_input_with_nothing_pending(household, options):
     household.hurry()
@@ -151,6 +154,7 @@ def test_a_client_that_stops_listening_is_not_waited_for(household):
     household.wait_empty()
 
 
+@requirement("001-7.5:signals")
 @requirement("6.3:signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @every_server
@@ -161,6 +165,16 @@ def test_a_signal_to_the_shim(household, number, options):
     assert shim.wait() == 128 + number
     assert household.alive() == []
     assert household.status() == "SUCCEEDED", "nothing was in flight"
+
+
+def test_a_shim_that_was_started_with_nohup_outlives_a_hangup(household):
+    household.hurry()
+    shim = household.start(via=("nohup",)).ready()
+    shim.kill(signal.SIGHUP)
+    assert shim.code("echo") == 0
+    shim.kill(signal.SIGTERM)
+    assert shim.wait() == 128 + signal.SIGTERM
+    assert household.alive() == []
 
 
 @every_server
@@ -186,6 +200,7 @@ def test_the_way_claude_stops_a_server(household, options):
     assert len(household.events("run_end")) == 1, "said before the shim was killed"
 
 
+@requirement("001-7.5:signals")
 @every_server
 def test_the_way_codex_stops_a_server(household, options):
     """One client sends SIGTERM to the group, closes the input, and sends SIGKILL 40 ms later."""
@@ -205,6 +220,7 @@ def test_the_way_codex_stops_a_server(household, options):
     assert household.status() == "CANCELLED"
 
 
+@requirement("001-7.5:no-orphans")
 @every_server
 def test_a_killed_shim(household, options):
     """The warden ends the tree, and says what the shim could not."""
@@ -214,8 +230,11 @@ def test_a_killed_shim(household, options):
     shim.kill()
     household.wait_event("run_end")
     household.wait_empty()
-    assert household.status() == "FAILED"
-    assert household.ends() == [], "nobody knows how the call ended"
+    end = household.run_end()
+    assert end["status"] == "FAILED"
+    assert end["reason"] == "the shim was killed with 1 call in flight to server `echo`"
+    assert (end["summary"]["calls_lost"], end["summary"]["errors_total"]) == (1, 1)
+    assert household.ends() == [("ERROR", "unknown")], "nobody knows how the call ended"
     assert household.events("shim_health")[-1]["health"]["state"] == "killed"
     assert not list((household.home / "state" / "processes").iterdir())
 
@@ -231,6 +250,88 @@ def test_a_killed_warden(household, options):
     assert household.alive() == []
     assert household.ends() == [("ERROR", "transport")]
     assert household.status() == "FAILED"
+
+
+@every_server
+def test_a_shim_and_a_warden_that_are_killed_together(household, options):
+    shim = household.start(*options).ready()
+    kill_with_warden(shim.pid)
+    shim.process.wait(WITHIN_S)
+    household.wait_empty()
+
+
+def test_a_killed_deputy(household):
+    """The warden ends the server, so nothing depends on a deputy that is not there."""
+    shim = household.start("daemon").ready()
+    shim.ask("hang")
+    wait_until(household.executed, "the call to arrive")
+    os.kill(deputy_of(shim.pid), signal.SIGKILL)
+    assert shim.wait() > 128
+    assert household.alive() == []
+    # The warden ends the server with SIGTERM, as a client may.
+    assert household.ends() == [("CANCELLED", "transport")]
+    assert household.status() == "CANCELLED"
+
+
+def stopping_its_warden(household, *options):
+    """Starts a server that stops its warden (SIGSTOP) before it begins to serve."""
+    shim = household.start(upstream=["sh", "-c", STOP_AND_SERVE, "sh", *household.server(*options)])
+    warden = household.warden_of(shim.ready())
+    wait_until(lambda: process(warden).state == "T", "a stopped warden")
+    return shim
+
+
+STOP_AND_SERVE = 'kill -STOP $PPID; exec "$@"'
+
+
+@every_server
+def test_a_server_that_stops_its_warden_and_a_shim_that_is_killed(household, options):
+    shim = stopping_its_warden(household, *options)
+    shim.ask("hang")
+    wait_until(household.executed, "the call to arrive")
+    shim.kill()
+    household.wait_event("run_end")
+    household.wait_empty()
+    assert household.status() == "FAILED"
+
+
+@every_server
+def test_a_server_that_stops_its_warden_and_a_client_that_closes(household, options):
+    """The record comes first, as always; then the shim kills warden and tree."""
+    household.hurry()
+    shim = stopping_its_warden(household, *options)
+    assert shim.code("echo") == 0
+    shim.close()
+    shim.wait()
+    assert household.alive() == []
+    assert household.status() == "SUCCEEDED"
+    assert len(household.events("run_end")) == 1
+
+
+def test_a_server_that_stops_its_warden_and_is_stopped_by_a_person(household, person):
+    shim = stopping_its_warden(household, "daemon")
+    hanging = shim.ask("hang")
+    wait_until(household.executed, "the call to arrive")
+    person("kill", "run-1", "--hard", "--reason", "runaway")
+    wait_until(lambda: household.alive() == [shim.pid], "the shim alone")
+    assert "runaway" in shim.answer(hanging)["error"]["message"]
+    assert shim.code("echo") < 0, "the shim stays, and refuses"
+    shim.close()
+    assert shim.wait() == 0
+    household.wait_empty()
+
+
+def test_a_stopped_shim_ends_with_its_client(household):
+    """A server that stops its shim gains nothing: the client's death lets the shim go on."""
+    client = "import subprocess,sys;p=subprocess.Popen(sys.argv[1:],stdin=subprocess.PIPE);p.wait()"
+    started = household.start("daemon", via=(sys.executable, "-I", "-S", "-c", client))
+    (shim,) = wait_until(lambda: descendants(started.pid)[:1], "the shim")
+    household.wait_event("shim_health", health__state="spawned")
+    os.kill(shim.pid, signal.SIGSTOP)
+    wait_until(lambda: process(shim.pid).state == "T", "a stopped shim")
+    started.kill()
+    started.process.wait(WITHIN_S)
+    household.wait_empty()
 
 
 def test_a_server_that_crashes(household):

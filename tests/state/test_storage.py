@@ -101,7 +101,7 @@ def test_a_file_in_place_of_a_directory_is_refused(tmp_path):
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(state_dir, monkeypatch):
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr("subluminal.state.storage.allocate", refuse)
     with pytest.raises(StateUnusable, match="no space left"):
         RunState.open(state_dir, "run")
     assert os.listdir(os.path.join(state_dir, "runs")) == []

@@ -1,6 +1,5 @@
 """The table survives a kill at every store, keeps exact LRU order, and notices damage."""
 
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -181,14 +180,14 @@ def test_slots_have_disk_blocks_before_they_are_written(tmp_path, monkeypatch):
     """A store into a hole of a full disk would be a SIGBUS; it has to be an error."""
     file = open_or_create(str(tmp_path), "run")
     table = Table(file, PLACE)
-    monkeypatch.setattr(os, "posix_fallocate", refuse_blocks)
+    monkeypatch.setattr("subluminal.state.storage.allocate", refuse_blocks)
     with pytest.raises(StateUnusable, match="no space left"):
         put(table, KEYS[0], (1,))
     with pytest.raises(StateUnusable, match="no space left"):
         table.make_room(1)
     monkeypatch.undo()
     put(table, KEYS[0], (1,))
-    monkeypatch.setattr(os, "posix_fallocate", refuse_blocks)
+    monkeypatch.setattr("subluminal.state.storage.allocate", refuse_blocks)
     put(table, KEYS[0], (2, 3))
     with pytest.raises(StateUnusable, match="no space left"):
         put(table, KEYS[0], (1, 2, 3))

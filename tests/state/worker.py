@@ -119,7 +119,8 @@ def come_and_go(state_dir, run_id):
         with open(path, "r+b") as file:
             file.seek(layout.W_LAST_USED_MS * layout.WORD_BYTES)
             file.write(bytes(8))
-        os.utime(path, (0, 0))
+            file.flush()
+            os.utime(file.fileno(), (0, 0))  # `prune` may have removed the path
     say(f"kept {kept} times")
 
 

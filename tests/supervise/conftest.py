@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.processes import WITHIN_S, Marked, wait_until
+from tests.processes import WITHIN_S, Marked, deputy_of, descendants, wait_until, warden_of
 
-from subluminal.supervise import processes
+from subluminal.system import PLAIN_POSIX
 
 HERE = pathlib.Path(__file__).parent
 SRC = str(HERE.parents[1] / "src")
@@ -25,14 +25,14 @@ class Shim:
     def __init__(self, household, argv, record, options, via=()):
         self.household = household
         self.record = record
-        flags = ["--plain-posix"] if options.pop("plain_posix", False) else []
+        plain = {PLAIN_POSIX: "1"} if options.pop("plain_posix", False) else {}
         options = {"argv": argv, "record": str(record), **options}
         self.process = subprocess.Popen(
-            [*via, *DRIVER, json.dumps(options), *flags],
+            [*via, *DRIVER, json.dumps(options), "shim", "stdio"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "SUB_TEST_TOKEN": household.token},
+            env={**os.environ, **plain, "SUB_TEST_TOKEN": household.token},
             start_new_session=True,
         )
         household.shims.append(self)
@@ -41,13 +41,21 @@ class Shim:
     def pid(self):
         return self.process.pid
 
+    @property
+    def deputy(self):
+        return deputy_of(self.pid)
+
+    @property
+    def warden(self):
+        return warden_of(self.pid)
+
     def records(self, kind=None):
         text = self.record.read_text() if self.record.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
         return [line for line in lines if kind in (None, line["kind"])]
 
     def kinds(self):
-        return [line["kind"] for line in self.records()]
+        return [line["kind"] for line in self.records() if line["kind"] != "deputy"]
 
     def wait_record(self, kind):
         return wait_until(lambda: self.records(kind), f"a record `{kind}`")[0]
@@ -99,7 +107,7 @@ class Household(Marked):
             shim.process.wait(WITHIN_S)
             shim.process.stdin.close()
             shim.process.stdout.close()
-        for entry in processes.descendants(os.getpid()):
+        for entry in descendants(os.getpid()):
             if entry.is_dead and entry.parent == os.getpid():
                 os.waitpid(entry.pid, 0)
 

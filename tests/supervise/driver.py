@@ -6,14 +6,7 @@ Run as `python driver.py SRC OPTIONS`; imports nothing else before the warden is
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from subluminal.supervise import WardenHandle, become_subreaper, sweep_descendants
-
-if "--plain-posix" in sys.argv:
-    # Simulates a system without prctl and /proc: only the process group and the pipes are left.
-    from subluminal.supervise import processes, system
-
-    system._call = None
-    processes.PROC = "/nonexistent"
+from subluminal.supervise import WardenHandle, become_subreaper
 
 warden = WardenHandle.fork()
 loaded_before_fork = sorted(sys.modules)
@@ -74,7 +67,8 @@ class Relay:
     def run(self):
         """Runs until the warden is done or dead. Returns the report of the upstream's end."""
         while not warden.closed:
-            ready = [fd for fd, _ in self.poll.poll()]
+            ready = [fd for fd, _ in self.poll.poll(50 if self.stopping else None)]
+            warden.hurry()
             stop = self.obey_signals() if self.wake in ready else False
             for fd in ready:
                 if fd in self.relays and not self.copy(fd):
@@ -119,8 +113,7 @@ def main():
     env = {**os.environ, **options.get("env", {})}
     if "die_before_spawn" in options:
         os.kill(os.getpid(), signal.SIGKILL)
-    if "warden" in options:
-        record("warden", pid=warden.pid, modules=loaded_before_fork)
+    record("deputy", pid=warden.pid, modules=loaded_before_fork)
     warden.spawn(
         options["argv"] + more_arguments(),
         env,
@@ -132,9 +125,9 @@ def main():
         signal.pause()
     exited = Relay(wake).run()
     if warden.lost:
-        record_reports(sweep_descendants())
+        record_reports(warden.sweep())
         record("swept")
-    from subluminal.supervise.processes import descendants
+    from subluminal.system.processes import descendants
 
     record("left", pids=[p.pid for p in descendants(os.getpid())])
     if exited is None:

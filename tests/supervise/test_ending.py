@@ -3,7 +3,7 @@
 import signal
 
 from subluminal.supervise.ending import TERM_GRACE_S, Ending
-from subluminal.supervise.processes import Process
+from subluminal.system.process import Process
 
 
 class FakeTree:
@@ -13,9 +13,7 @@ class FakeTree:
     upstream_is_alive = True
 
     def __init__(self, size=1, group=100):
-        self.members = [
-            Process(b"%d (server) S 1 %d " % (100 + n, group) + b"0 " * 17) for n in range(size)
-        ]
+        self.members = [Process(100 + n, b"server", b"S", 1, group, 0) for n in range(size)]
 
     def terminate(self):
         return self.members

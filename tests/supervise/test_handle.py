@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.processes import WITHIN_S, forks_of, wait_until
 from tests.supervise import upstreams
-from tests.supervise.conftest import SRC, WITHIN_S
+from tests.supervise.conftest import SRC
 
 from subluminal.supervise import WardenHandle
 
@@ -60,7 +61,7 @@ def test_variables_that_no_program_can_have_are_left_out(warden):
 
 
 def test_orders_to_a_dead_warden_do_not_raise(warden):
-    os.kill(warden.pid, signal.SIGKILL)
+    os.kill(wait_until(lambda: forks_of(warden.pid), "the warden")[0], signal.SIGKILL)
     assert not warden.wait_gone(int(WITHIN_S * 1000))
     assert warden.lost
     warden.spawn(["sh"], {})

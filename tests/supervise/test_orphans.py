@@ -4,11 +4,10 @@ import os
 import signal
 import sys
 
+from tests.processes import read, wait_until
 from tests.supervise import upstreams
-from tests.supervise.conftest import wait_until
 
 from subluminal.supervise.orphans import find_orphans
-from subluminal.supervise.processes import read
 
 
 def ours(household):
@@ -24,12 +23,14 @@ def test_a_tree_in_use_is_not_an_orphan(household):
 
 
 def test_a_warden_without_shim_and_its_tree_are_found(household):
-    """The warden is stopped (SIGSTOP), so that it cannot end the tree."""
-    shim = household.start(*upstreams.STUBBORN, warden=True).ready()
-    warden = shim.wait_record("warden")["pid"]
+    """The warden is stopped, and the deputy dead, so that nobody can end the tree."""
+    shim = household.start(*upstreams.STUBBORN).ready()
+    warden, deputy = shim.warden, shim.deputy
     os.kill(warden, signal.SIGSTOP)
+    os.kill(deputy, signal.SIGKILL)
     shim.kill(signal.SIGKILL)
     shim.wait()
+    wait_until(lambda: deputy not in household.alive(), "the deputy's end")
     # Between two sleeps the shell has no child for a moment.
     left = wait_until(
         lambda: len(found := ours(household)) == 3 and found, "warden, the shell and its sleep"
@@ -41,13 +42,13 @@ def test_a_warden_without_shim_and_its_tree_are_found(household):
     household.wait_empty()
 
 
-def test_processes_that_lost_shim_and_warden_at_once_are_found(household):
+def test_processes_that_lost_shim_deputy_and_warden_at_once_are_found(household):
     """Only a namespace could prevent this case, so doctor must find it."""
-    shim = household.start(*upstreams.ESCAPING, warden=True).ready()
-    warden = shim.wait_record("warden")["pid"]
-    os.kill(shim.pid, signal.SIGSTOP)
-    os.kill(warden, signal.SIGKILL)
-    shim.kill(signal.SIGKILL)
+    shim = household.start(*upstreams.ESCAPING).ready()
+    victims = (shim.pid, shim.deputy, shim.warden)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in victims:
+            os.kill(pid, number)
     shim.wait()
     left = wait_until(lambda: len(household.alive()) == 1 and ours(household), "the escapee alone")
     assert left[0].reason == f"its shim (process {shim.pid}) is gone"

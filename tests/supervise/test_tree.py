@@ -18,7 +18,7 @@ def test_a_kill_is_reported_even_if_the_process_is_dead_before_it_is_listed(monk
 
     monkeypatch.setattr(tree, "_signal_group", kill_and_see_it_die)
     # A test runner may have other children, unlike a warden.
-    monkeypatch.setattr(tree, "kill_below", lambda _root: [])
+    monkeypatch.setattr(tree, "kill_all", lambda _kin: [])
     try:
         killed = tree.Tree(child.pid, adopts=True).kill()
     finally:

@@ -38,10 +38,11 @@ ESCAPING = [*PYTHON, ESCAPE]
 BREEDING = [
     *PYTHON,
     """
-import os, signal
+import os, signal, time
+end = time.monotonic() + 30  # a failed test must not leave it to the machine
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.write(1, b"ready\\n")
-while True:
+while time.monotonic() < end:
     if os.fork() == 0:
         os.setsid()
     else:
@@ -49,4 +50,36 @@ while True:
         os._exit(0)
 """,
 ]
-"""Replaces itself all the time: each child starts a new session and loses its parent."""
+"""Replaces itself all the time: each child starts a new session and loses its parent.
+
+Only Linux can end it: it is never the same process when `ps` has listed it.
+"""
+
+STOPPER = ["sh", "-c", "kill -STOP $PPID; echo ready; exec cat"]
+"""Stops its own warden once, and lives as long as its input."""
+
+STOPPING = [
+    *PYTHON,
+    """
+import os, signal, time
+end = time.monotonic() + 30
+warden = os.getppid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            while time.monotonic() < end:
+                try:
+                    os.kill(warden, signal.SIGSTOP)
+                except ProcessLookupError:
+                    pass
+                signal.sigtimedwait([], 0.0002)
+        os._exit(0)
+    os.wait()
+os.write(1, b"ready\\n")
+while True:
+    signal.pause()
+""",
+]
+"""Its daemons stop the warden again and again. Nothing of it obeys SIGTERM."""

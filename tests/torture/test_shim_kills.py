@@ -10,9 +10,11 @@ import random
 import signal
 
 import pytest
+from tests.processes import descendants
 from tests.shim.household import Household, deny, policy, wait_until
 
-from subluminal.supervise import processes
+from subluminal.config.places import places
+from subluminal.ledger.client.roll_call import close_what_died
 
 ROUNDS = 1000 if os.environ.get("TORTURE") else 20
 BATCH = 5
@@ -41,6 +43,8 @@ def test_random_kills(household):
             each.client.close()
             each.client.process.wait(20)
         household.wait_empty()
+        # If warden and shim were killed together, the next command completes the record.
+        close_what_died(places({"SUB_HOME": str(household.home)}))
         for each in rounds:
             each.check()
         household.forget(rounds)
@@ -61,16 +65,29 @@ class Round:
             self.client.ask(tool, {"n": n + 1})
 
     def hurt(self):
-        victim = self.chance.choice(["shim", "shim", "warden", "server", "signal"])
-        known = {process.name: process.pid for process in processes.descendants(self.client.pid)}
+        ways = ["shim", "shim", "warden", "deputy", "both", "stop", "server", "signal"]
+        victim = self.chance.choice(ways)
+        known = {process.name: process.pid for process in descendants(self.client.pid)}
         if victim == "shim" or not known:
             self.client.kill()
         elif victim == "warden":
             os.kill(known.get("sub-warden", self.client.pid), signal.SIGKILL)
+        elif victim == "deputy":
+            os.kill(known.get("sub-deputy", self.client.pid), signal.SIGKILL)
+        elif victim in ("both", "stop"):
+            number = signal.SIGKILL if victim == "both" else signal.SIGSTOP
+            os.kill(known.get("sub-warden", self.client.pid), number)
+            self.client.kill()
         elif victim == "server":
             os.kill(max(known.values()), signal.SIGKILL)
         else:
             self.client.kill(self.chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
+
+    def check_ends(self):
+        """Every decided call has its end, exactly once, whoever wrote it."""
+        ended = [e["call"]["call_id"] for e in self.household.events("tool_call_end", self.run)]
+        decided = self.household.events("tool_call_decision", self.run)
+        assert sorted(ended) == sorted(event["call"]["call_id"] for event in decided)
 
     def check(self):
         events = self.household.events(run=self.run)
@@ -84,5 +101,6 @@ class Round:
             assert hashlib.sha256(text.encode()).hexdigest() in allowed, f"{message_id} unrecorded"
         if events:
             wait_until(lambda: self.household.events("run_end", self.run), f"an end of {self.run}")
+        self.check_ends()
         seqs = [event["call"]["seq"] for event in events if event["type"] == "tool_call_start"]
         assert seqs == sorted(set(seqs))

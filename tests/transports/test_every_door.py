@@ -94,6 +94,7 @@ def test_runs_do_not_share_a_budget(doorway: Doorway) -> None:
         assert doorway(policy, run_id).call(READ).action == "ALLOW"
 
 
+@requirement("001-9.1:modes")
 def test_observe_mode_refuses_nothing_and_says_what_it_would_have_done(doorway: Doorway) -> None:
     door = doorway(bundle(deny("rm"), mode="observe"))
     assert door.call(REMOVE).action == "ALLOW"
@@ -128,6 +129,7 @@ def test_a_stop_holds_from_the_next_call_on_until_it_is_lifted(
     assert door.call(READ).action == "ALLOW"
 
 
+@requirement("001-10.2:at-once")
 def test_a_call_that_waits_for_a_person_passes_once_it_is_approved(
     doorway: Doorway, where: Places
 ) -> None:

@@ -103,6 +103,7 @@ def _plain(event: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
+@requirement("001-7.7:agnostic")
 @requirement("7.4:identical-events", "7.4:shared-hash", "7.4:no-decisions")
 def test_identical_calls_leave_identical_events(doorway):
     door = doorway(POLICY)

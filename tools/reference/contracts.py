@@ -1,6 +1,7 @@
 """Generates the pages of the contracts: events, bundle, decisions, secret bindings, limits."""
 
 import enum
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import inspect
 from tools.field_docs import constants_of, doc_of, one_line
 from tools.reference.markdown import page, table
 
-from subluminal.contracts import PACK_VERSION, limits
+from subluminal.contracts import PACK_VERSION, limits, short_forms
 from subluminal.contracts.bindings import ServerBindings
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.decision import Decision, ErrorData
@@ -60,9 +61,32 @@ def _bundle() -> str:
     return page(
         "Policy bundle",
         "Contract B: what a policy's author writes, in YAML or JSON. Unknown fields are errors. "
-        "The schema is `schema/bundle.schema.json`.",
+        "A bundle in JSON is complete; its schema is `schema/bundle.schema.json`. In YAML, some "
+        "fields may be left out; that schema is `schema/policy.schema.json`.",
+        "## What YAML may leave out",
+        "The compiled policy is complete: the short and the long form of a policy have the same "
+        "`policy_hash`.",
+        table(["in", "field", "default"], list(_short_forms())),
         *_sections(Bundle),
     )
+
+
+def _short_forms() -> Iterator[tuple[str, ...]]:
+    yield from _defaults_in("the bundle", short_forms.BUNDLE)
+    common = ("enabled", "match")
+    kinds = short_forms.RULES
+    yield from _defaults_in("all rules", {name: kinds["deny"][name] for name in common})
+    for kind, template in kinds.items():
+        rest = {name: value for name, value in template.items() if name not in common}
+        yield from _defaults_in(f"`{kind}` rules", rest)
+
+
+def _defaults_in(where: str, template: dict[str, Any], path: str = "") -> Iterator[tuple[str, ...]]:
+    for name, default in template.items():
+        if isinstance(default, dict) and default:
+            yield from _defaults_in(where, default, f"{path}{name}.")
+        else:
+            yield where, f"`{path}{name}`", f"`{msgspec.json.encode(default).decode()}`"
 
 
 def _decisions() -> str:

@@ -56,18 +56,21 @@ def pipes():
 
 
 def test_an_instant_answer_is_passed_on(pipes):
-    assert pipes.greet(INITIALIZE, ANSWER) == Greeting(asked=True, answered=True)
+    assert pipes.greet(INITIALIZE, ANSWER) == Greeting(
+        asked=True, answered=True, passed_on=INITIALIZE
+    )
     assert (pipes.to_server, pipes.to_client) == (INITIALIZE, ANSWER)
 
 
 def test_what_comes_after_it_is_left_to_the_loop(pipes):
     greeting = pipes.greet(INITIALIZE + b"more", b"half an answer")
-    assert greeting == Greeting(True, True, b"more", b"half an answer")
+    assert greeting == Greeting(True, True, b"more", b"half an answer", INITIALIZE)
     assert (pipes.to_server, pipes.to_client) == (INITIALIZE, b"")
 
 
 def test_a_silent_server_is_not_waited_for(pipes):
-    assert pipes.greet(INITIALIZE + b"\n", b"") == Greeting(asked=True, from_client=b"\n")
+    wanted = Greeting(asked=True, from_client=b"\n", passed_on=INITIALIZE)
+    assert pipes.greet(INITIALIZE + b"\n", b"") == wanted
 
 
 def test_without_a_client_nothing_is_read(pipes):

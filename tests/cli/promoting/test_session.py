@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.cli.promoting.conftest import POLICY
+from tests.requirements import requirement
 from tests.shim.household import wait_until
 
 from subluminal.timestamps import parse_rfc3339
@@ -13,6 +14,7 @@ def events(house, kind):
     return [event for event in map(json.loads, house.ledger.lines()) if event["type"] == kind]
 
 
+@requirement("001-10.3:promote")
 def test_calls_of_the_run_pass_the_rule_and_no_other(sub, house):
     hint = house.refused(path="a", n=500)
     ran = sub("promote", hint, "--session", "--reason", "release week")
@@ -82,11 +84,83 @@ def test_a_grant_for_a_rule_that_asks_lasts_no_longer_than_the_rule_says(sub, ho
     wait_until(lambda: house.passes(path="b", n=900), "the shim takes the grant")
 
 
-def test_a_limit_is_not_passed_by_a_grant(sub, house):
-    ran = sub("promote", house.refused("write_file", path="a"), "--session")
-    assert ran.code == 2
-    assert "rule `few-writes` is of kind `budget`: no exception lets a call pass it" in ran.err
-    assert "start a new run" in ran.err
+LIMITS = {
+    "budget": "limit_calls: 0, on_exceed: REJECT_WITH_HINT",
+    "rate_limit": "capacity: 1, refill_tokens: 1, refill_period_ms: 3600000, on_limit: REJECT_WITH_HINT",
+    "breaker": "repeat_threshold: 2, repeat_window_ms: 3600000, on_trip: REJECT_WITH_HINT",
+    "dedupe": "window_ms: 3600000, on_duplicate: REJECT_WITH_HINT",
+}  # fmt: skip
+
+
+RULE = """\
+  - rule_id: few-writes
+    kind: %s
+    match: {tool_name: {glob: ["write*"]}}
+    effect: {%s: {scope: run, %s}}
+
+"""
+
+
+def limited(house, kind):
+    """Puts one limit into the policy, and spends it with the call that it then refuses."""
+    head, _, rest = POLICY.partition("  - rule_id: few-writes")
+    tail = rest[rest.index("  # Long") :]
+    rule = RULE % (kind, kind, LIMITS[kind])
+    assert house.passes()
+    house.policy.write_text(head + rule + tail)
+    loads = house.household.events
+    wait_until(lambda: house.passes() and len(loads("policy_loaded")) >= 2, "the new policy")
+    wait_until(lambda: not house.passes("write_file", path="a"), "the limit refuses")
+    return house.refused("write_file", path="a")
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_limit_lets_the_very_call_pass_once(sub, house, kind):
+    """Other arguments, another run and every other rule stay as they were."""
+    hint = limited(house, kind)
+    ran = sub("promote", hint, "--session")
+    assert ran.code == 0, ran.err
+    said = "1 call of echo/write_file with these arguments passes rule `few-writes` in run `run-1`"
+    assert said in ran.out
+    if kind in ("budget", "rate_limit"):
+        assert not house.passes("write_file", path="b")
+    assert house.passes("write_file", path="a")
+    assert not house.passes("write_file", path="a"), "the grant is spent"
+    assert not house.passes(path="a", n=500), "the other rules hold"
+    (decided,) = events(house, "approval_decided")
+    given = decided["approval"]
+    assert given["rule_id"] == "few-writes"
+    assert (given["uses"], len(given["args_hash"])) == (1, 64)
+    passed = [e for e in events(house, "tool_call_decision") if "grant" in e["decision"]]
+    (decision,) = [each["decision"] for each in passed]
+    assert [decision[name] for name in ("action", "rule_id")] == ["ALLOW", "few-writes"]
+    assert decision["explain"]["reason_code"] == "APPROVAL_GRANTED"
+    assert decision["grant"] == {"grant_id": given["grant_id"], "approver": given["by"]}
+    assert "breaker_trip" not in [
+        e["type"]
+        for e in map(json.loads, house.ledger.lines())
+        if e.get("call", {}).get("call_id") == passed[0]["call"]["call_id"]
+    ]
+
+
+def test_a_limit_is_passed_as_often_as_a_person_says(sub, house):
+    hint = house.refused("write_file", path="a")
+    ran = sub("promote", hint, "--session", "--uses", "2")
+    assert "2 calls of echo/write_file with these arguments pass rule `few-writes`" in ran.out
+    assert [house.passes("write_file", path="a") for _ in range(3)] == [True, True, False]
+
+
+def test_a_granted_limit_is_replayed_as_it_was(sub, house):
+    hint = house.refused("write_file", path="a")
+    assert sub("promote", hint, "--session").code == 0
+    assert house.passes("write_file", path="a")
+    house.ingest()
+    ran = sub("policy", "replay", "--policy", str(house.policy), "--json", "--all")
+    rows = [json.loads(line) for line in ran.out.splitlines()[:-1]]
+    assert [(row["change"], row["now"]["action"]) for row in rows] == [
+        ("same", "REJECT_WITH_HINT"),
+        ("same", "ALLOW"),
+    ]
 
 
 def test_no_agent_grants_itself(sub, house, monkeypatch):

@@ -5,6 +5,7 @@ import os
 
 import pytest
 from tests.cli.promoting.conftest import POLICY
+from tests.requirements import requirement
 from tests.shim.household import wait_until
 
 from subluminal.cli.commands import promote
@@ -39,6 +40,7 @@ def written(text, hint, args):
     return head + "  # Long answers" + tail
 
 
+@requirement("001-10.3:promote")
 def test_the_exception_is_written_above_the_rule_and_the_running_shim_takes_it(sub, house):
     hint = house.refused(path="a", n=500)
     ran = sub("promote", hint, "--to", str(house.policy), "--yes")
@@ -186,15 +188,67 @@ def test_what_would_not_help_or_not_compile_is_refused_and_the_file_stays(
     assert house.policy.read_text() == text
 
 
-def test_a_limit_is_not_passed_by_an_allow(sub, house):
+def test_the_number_of_a_limit_is_changed_and_the_running_shim_takes_it(sub, house):
     hint = house.refused("write_file", path="a")
+    ran = sub("promote", hint, "--to", str(house.policy), "--set", "limit_calls=100000", "--yes")
+    assert ran.code == 0, ran.err
+    assert house.policy.read_text() == POLICY.replace("limit_calls: 0", "limit_calls: 100000")
+    assert "-    effect: {budget: {scope: run, limit_calls: 0, " in ran.out
+    assert "+    effect: {budget: {scope: run, limit_calls: 100000, " in ran.out
+    assert "critical  rule `few-writes`: limit_calls raised from `0` to `100000`" in ran.out
+    assert "backtest: would have allowed 1 past call\n" in ran.out
+    assert f"Changed rule `few-writes` in `{house.policy}`: limit_calls 0 to 100000." in ran.err
+    assert "warning" not in ran.err
+    wait_until(lambda: house.passes("write_file", path="a"), "the shim takes the new policy")
+
+
+def test_the_number_of_a_limit_is_doubled_unless_a_person_chooses(sub, house):
+    house.refused("write_file", path="a")
+    hint = house.refused("write_file", path="b")
+    ran = sub("promote", hint, "--to", str(house.policy), "--dry-run")
+    assert "limit_calls raised from `0` to `1`" in ran.out
+    assert "To choose the numbers, use `--set FIELD=N`." in ran.err
+    assert "this call would still be refused, by rule `few-writes`" in ran.err
+    assert "choose larger numbers with `--set`" in ran.err
+    told = json.loads(sub("promote", hint, "--to", str(house.policy), "--dry-run", "--json").out)
+    assert (told["rule"], told["written"]) == (None, False)
+    assert told["numbers"] == [{"field": "limit_calls", "old": 0, "new": 1}]
+    assert told["backtest"]["newly_allowed"] == 1
+    assert house.policy.read_text() == POLICY
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "limit_cals=9"], "has no number `limit_cals`"),
+        (["--set", "limit_calls=-1"], "is not FIELD=N"),
+        (["--set", "limit_calls"], "is not FIELD=N"),
+        (["--set", "limit_calls=9999999999999"], "must be at most"),
+        (["--args", "any"], "an exception does not shield from it"),
+        (["--key", "path"], "an exception does not shield from it"),
+        (["--rule-id", "x"], "an exception does not shield from it"),
+    ],
+)
+def test_a_limit_takes_only_its_own_numbers(sub, house, words, message):
+    hint = house.refused("write_file", path="a")
+    ran = sub("promote", hint, "--to", str(house.policy), "--yes", *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert house.policy.read_text() == POLICY
+
+
+def test_an_exception_has_no_numbers(sub, house):
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--to", str(house.policy), "--set", "limit_calls=1", "--yes")
+    assert ran.code == 2
+    assert "rule `short` has no numbers" in ran.err
+
+
+def test_a_limit_that_only_observes_is_not_changed(sub, house):
+    hint = house.refused("write_file", path="a")
+    house.policy.write_text(POLICY.replace("mode: guardrails", "mode: observe"))
     ran = sub("promote", hint, "--to", str(house.policy), "--yes")
-    assert ran == (
-        2,
-        "",
-        "error: rule `few-writes` is of kind `budget`: no exception lets a call pass it\n"
-        "hint: raise `limit_calls` or `limit_cost_units` of the rule, or start a new run\n",
-    )
+    assert "is in observe mode and refuses no calls" in ran.err
 
 
 def test_a_call_without_arguments_and_a_rule_that_looks_at_none(sub, house):
@@ -256,6 +310,7 @@ def test_no_agent_promotes(sub, house, monkeypatch):
         ([], "one of the arguments --session --to is required"),
         (["--session", "--yes"], "`--yes` can only be used with `--to FILE`"),
         (["--session", "--args", "any"], "`--args` can only be used with `--to FILE`"),
+        (["--session", "--set", "limit_calls=1"], "`--set` can only be used with `--to FILE`"),
         (["--to", "p.yaml", "--ttl", "1h"], "`--ttl` can only be used with `--session`"),
         (["--to", "p.yaml", "--key", "a", "--args", "any"], "`--key` and `--args` cannot be used together"),
     ],

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from tests.journal.lines import verify_lines
+from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, budget, deny, policy, wait_until
 
 from subluminal.ledger.client.journals import lines_by_shim
@@ -162,6 +163,7 @@ class TestEvents:
 class TestArtifact:
     """`--artifact`."""
 
+    @requirement("001-16H:artifacts")
     def test_it_is_whole_and_proves_itself(self, runner):
         runner.write_policy(policy(deny("fail")))
         agent = runner.agent("exit=0", "echo", "fail")

@@ -22,6 +22,7 @@ def only_run(runner):
     return start, end["run"]
 
 
+@requirement("001-16E:run")
 @requirement("5:set")
 def test_stamps_the_agents_identity(runner):
     code, out, err = runner.run(
@@ -44,6 +45,35 @@ def test_stamps_the_agents_identity(runner):
     start, end = only_run(runner)
     assert (start["agent_id"], start["env"], start["principal"]) == ("fixer", "ci", "ada")
     assert end["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("program", "client"),
+    [
+        ("gemini", "gemini"),
+        ("opencode", "opencode"),
+        ("copilot", "copilot"),
+        ("cursor-agent", "cursor"),
+        ("code", "vscode"),
+        ("goose", "custom"),
+    ],
+)
+def test_the_program_names_the_client(runner, tmp_path, program, client):
+    script = tmp_path / program
+    script.write_text("#!/bin/sh\necho $SUB_CLIENT\n")
+    script.chmod(0o755)
+    _, out, _ = runner.run(command=[str(script)])
+    assert out == f"{client}\n"
+    assert only_run(runner)[0]["client"] == client
+
+
+@pytest.mark.parametrize("client", ["gemini", "opencode", "copilot", "cursor", "vscode"])
+def test_a_client_that_is_given_can_be_filtered_for(runner, client):
+    runner.run("--client", client, command=["true"])
+    runner.run("--client", "custom", command=["true"])
+    tail = [*SUB, "tail", "--no-follow", "--all", "--json", f"client:{client}"]
+    out = subprocess.run(tail, env=runner.env(), capture_output=True, check=True, timeout=60).stdout
+    assert {json.loads(line)["client"] for line in out.splitlines()} == {client}
 
 
 def test_what_is_not_said_is_seen(runner):
@@ -266,8 +296,8 @@ def test_a_shell_can_stop_and_continue_it(runner):
 
 def test_two_runs_are_two_runs(runner):
     runner.run(command=["true"])
-    runner.run(command=["true"], env={**runner.env(), "SUB_RUN_ID": "outer"})
-    assert len({event["run_id"] for event in runner.events("run_start")} - {"outer"}) == 2
+    runner.run(command=["true"])
+    assert len({event["run_id"] for event in runner.events("run_start")}) == 2
 
 
 def test_a_directory_that_is_no_text(runner):

@@ -1,9 +1,11 @@
 """`sub run --strict` and `--fail-on`: a run that broke policy fails, one without policy too."""
 
+import os
 import shlex
 import sys
 
 import pytest
+from tests.requirements import requirement
 from tests.shim.household import budget, deny, policy
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -25,9 +27,17 @@ SLOW = """\
 """
 
 
+UNKNOWN = (
+    f"sub: `{os.path.basename(sys.executable)}` is not a client that `sub import` knows, so servers that it started without a "
+    "shim were not noticed\n"
+)
+
+
 def told(err):
-    """What `sub` says at the end; the server says goodbye on the same stream."""
-    return err.removeprefix("bye\n")
+    """What `sub` says of the verdict; the server says goodbye on the same stream."""
+    head, unknown, rest = err.removeprefix("bye\n").partition(UNKNOWN)
+    assert unknown, "`sub` says what it could not know"
+    return head + rest
 
 
 def test_a_run_that_keeps_to_the_policy_ends_as_its_agent_does(runner):
@@ -38,6 +48,7 @@ def test_a_run_that_keeps_to_the_policy_ends_as_its_agent_does(runner):
     assert code == 7
 
 
+@requirement("001-16H:strict")
 @pytest.mark.parametrize("ending", ["exit=0", "exit=7"])
 def test_a_refused_call_fails_it_after_the_agent_ended(runner, ending):
     runner.write_policy(policy(deny("fail")))

@@ -8,11 +8,11 @@ from subluminal.core.controls import kill_switch
 from subluminal.core.controls.kill_switch import (
     KillSwitch,
     hard_stop,
-    is_run_stopped,
     lift_stop,
     set_stop,
     stop_of_run,
     stops,
+    why_stopped,
 )
 
 
@@ -141,16 +141,16 @@ def test_a_stop_that_says_something_else_than_its_name_stops_what_it_says(state_
 
 
 def test_if_the_stops_cannot_be_read_everything_is_stopped(state_dir, monkeypatch):
-    assert not is_run_stopped(state_dir, "r", "a")
+    assert not why_stopped(state_dir, "r", "a")
     stop(state_dir, "agent", "a")
     assert stop_of_run(state_dir, "r", "a").scope == "agent"
-    assert not is_run_stopped(state_dir, "r", "b")
+    assert not why_stopped(state_dir, "r", "b")
 
     def denied(_path):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "listdir", denied)
-    assert is_run_stopped(state_dir, "r", "b")
+    assert why_stopped(state_dir, "r", "b")
     switch = KillSwitch(state_dir)
     assert "permission denied" in found(switch.view("r", "b")).problem
     switch.close()

@@ -59,7 +59,7 @@ def test_a_key_that_is_none_seals_nothing(tmp_path: Path, damage: bytes) -> None
 
 def test_a_key_that_cannot_be_read_is_an_os_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "seal.key").mkdir()
-    with pytest.raises(OSError, match="not a regular file") as caught:
+    with pytest.raises(OSError, match="is a directory") as caught:
         seal_key(str(tmp_path))
     assert isinstance(caught.value, KeyUnusable)
     assert caught.value.hint

@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 from tests.ledger.events import BLOCK, HINT
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
+from tests.requirements import requirement
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
@@ -199,6 +200,7 @@ def test_a_stream_with_a_wrong_question_is_closed(home: Home, ledgerd: Start) ->
         next_event(stream)
 
 
+@requirement("001-11.4:roads")
 def test_post_takes_lines_and_refuses_the_rest(served: Home, port: int) -> None:
     bearer = f"Bearer {load_token(served.places)}"
 
@@ -240,4 +242,4 @@ def test_the_openapi_document_holds(served: Home, port: int) -> None:
             case.call_and_validate(headers=bearer, checks=checks, timeout=20)
 
         check()
-    assert operations == len(RESOURCES) + 3
+    assert operations == len(RESOURCES) + 4

@@ -1,5 +1,6 @@
 """One ledgerd per home. It may die at any moment, and its errors are clear."""
 
+import contextlib
 import os
 import socket
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
+from tests.requirements import requirement
 
 from subluminal.config.places import Places
 from subluminal.ledger.client import ledgerd as client
@@ -23,7 +25,7 @@ from subluminal.ledger.daemon.instance import (
     read_note,
     token_path,
 )
-from subluminal.ledger.daemon.sockets import short_address
+from subluminal.system.sockets import ShortAddress
 
 Start = Callable[..., Ledgerd]
 
@@ -88,6 +90,7 @@ def test_looking_for_it_does_not_keep_it_from_starting(home: Home, ledgerd: Star
             thread.join()
 
 
+@requirement("001-11.1:append-only")
 def test_kill_9_loses_and_doubles_nothing(home: Home, ledgerd: Start) -> None:
     producer = home.producer()
     for round_ in range(3):
@@ -169,6 +172,7 @@ def test_a_full_disk_is_reported_and_survived(tmp_path: Path, ledgerd: Start) ->
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
+@requirement("001-11.4:roads")
 def test_jsonl_over_the_socket_is_acknowledged_once_stored(home: Home, ledgerd: Start) -> None:
     elsewhere = Home(home.places.home + "-elsewhere")
     producer = elsewhere.producer()
@@ -177,7 +181,7 @@ def test_jsonl_over_the_socket_is_acknowledged_once_stored(home: Home, ledgerd: 
     daemon = ledgerd().ready()
     with (
         socket.socket(socket.AF_UNIX) as sending,
-        short_address(ingest_path(home.places)) as address,
+        ShortAddress(ingest_path(home.places)) as address,
     ):
         sending.settimeout(20)
         sending.connect(address)
@@ -192,6 +196,21 @@ def test_jsonl_over_the_socket_is_acknowledged_once_stored(home: Home, ledgerd: 
     again = daemon.client.post("/v1/events", data)
     assert again == {"stored": 0, "known": 60, "quarantined": 0}
     elsewhere.close()
+
+
+def test_a_line_without_end_over_the_socket_is_refused(home: Home, ledgerd: Start) -> None:
+    ledgerd().ready()
+    with (
+        socket.socket(socket.AF_UNIX) as sending,
+        ShortAddress(ingest_path(home.places)) as address,
+    ):
+        sending.settimeout(20)
+        sending.connect(address)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(12):
+                sending.sendall(b"x" * (1 << 20))
+        answer = sending.makefile("rb").readline()
+    assert answer == b'{"error":"the line at 0 is longer than any event"}\n'
 
 
 def test_a_broken_note_is_ignored(home: Home) -> None:

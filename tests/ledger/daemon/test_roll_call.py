@@ -1,13 +1,13 @@
 """ledgerd closes runs whose processes were killed, and removes the state of old runs."""
 
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.ledger.home import Home
 from tests.ledger.process import Ledgerd, wait_until
+from tests.processes import kill_with_warden
 from tests.shim.household import Household
 
 from subluminal.core.runs.attendance import attending
@@ -17,13 +17,13 @@ Start = Callable[..., Ledgerd]
 
 
 def killed_with_its_warden(household: Household, run: str) -> None:
+    """Leaves a call in flight."""
+    before = len(household.executed())
     shim = household.start(run=run).ready()
-    assert shim.code() == 0
-    warden = household.warden_of(shim)
-    os.kill(warden, signal.SIGSTOP)
-    shim.kill()
+    shim.ask("hang")
+    wait_until(lambda: len(household.executed()) > before, "the call to arrive")
+    kill_with_warden(shim.pid)
     shim.process.wait()
-    os.kill(warden, signal.SIGKILL)
 
 
 def ended(daemon: Ledgerd, run: str) -> bool:
@@ -39,6 +39,9 @@ def test_before_and_while_it_runs(home: Home, household: Household, ledgerd: Sta
     killed_with_its_warden(household, "while")
     for run in ("before", "while"):
         wait_until(lambda run=run: ended(daemon, run), f"the end of `{run}`")
+        (call,) = daemon.client.get("/v1/calls", {"run": run})["calls"]
+        assert (call["status"], call["error_class"]) == ("ERROR", "unknown")
+        assert daemon.client.get("/v1/calls", {"run": run, "status": "UNKNOWN"})["calls"] == [call]
     assert len(household.events("run_end")) == 2
     assert attending(home.places) == [lives.pid]
     assert lives.code() == 0

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
+from tests.requirements import requirement
 
 from subluminal.journal.reading import READ_BYTES
 from subluminal.ledger.ingest import following, intake
@@ -50,6 +51,7 @@ def test_a_call_may_come_in_pieces(home: Home) -> None:
     assert home.verify().findings == []
 
 
+@requirement("001-11.1:append-only")
 def test_a_replayed_journal_changes_nothing(home: Home) -> None:
     producer = home.producer()
     producer.run_start()
@@ -65,6 +67,7 @@ def test_a_replayed_journal_changes_nothing(home: Home) -> None:
     assert home.verify().holds
 
 
+@requirement("001-11.1:append-only")
 def test_many_shims_of_many_runs(home: Home) -> None:
     producers = [home.producer(f"run{n // 2}", f"shim{n}", max_bytes=5_000) for n in range(6)]
     for _ in range(30):

@@ -2,11 +2,13 @@
 
 import msgspec
 from tests.ledger.home import Home
+from tests.requirements import requirement
 
 from subluminal.journal.chain import preview_text_json
 from subluminal.ledger.ingest.ring import Parcel, Ring
 
 
+@requirement("001-11.4:drop-previews")
 def test_previews_go_at_half_and_producers_wait_at_full(home: Home) -> None:
     producer = home.producer()
     for _ in range(10):

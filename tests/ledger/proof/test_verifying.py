@@ -6,7 +6,9 @@ import pytest
 from tests.ledger.home import Home
 
 from subluminal.errors import SubluminalError
-from subluminal.ledger.upkeep.checkpoints import anchor_path, key_path, load_key
+from subluminal.ledger.upkeep.checkpoints import early_key_path, load_early_key
+from subluminal.ledger.upkeep.note import note_path
+from subluminal.trust.home_key import key_path
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def test_every_other_change_of_a_row_is_found(full: Home, sql: str, expected: st
         ("DELETE FROM segments WHERE shim = 1 AND last_n = (SELECT last_n FROM shims WHERE id = 1)",
          "event 182 is missing"),
         ("UPDATE segments SET lines = NULL, head = zeroblob(32) WHERE shim = 1 AND first_n = 1",
-         "does not continue"),
+         "no record says that retention dropped them"),
         ("UPDATE shims SET head = zeroblob(32) WHERE id = 1", "end of the chain is not"),
         ("UPDATE shims SET last_n = last_n - 1 WHERE id = 1", "segments: shim `shim1`"),
         ("UPDATE checkpoints SET created_at = 7 WHERE id = 1", "its contents were changed"),
@@ -181,13 +183,13 @@ def test_dropped_previews_are_not_damage(full: Home) -> None:
 
 
 def test_without_its_key_nothing_is_proven(full: Home) -> None:
-    os.unlink(key_path(full.places))
+    os.unlink(key_path(full.places.state))
     assert "the key is gone" in damage(full)
-    with open(key_path(full.places), "wb") as file:
+    with open(early_key_path(full.places), "wb") as file:
         file.write(b"short")
     with pytest.raises(SubluminalError, match="is not a ledger key"):
-        load_key(full.places)
-    assert os.path.exists(anchor_path(full.places))
+        load_early_key(full.places)
+    assert os.path.exists(note_path(full.places))
 
 
 def test_the_proof_stops_at_a_hundred_findings(full: Home) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 from fnmatch import fnmatchcase
+from hashlib import sha256
 
 import apsw
 import msgspec
@@ -10,7 +11,7 @@ from tests.ledger.events import ALLOW, BLOCK, HINT, START_MS
 from tests.ledger.home import Home
 
 from subluminal.ledger.ingest.rows import BUCKET_MS
-from subluminal.ledger.query import calls, events, facets, hints, policies, runs, tools
+from subluminal.ledger.query import calls, events, facets, hints, policies, runs, spans, tools
 from subluminal.ledger.query.questions import CallFilter, InvalidQuery, Paging
 from subluminal.ledger.query.records import CallRecord
 from subluminal.ledger.upkeep.deferred import index_some
@@ -118,7 +119,7 @@ def test_every_filter_finds_what_a_loop_finds(reader: apsw.Connection, wanted: C
     assert [call.id for call in oldest] == [call.id for call in newest][::-1]
 
     def key(call: CallRecord) -> tuple[int, int]:
-        return calls_ms(call) if wanted.run and not wanted.text else 0, call.id
+        return calls_ms(call), call.id
 
     assert newest == sorted(newest, key=key, reverse=True)
 
@@ -190,7 +191,7 @@ def test_a_text_that_finds_nothing_is_an_error(reader: apsw.Connection, text: st
         calls.find_calls(reader, CallFilter(text=text), Paging())
 
 
-@pytest.mark.parametrize("cursor", ["x", "-1", "1.2", "", "9" * 30, "١"])
+@pytest.mark.parametrize("cursor", ["x", "-1", "1", "1.2.3", "", "1." + "9" * 30, "1.١"])
 def test_a_wrong_cursor_is_refused(reader: apsw.Connection, cursor: str) -> None:
     with pytest.raises(InvalidQuery, match="not a valid cursor"):
         calls.find_calls(reader, CallFilter(), Paging(cursor=cursor))
@@ -238,6 +239,7 @@ def test_what_came_of_a_hint(home: Home) -> None:
 
 def test_runs_tools_and_policies(full: Home) -> None:
     producer = full.producer("run9", "shim9")
+    producer.clock_ms += 3_600_000
     producer.run_start()
     producer.call()
     producer.run_end()
@@ -296,3 +298,116 @@ def test_the_stream_gives_back_every_event_as_it_was_written(full: Home) -> None
 def test_the_stream_filters(reader: apsw.Connection, wanted: CallFilter, count: int | None) -> None:
     found = events.read_events(reader, wanted, 0).events
     assert len(found) == count if count is not None else found
+
+
+# In the order of time
+
+
+@pytest.fixture
+def late(home: Home) -> apsw.Connection:
+    """Three runs that reached the ledger in another order than they happened."""
+    for number in (1, 2, 0):
+        producer = home.producer(f"run{number}", f"shim{number}")
+        producer.clock_ms += number * 60_000
+        producer.run_start()
+        for _ in range(3):
+            producer.call(1)
+            producer.clock_ms += 90_000
+        home.ingest()
+    while index_some(home.store.connection, START_MS * 2):
+        pass
+    return home.reader()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        CallFilter(),
+        CallFilter(server="git"),
+        CallFilter(tool="sta*"),
+        CallFilter(decision="ALLOW"),
+        CallFilter(text="well"),
+        CallFilter(text="well", since_ms=START_MS + 1),
+        CallFilter(args_hash=sha256(b'{"path":"/src/file1.py","limit":1}').hexdigest()),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("limit", [2, 7])
+def test_calls_are_in_the_order_of_time_whenever_they_were_ingested(
+    late: apsw.Connection, wanted: CallFilter, limit: int
+) -> None:
+    times = sorted(START_MS + n * 60_000 + k * 90_000 for n in range(3) for k in range(3))
+    for newest_first in (True, False):
+        found: list[CallRecord] = []
+        cursor = None
+        while True:
+            paging = Paging(limit=limit, cursor=cursor, newest_first=newest_first)
+            page = calls.find_calls(late, wanted, paging)
+            found += page.calls
+            cursor = page.next
+            if cursor is None:
+                break
+        expected = times[::-1] if newest_first else times
+        assert [calls_ms(call) // 30_000 for call in found] == [at // 30_000 for at in expected]
+
+
+def test_runs_are_in_the_order_of_time(late: apsw.Connection) -> None:
+    for newest_first in (True, False):
+        first = runs.find_runs(late, runs.RunFilter(), Paging(limit=2, newest_first=newest_first))
+        more = Paging(limit=2, newest_first=newest_first, cursor=first.next)
+        rest = runs.find_runs(late, runs.RunFilter(), more)
+        names = [run.run_id for run in [*first.runs, *rest.runs]]
+        assert names == (["run2", "run1", "run0"] if newest_first else ["run0", "run1", "run2"])
+
+
+def plan(reader: apsw.Connection, sql: str) -> str:
+    values = ("x",) * sql.count("?")
+    return " ".join(str(row[3]) for row in reader.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (CallFilter(args_hash="ab" * 32), "calls_by_args (args_hash=?"),
+        (CallFilter(), "calls_by_time"),
+        (CallFilter(server="git", tool="push"), "calls_by_tool (server_name=? AND tool_name=?"),
+        (CallFilter(decision="BLOCK", status="OK"), "calls_by_outcome (decision=? AND status=?"),
+        (CallFilter(rule="no-push"), "calls_by_rule (rule_id=?"),
+        (CallFilter(run="run0"), "calls_by_run (run_id=?"),
+    ],
+    ids=repr,
+)
+def test_the_plan_of_every_question_reads_an_index_in_order(
+    full: Home, wanted: CallFilter, index: str
+) -> None:
+    """Spec 001 section 11.3: an index on args_hash, for dedupe investigations."""
+    reader = full.reader()
+    asked: list[str] = []
+    reader.exec_trace = lambda _cursor, sql, _values: asked.append(sql) or True
+    calls.find_calls(reader, wanted, Paging())
+    reader.exec_trace = None
+    (found,) = [sql for sql in asked if "INDEXED BY" in sql]
+    told = plan(reader, found)
+    assert index in told
+    assert "TEMP B-TREE" not in told
+
+
+def test_a_text_is_found_in_every_span(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first span holds few calls; a rare word is in the last one, a common one in all."""
+    monkeypatch.setattr(spans, "FIRST_CALLS", 3)
+    monkeypatch.setattr(spans, "GROWTH", 2)
+    producer = home.producer()
+    for number in range(40):
+        word = "rare" if number in (0, 1, 39) else "common"
+        producer.finish(producer.begin(0, text=f'{{"{word}":{number}}}'))
+        producer.clock_ms += 0 if number % 4 else 25_000
+    home.ingest()
+    while index_some(home.store.connection, START_MS * 2):
+        pass
+    reader = home.reader()
+    for text, count in (("rare", 3), ("common", 37), ("absent", 0)):
+        for newest_first in (True, False):
+            found = paged(reader, CallFilter(text=text), newest_first=newest_first)
+            times = [(calls_ms(call), call.id) for call in found]
+            assert times == sorted(times, reverse=newest_first)
+            assert len(set(times)) == count

@@ -8,11 +8,13 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.ledger.home import Home
+from tests.requirements import requirement
 
 from subluminal.ledger.store import database
 from subluminal.ledger.store.database import LedgerUnavailable, open_reader, open_writer
 
 
+@requirement("001-11.2:wal")
 def test_it_is_private_and_its_settings_are_ours(home: Home) -> None:
     home.producer().call()
     home.ingest()
@@ -26,6 +28,7 @@ def test_it_is_private_and_its_settings_are_ours(home: Home) -> None:
         home.reader().execute("DELETE FROM runs")
 
 
+@requirement("001-11.3:schema")
 def test_the_tables_and_indexes_of_the_spec_are_there(home: Home) -> None:
     """Spec 001 section 11.3."""
     columns = {
@@ -138,3 +141,21 @@ def test_a_read_only_home_gets_an_error(tmp_path: Path) -> None:
             open_writer(str(place / "ledger.db"))
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+def test_an_older_ledger_gets_the_index_on_args_hash(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.db")
+    connection = apsw.Connection(path)
+    database.add_functions(connection)
+    for number, sql in database.migrations():
+        if number < 6:
+            connection.execute(sql)
+    connection.pragma("user_version", 5)
+    connection.execute("INSERT INTO quarantine VALUES (1, 'o', 2, 'r', x'00', 3)")
+    connection.close()
+    migrated = open_writer(path)
+    (found,) = migrated.execute("SELECT sql FROM sqlite_master WHERE name = 'calls_by_args'")
+    assert found == ("CREATE INDEX calls_by_args ON tool_calls (args_hash, created_at)",)
+    assert migrated.execute("SELECT length, lines FROM quarantine").fetchall() == [(None, 1)]
+    assert migrated.execute("SELECT * FROM counters").fetchall() == [("quarantined", 1)]
+    migrated.close()

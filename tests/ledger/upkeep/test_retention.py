@@ -6,13 +6,16 @@ from tests.ledger.home import Home
 
 from subluminal.ledger.query import calls
 from subluminal.ledger.query.questions import CallFilter, Paging
+from subluminal.ledger.store.drops import DAY_MS
 from subluminal.ledger.store.segments import DEFLATED, unpack
 from subluminal.ledger.upkeep import deferred, retention
-from subluminal.ledger.upkeep.retention import DAY_MS, Retention, used_bytes
+from subluminal.ledger.upkeep.retention import Retention, used_bytes
+from subluminal.trust.home_key import home_key
 
 
 def settle(home: Home, keep_days: int, max_bytes: int, now_ms: int) -> None:
-    keeper = Retention(home.store.connection, keep_days, max_bytes)
+    key = home_key(home.places.state)
+    keeper = Retention(home.store.connection, keep_days, max_bytes, key)
     for _ in range(1_000):
         if not keeper.step(now_ms):
             home.store.forget()
@@ -87,8 +90,8 @@ def test_previews_go_first_when_it_is_too_large(
     monkeypatch.setattr(retention, "VACUUM_PAGES", 4)
     fill(home, 8)
     size = used_bytes(home.store.connection)
-    settle(home, 10_000, int(size * 0.8), START_MS + DAY_MS)
-    assert used_bytes(home.store.connection) <= size * 0.8
+    settle(home, 10_000, int(size * 0.9), START_MS + DAY_MS)
+    assert used_bytes(home.store.connection) <= size * 0.9
     previews = count(home, "previews")
     assert 0 < previews < 160
     assert count(home, "tool_calls") == 160
@@ -165,3 +168,18 @@ def test_no_call_gets_the_id_of_a_dropped_one(home: Home, is_indexed: bool) -> N
         pass
     found = calls.find_calls(home.reader(), CallFilter(text="well"), Paging())
     assert len(found.calls) == 1
+
+
+def test_a_run_that_began_before_the_events_that_are_left(home: Home) -> None:
+    """A run may begin again, with new state; its earliest start counts, also when that is gone."""
+    for day in range(3):
+        producer = home.producer("run", f"shim{day}")
+        producer.clock_ms = START_MS + day * DAY_MS
+        producer.run_start()
+        producer.call()
+        home.ingest()
+    settle(home, 1, 1 << 40, START_MS + 2 * DAY_MS + 1000)
+    assert home.rows("SELECT started_at FROM runs") == [(START_MS,)]
+    assert home.verify().findings == []
+    home.rows("UPDATE runs SET started_at = started_at + 9 * ?", DAY_MS)
+    assert "`started_at` is" in home.verify().findings[0].message

@@ -2,6 +2,7 @@
 
 import msgspec
 from tests.policy.bundles import bundle, rule
+from tests.requirements import requirement
 
 from subluminal.policy.diff.diffing import diff
 from subluminal.policy.diff.report import as_markdown, as_text, report
@@ -76,6 +77,7 @@ def test_a_report_without_changes_says_so():
     assert as_markdown(same) == ["### Policy `p` `1`", "", "No changes."]
 
 
+@requirement("001-9.4:diff")
 def test_json_has_the_contracts_names():
     found = msgspec.to_builtins(of(OLD, NEW))
     assert found["severity"] == "critical"

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.policy.bundles import ACCUMULATORS, bundle, rule, tools
+from tests.requirements import requirement
 
 from subluminal.policy.diff.rules import rule_changes
 
@@ -14,6 +15,7 @@ def told(old, new) -> list[tuple[str, str, str]]:
     return [(change.kind, str(change.severity), change.summary) for change in found]
 
 
+@requirement("001-9.4:diff")
 @pytest.mark.parametrize("kind", ["deny", *ACCUMULATORS])
 def test_removing_a_rule_that_refuses_loosens(kind):
     each = rule(kind)

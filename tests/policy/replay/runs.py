@@ -81,6 +81,8 @@ class Record:
         self.granted: Any = ""
         """the grant that lies there, and passes every rule that refuses"""
         self.for_run = False
+        self.rule_id = ""
+        """the rule that the grant names; of limits, it passes only this one"""
         self.calls = 0
         self._decisions: dict[bytes, RecordedDecision] = {}
 
@@ -147,11 +149,12 @@ class Record:
             return self.engine.evaluate(call, self.counters, **now)
 
         found = evaluate(asked)
-        if found.forwarded or not found.refused_by or not self.granted:
+        if found.forwarded or not self.granted:
             return found
         keys = frozenset(entry.grant_key for entry in found.refused_by)
         names = ("granted", "lifted")
-        again = evaluate(replace(asked, **{names[self.for_run]: keys}))
+        limits = frozenset(key for key in found.limited_by if key[1] == self.rule_id)
+        again = evaluate(replace(asked, **{names[self.for_run]: keys}, excused=limits))
         if again.forwarded:
             again.grants = (GrantRef(grant_id=self.granted, approver="me"),)
         return again
@@ -179,7 +182,7 @@ class Record:
             **more,
         )
         self.answers.append(RecordedAnswer(self.now_ms, given, expires_ms))
-        self.granted, self.for_run = given.grant_id or "", for_run
+        self.granted, self.for_run, self.rule_id = given.grant_id or "", for_run, rule_id
 
     @property
     def loads(self) -> list[RecordedLoad]:

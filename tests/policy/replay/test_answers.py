@@ -164,3 +164,48 @@ def test_the_clock_of_the_answer_counts_and_the_record_of_a_use_before_it():
     record.call()
     record.answers = [late]
     assert changes(record.replay(ASKS)[0]) == ["newly_blocked"]
+
+
+LIMITS = {
+    "budget": rule("budget", "limit", limit_calls=1),
+    "rate_limit": rule("rate_limit", "limit", capacity=1, refill_tokens=1, refill_period_ms=10**6),
+    "breaker": rule("breaker", "limit", repeat_threshold=2, repeat_window_ms=10**6),
+    "dedupe": rule("dedupe", "limit", window_ms=10**6),
+}
+
+
+def limited_and_granted(kind) -> Record:
+    """The second call is refused, the third one passes with a grant, the fourth is refused again."""
+    record = Record((USER, policy(LIMITS[kind])))
+    record.call()
+    record.call()
+    record.answer("approved", "limit", grant_id="g", uses=1)
+    record.call()
+    record.granted = ""
+    record.call()
+    return record
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_grant_for_a_limit_is_used_again(kind):
+    record = limited_and_granted(kind)
+    actions = [item.decision.said.action for item in record.items if hasattr(item, "decision")]
+    assert [action == "ALLOW" for action in actions] == [True, False, True, False]
+    for candidate in (policy(LIMITS[kind]), policy(LIMITS[kind], policy_id="new")):
+        assert changes(record.replay(candidate)[0]) == ["same"] * 4
+    renamed = policy({**LIMITS[kind], "rule_id": "other"})
+    assert changes(record.replay(renamed)[0])[2] == "newly_blocked"
+
+
+def test_a_grant_for_a_limit_whose_answer_is_not_on_record_counts_by_the_decision():
+    record = limited_and_granted("budget")
+    assert changes(record.replay(policy(LIMITS["budget"]), answers=False)[0]) == ["same"] * 4
+
+
+def test_a_denial_lets_no_call_pass_a_limit():
+    """It was given when the rule of this name asked for approval."""
+    record = Record((USER, policy(LIMITS["budget"])))
+    record.answer("denied", "limit")
+    record.call()
+    found = record.replay(policy(rule("budget", "limit", limit_calls=0)))[0]
+    assert found[0].now.reason_code == ReasonCode.BUDGET_EXCEEDED

@@ -1,6 +1,7 @@
 """Who acts: the SUB_* variables, then the marks of clients (Pack section 5, shared-runs)."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ from subluminal.trust.identity.agent import identity_of, parent_is
     ("environ", "client"),
     [
         ({"SUB_CLIENT": "headless"}, "headless"),
-        ({"SUB_CLIENT": "cursor"}, "custom"),
+        ({"SUB_CLIENT": "cursor"}, "cursor"),
+        ({"SUB_CLIENT": "zed"}, "custom"),
         ({"SUB_CLIENT": "codex", "CLAUDECODE": "1"}, "codex"),
         ({"CLAUDECODE": "1"}, "claude"),
         ({"CODEX_THREAD_ID": "t"}, "codex"),
-        ({"GEMINI_CLI": "1"}, "custom"),
-        ({"OPENCODE": "1"}, "custom"),
-        ({"COPILOT_AGENT_SESSION_ID": "s"}, "custom"),
+        ({"GEMINI_CLI": "1"}, "gemini"),
+        ({"OPENCODE": "1"}, "opencode"),
+        ({"COPILOT_AGENT_SESSION_ID": "s"}, "copilot"),
+        ({"CURSOR_AGENT": "1"}, "cursor"),
         ({}, "unknown"),
     ],
     ids=str,
@@ -35,12 +38,36 @@ def test_client(environ: dict[str, str], client: str, tmp_path: Path) -> None:
         ({"SUB_ENV": "staging"}, "unknown"),
         ({"GITHUB_ACTIONS": "true"}, "ci"),
         ({"SUB_ENV": "dev", "GITHUB_ACTIONS": "true"}, "dev"),
+        ({"XDG_CURRENT_DESKTOP": "GNOME"}, "dev"),
+        ({"XDG_CURRENT_DESKTOP": "GNOME", "GITHUB_ACTIONS": "true"}, "ci"),
+        ({"DISPLAY": ":99"}, "unknown"),
         ({}, "unknown"),
     ],
     ids=str,
 )
-def test_env(environ: dict[str, str], env: str, tmp_path: Path) -> None:
+def test_env(
+    environ: dict[str, str], env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subluminal.trust.identity.agent.has_terminal", lambda: False)
     assert identity_of(environ, str(tmp_path)).env == env
+
+
+@pytest.mark.parametrize(
+    ("environ", "source"),
+    [
+        ({"SUB_ENV": "prod"}, "given"),
+        ({"SUB_ENV": "staging"}, "given"),
+        ({"GITHUB_ACTIONS": "true"}, "ci"),
+        ({"XDG_CURRENT_DESKTOP": "GNOME"}, "desktop"),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_how_env_is_known(
+    environ: dict[str, str], source: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subluminal.trust.identity.agent.has_terminal", lambda: False)
+    assert identity_of(environ, str(tmp_path)).env_source == source
 
 
 def test_agent_and_principal(tmp_path: Path) -> None:
@@ -48,7 +75,17 @@ def test_agent_and_principal(tmp_path: Path) -> None:
     assert (given.agent_id, given.principal) == ("fixer", "svc")
     plain = identity_of({"USER": "u"}, str(tmp_path))
     assert (plain.agent_id, plain.principal) == ("unknown", "u")
-    assert identity_of({}, str(tmp_path)).principal is None
+    # Without USER, the password database names the user.
+    assert identity_of({}, str(tmp_path)).principal == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_a_service_account_is_the_principal_of_a_pod(tmp_path: Path) -> None:
+    pod = {"POD_NAMESPACE": "shop", "POD_SERVICE_ACCOUNT": "fixer"}
+    found = identity_of(pod, str(tmp_path))
+    assert found.principal == "system:serviceaccount:shop:fixer"
+    assert identity_of({**pod, "USER": "ada"}, str(tmp_path)).principal == "ada"
+    ci = {**pod, "GITHUB_ACTIONS": "true", "GITHUB_ACTOR": "bob"}
+    assert identity_of(ci, str(tmp_path)).principal == "bob"
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", "{}", '{"repo":1}'])
@@ -61,7 +98,7 @@ def test_a_given_workload_is_taken_whole(tmp_path: Path) -> None:
     environ = {"SUB_WORKLOAD": '{"repo":"acme/x"}', "USER": "u", "GITHUB_ACTIONS": "1"}
     identity = identity_of(environ, str(tmp_path))
     assert identity.workload == Workload(repo="acme/x")
-    assert identity.env == "unknown"
+    assert identity.env != "ci"
 
 
 def test_parent() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import to_builtins
+from tests.requirements import requirement
 
 from subluminal.trust.identity.agent import identity_of
 from subluminal.trust.identity.ci_systems import CI_SYSTEMS, ci_job, repo_name
@@ -22,6 +23,7 @@ def cases() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(CASES.read_text()))
 
 
+@requirement("001-8.2:ci")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["case"])
 def test_the_workload_of_a_job(case: dict[str, Any], tmp_path: Path) -> None:
     environ = dict(case["environ"])

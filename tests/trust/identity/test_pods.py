@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.requirements import requirement
 
 from subluminal.trust.identity.pods import Pod, PodFiles, find_pod, parse_labels
 
@@ -59,6 +60,7 @@ def test_outside_kubernetes(mounts: Mounts) -> None:
     assert mounts.find() == Pod(None, None, None, None)
 
 
+@requirement("001-8.2:ci")
 def test_the_files_of_the_downward_api(mounts: Mounts) -> None:
     (mounts.info / "namespace").write_text("prod")
     (mounts.info / "name").write_text("agent-1")

@@ -5,14 +5,19 @@ import subprocess
 
 import pytest
 
-from subluminal.supervise import processes
-from subluminal.supervise.processes import Process, descendants, process
+from subluminal.system import proc
+from subluminal.system.proc import descendants, process
 
 
-def test_a_name_with_parentheses_and_control_characters_does_not_shift_the_fields():
-    entry = Process(b"7 (a) b\n(c) S 5 6 " + b"0 " * 16 + b"99 0\n")
+def test_a_name_with_parentheses_and_control_characters_does_not_shift_the_fields(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_bytes(b"7 (a) b\n(c) S 5 6 " + b"0 " * 16 + b"99 0\n")
+    monkeypatch.setattr(proc, "PROC", str(tmp_path))
+    entry = process(7)
     assert (entry.pid, entry.name, entry.state) == (7, "a) b?(c", "S")
-    assert (entry.parent, entry.group, entry.start_ticks) == (5, 6, 99)
+    assert (entry.parent, entry.group, entry.start) == (5, 6, 99)
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def test_spared_processes_are_not_listed(sleeper):
 
 
 def test_nothing_is_there_without_proc(monkeypatch):
-    monkeypatch.setattr(processes, "PROC", "/nonexistent")
-    assert processes.pids() == []
+    monkeypatch.setattr(proc, "PROC", "/nonexistent")
+    assert proc.table() == {}
     assert process(os.getpid()) is None
     assert descendants(os.getpid()) == []
