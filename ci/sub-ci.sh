@@ -8,9 +8,10 @@
 #
 #   SUBLUMINAL_POLICY     policy file; default: the repository's .subluminal/policy.yaml
 #   SUBLUMINAL_AGENT_ID   the agent's name, for selectors; default: SUB_AGENT_ID, or the job's name
-#   SUBLUMINAL_STRICT     true (default): a refused call fails the job; throttle: so does a
-#                         throttled one; false: neither does
+#   SUBLUMINAL_STRICT     true (default): a refused call, or a server that was not seen, fails the
+#                         job; throttle: so does a throttled call; false: none of them does
 #   SUBLUMINAL_FAIL_ON    info, warn or critical: any decision that serious fails the job
+#   SUBLUMINAL_ALLOW_SILENT  servers of the agent that need not be seen, one on each line
 #   SUBLUMINAL_ARTIFACT   directory for the evidence; default subluminal-artifact
 #   SUBLUMINAL_PACKAGE    the package that pip installs if `sub` is missing; default subluminal
 #
@@ -48,6 +49,11 @@ set -- --artifact "$artifact" -- "$@"
 agent_id=${SUBLUMINAL_AGENT_ID:-${SUB_AGENT_ID:-${GITHUB_JOB:-${CI_JOB_NAME:-}}}}
 [ -z "$agent_id" ] || set -- --agent-id "$agent_id" "$@"
 [ -z "${SUBLUMINAL_FAIL_ON:-}" ] || set -- --fail-on "$SUBLUMINAL_FAIL_ON" "$@"
+while IFS= read -r server; do
+  [ -z "$server" ] || set -- --allow-silent "$server" "$@"
+done <<EOF
+${SUBLUMINAL_ALLOW_SILENT:-}
+EOF
 case ${SUBLUMINAL_STRICT:-true} in
 true) set -- --strict "$@" ;;
 throttle) set -- --strict=throttle "$@" ;;
