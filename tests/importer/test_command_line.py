@@ -93,7 +93,7 @@ def test_claude_takes_files_and_texts() -> None:
         (["--safe-mode"], set()),
         (["--setting-sources", "user,local"], {"user", "local"}),
     ],
-    ids=str,
+    ids=lambda value: " ".join(sorted(value)) or "none",
 )
 def test_claude_leaves_scopes_out(words: list[str], scopes: set[str]) -> None:
     assert options("claude", *words).scopes == scopes

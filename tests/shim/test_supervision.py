@@ -268,9 +268,9 @@ def test_a_killed_deputy(household):
     os.kill(deputy_of(shim.pid), signal.SIGKILL)
     assert shim.wait() > 128
     assert household.alive() == []
-    # The warden ends the server with SIGTERM, as a client may.
-    assert household.ends() == [("CANCELLED", "transport")]
-    assert household.status() == "CANCELLED"
+    assert household.ends() == [("ERROR", "transport")]
+    assert household.status() == "FAILED"
+    assert "because the deputy was killed" in household.run_end()["reason"]
 
 
 def stopping_its_warden(household, *options):

@@ -96,6 +96,8 @@ class WardenLoop:
         self._stop_ordered = False
         self._shim_is_alive = True
         self._told_gone = False
+        self._why_ended = ""
+        """why the warden ended the upstream by itself, or empty"""
         self._poll = select.poll()
         self._poll.register(orders, select.POLLIN)
         self._children = _wake_on_child_death()
@@ -151,8 +153,8 @@ class WardenLoop:
         status = tree.collect()
         if status is not None:
             code = os.waitstatus_to_exitcode(status)
-            by_signal = (None, -code) if code < 0 else (code, None)
-            self._report(Report(EXITED, tree.upstream, *by_signal))
+            exit_code, signum = (None, -code) if code < 0 else (code, None)
+            self._report(Report(EXITED, tree.upstream, exit_code, signum, detail=self._why_ended))
         if tree.is_gone:
             self._tell_gone()
 
@@ -211,6 +213,8 @@ class WardenLoop:
         """Ends the tree: nobody would end it if the upstream stopped us and the shim died."""
         self._deputy_is_alive = False
         self._poll.unregister(self._deputy)
+        if self._shim_is_alive and not self._stop_ordered:
+            self._why_ended = "was ended by its warden, because the deputy was killed"
         self._begin_end(0.0)
 
     def _tell_deputy(self, news: bytes) -> None:

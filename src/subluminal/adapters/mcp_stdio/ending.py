@@ -123,10 +123,11 @@ def was_stopped(report: Report) -> bool:
     """Returns True if a signal ended the server with which clients end servers.
 
     Some clients send it to the whole process tree, the server first. A shell or a runtime between
-    us and the server turns the signal into an exit code.
+    us and the server turns the signal into an exit code. A report with a detail is about a server
+    that its warden ended.
     """
     signum = report.signal or (report.exit_code or 0) - 128
-    return report.kind == EXITED and signum in STOP_SIGNALS
+    return report.kind == EXITED and not report.detail and signum in STOP_SIGNALS
 
 
 def failure_of(server_name: str, report: Report, stderr: str) -> ServerFailure:
