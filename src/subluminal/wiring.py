@@ -41,12 +41,16 @@ def open_host(
     secrets: "Sequence[SecretValue]" = (),
     server: str | None = None,
     sharing: Sharing = ALONE,
+    client_pid: int | None = None,
+    client_asks: bool = False,
 ) -> Host:
     """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
     `run_id` fixes the run of all calls. Without it SUB_RUN_ID does. Without either, each call may
     name its own run. `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers).
     If the process has threads or forks, `sharing` says so, and the host is a `ThreadedHost`.
+    `client_pid` is the client's process if it is not the parent of this one. If `client_asks`, the
+    client asks its person about calls that need approval (CLIENT_ASKED).
     """
     problem = home_problem(places)
     if problem is not None:
@@ -65,9 +69,10 @@ def open_host(
             previewer_for(settings, redactor),
             sharing,
             _meta(environ),
+            client_asks,
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
-        run_id=run_id or run_id_of(environ, places),
+        run_id=run_id or run_id_of(environ, places, client_pid or os.getppid()),
         run_is_fixed=bool(run_id or environ.get(env.SUB_RUN_ID.name)),
     )
     if sharing.threads:

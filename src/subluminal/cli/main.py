@@ -16,6 +16,11 @@ def main(argv: list[str] | None = None) -> int:
         from subluminal.adapters.mcp_stdio.entry import run
 
         return run(words[1:], open_host)
+    if words[:1] == ["hook"]:
+        from subluminal.adapters.agent_hooks.entry import Tools
+        from subluminal.adapters.agent_hooks.entry import run as run_hook
+
+        return run_hook(words[1:], Tools(open_host, configured_servers))
     from subluminal.cli.frame import run_command
 
     return run_command(words)
@@ -26,3 +31,12 @@ def open_host(*args: "Any", **options: "Any") -> "Host":
     from subluminal.wiring import open_host as opener
 
     return opener(*args, **options)
+
+
+def configured_servers(client: str, cwd: str) -> list[str]:
+    """Returns the names of the servers in a client's configuration, for hooks."""
+    import os
+
+    from subluminal.importer.expected import configured_names
+
+    return configured_names(client, os.environ, cwd)

@@ -72,6 +72,8 @@ SUB_PLAIN_POSIX = Variable(
 )
 CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID"
 """The session of Claude Code, which names the run of its servers if SUB_RUN_ID does not."""
+COPILOT_SESSION = "COPILOT_AGENT_SESSION_ID"
+"""The session of Copilot CLI, which does the same."""
 NO_COLOR = Variable("NO_COLOR", "Any value turns colour off, even on a terminal.")
 
 VARIABLES = (

@@ -64,6 +64,19 @@ class ShimSettings(_Section, frozen=True, kw_only=True):
     2026-07-28 reserves."""
 
 
+class HookSettings(_Section, frozen=True, kw_only=True):
+    """How `sub hook` serves the hooks of agents' clients."""
+
+    timeout_ms: Annotated[int, Meta(ge=1000, le=9000)] = 5000
+    """How long a hook waits for the decision before `--on-error` applies. Clients wait for 10
+    seconds."""
+    ask: Literal["client", "sub"] = "client"
+    """Who asks the person about a call that a rule lets pass only with approval: `client` leaves it
+    to the client, if it can ask and no passphrase is set; `sub` always waits for `sub approve`."""
+    prompts: Literal["off", "metadata"] = "off"
+    """`metadata` records the size and the hash of each prompt. The text is never recorded."""
+
+
 class RedactPattern(_Section, frozen=True, kw_only=True):
     """A pattern of secrets that is masked besides the built-in ones."""
 
@@ -122,6 +135,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     record: RecordSettings = RecordSettings()
     limits: LimitSettings = LimitSettings()
     shim: ShimSettings = ShimSettings()
+    hooks: HookSettings = HookSettings()
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -235,6 +235,9 @@ class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.
     """why the call did not end OK"""
     result_stream_hash: str | UnsetType = UNSET
     """SHA-256 of the raw result in hex, if it was too large to inspect (Pack 1.9.2)"""
+    executed_args_hash: str | UnsetType = UNSET
+    """additive: hash of the arguments that were executed, if the client changed them after the
+    decision"""
     after_seq: int | UnsetType = UNSET
     """additive: last `seq` of the run when a breaker counted this end; missing if none did"""
     mono_ms: int | UnsetType = UNSET
@@ -497,6 +500,22 @@ class KillSwitch(Event, frozen=True, kw_only=True, tag=EventType.KILL_SWITCH.val
 
     switch: Switch
     """what was stopped or revived"""
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """The size and hash of a prompt; its text is never recorded."""
+
+    bytes: int
+    """size in bytes"""
+    hash: str
+    """SHA-256 in hex"""
+
+
+class PromptSubmitted(Event, frozen=True, kw_only=True, tag=EventType.PROMPT_SUBMITTED.value):
+    """A person sent a prompt to the agent. Additive; recorded if `[hooks] prompts` says so."""
+
+    prompt: Prompt
+    """the prompt"""
 
 
 class RoundCall(CallRef, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    six are additive."""
+    seven are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -23,6 +23,7 @@ class EventType(StrEnum):
     GRANT_REFUSED = "grant_refused"
     KILL_SWITCH = "kill_switch"
     CALL_ROUND = "call_round"
+    PROMPT_SUBMITTED = "prompt_submitted"
 
 
 class Client(StrEnum):
@@ -100,6 +101,8 @@ class Transport(StrEnum):
     """a model provider's messages API"""
     HTTP = "http"
     """plain HTTP"""
+    AGENT_HOOK = "agent_hook"
+    """additive: a hook of the agent's client (`sub hook`)"""
     UNKNOWN = "unknown"
     """not recognised"""
 
@@ -396,6 +399,12 @@ class ReasonCode(StrEnum):
     `sub promote --session`.
 
     Nothing needs to be done. `grant` in the decision says who let the call pass."""
+    CLIENT_ASKED = "CLIENT_ASKED"
+    """A rule lets this call pass only if a person approves it, and the agent's client asks the
+    person who sits at it. The call ends CANCELLED if the person says no.
+
+    Nothing needs to be done. `ask = "sub"` under `[hooks]` in the settings has such calls approved
+    with `sub approve` instead."""
     APPROVAL_DENIED = "APPROVAL_DENIED"
     """A rule requires a person's approval, and a person has denied this call.
 

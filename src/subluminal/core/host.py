@@ -118,6 +118,17 @@ class Host:
             enforcer.open_calls -= 1
             enforcer.finish(ruling, outcome, at_ns)
 
+    def offer(self, ruling: Ruling) -> None:
+        """TEMPORARY."""
+
+    def withdraw(self, ruling: Ruling) -> bool:
+        """TEMPORARY."""
+        return True
+
+    def take(self, call: ToolCall, session: str | None) -> Ruling | None:
+        """TEMPORARY."""
+        return None
+
     def begin_round(
         self, ruling: Ruling, number: int, bytes_in: int, args_text: bytes | None
     ) -> bool:
@@ -259,9 +270,12 @@ class Host:
         self._generation = self._policies.generation
         self._runs.identify(self.identity)
 
-    def open_run(self, meta: dict[str, Any] | None = None) -> Run:
-        """Enters the host's own run if no call has entered it; `meta` goes into its run_start."""
-        return self._runs.enforcer(self.run_id, meta).run
+    def open_run(self, meta: dict[str, Any] | None = None, session: str | None = None) -> Run:
+        """Enters a run if no call has entered it; `meta` goes into its run_start.
+
+        `session` is the run that the client names, or None for the host's own.
+        """
+        return self._runs.enforcer(self.run_of(session), meta).run
 
     @property
     def has_runs(self) -> bool:

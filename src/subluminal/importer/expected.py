@@ -14,6 +14,7 @@ from typing import NamedTuple
 from subluminal.config import env
 from subluminal.errors import SubluminalError
 from subluminal.importer.clients.description import Client, ConfigFile, Scene, Scope
+from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.command_line import Options
 from subluminal.importer.document import Document, Entry, EntryKind, env_of, parse
 from subluminal.importer.files import read_config
@@ -112,6 +113,13 @@ def expected_servers(client: Client, scene: Scene, home: str, options: Options) 
 
 Layers = Iterator[Entry]
 """Entries of all files. Of several entries of one name, the last counts."""
+
+
+def configured_names(client: str, environ: Mapping[str, str], cwd: str) -> list[str]:
+    """Returns the names of the servers that a client starts in a directory, as far as known."""
+    options = Options()
+    scene = Scene(environ, cwd)
+    return [each.name for each in expected_servers(CLIENTS[client], scene, "", options).servers]
 
 
 class _Files:

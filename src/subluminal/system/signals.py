@@ -3,8 +3,12 @@
 import os
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 from subluminal.system import LINUX
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals with which a client ends its servers and hooks."""
 
 _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
 
@@ -42,3 +46,22 @@ def _in_foreground() -> bool:
         return False
     finally:
         os.close(fd)
+
+
+def wake_on_signals() -> int:
+    """Returns a descriptor from which one byte can be read for each signal that arrived.
+
+    A hangup stays ignored if our parent ignored it: `nohup` means that.
+    """
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for signum in STOP_SIGNALS:
+        if signum != signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, _noted)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    return read_end
+
+
+def _noted(_signum: int, _frame: Any) -> None:
+    """Does nothing. Without a handler, the signal would not be written to the descriptor."""

@@ -1,10 +1,16 @@
-"""Addresses of unix sockets: a path of any length, in the few bytes that an address holds."""
+"""Unix sockets: addresses for a path of any length, and who is at the other end."""
 
 import os
 import sys
 
 from subluminal.system import LINUX
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+_SOL_SOCKET, _SO_PEERCRED = 1, 17
+"""Linux' numbers, because the import of `socket` takes longer than the question."""
 MAX_ADDRESS_BYTES = 107 if sys.platform.startswith("linux") else 103
 
 
@@ -39,3 +45,11 @@ class ShortAddress:
         if self._temporary:
             os.unlink(os.path.join(self._temporary, "d"))
             os.rmdir(self._temporary)
+
+
+def peer_uid(peer: "socket") -> int | None:
+    """Returns the user at the other end; None if the system does not tell."""
+    if LINUX:
+        credentials = peer.getsockopt(_SOL_SOCKET, _SO_PEERCRED, 12)
+        return int.from_bytes(credentials[4:8], sys.byteorder)
+    return None

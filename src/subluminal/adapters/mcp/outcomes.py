@@ -1,8 +1,11 @@
-"""Translates how an MCP call ended into an `Outcome` of the core."""
+"""Translates how a server answered an MCP call into an `Outcome` of the core."""
 
 from subluminal.adapters.mcp.replies import Reply
-from subluminal.contracts.vocabulary import Action, ErrorClass, ErrorCode, Status
+from subluminal.contracts.vocabulary import ErrorClass, Status
+from subluminal.core.outcomes import given_up, refused
 from subluminal.core.ruling import Outcome
+
+__all__ = ["FORWARDED", "TIMED_OUT", "answered", "given_up", "refused"]
 
 FORWARDED = Outcome(Status.OK, 0)
 """The outcome of a forwarded message whose answer, if any, cannot be identified."""
@@ -13,13 +16,6 @@ TIMED_OUT = Outcome(
     error_class=ErrorClass.TIMEOUT,
     error_message="the call took longer than call_timeout_ms",
 )
-
-_CODES = {
-    Action.BLOCK: ErrorCode.POLICY_BLOCKED,
-    Action.THROTTLE: ErrorCode.POLICY_THROTTLED,
-    Action.REJECT_WITH_HINT: ErrorCode.REJECT_WITH_HINT,
-    Action.TERMINATE_RUN: ErrorCode.RUN_TERMINATED,
-}
 
 
 def answered(reply: Reply) -> Outcome:
@@ -35,22 +31,3 @@ def answered(reply: Reply) -> Outcome:
         error_code=reply.error_code,
         result_stream_hash=reply.stream_hash,
     )
-
-
-def refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> Outcome:
-    """Returns the outcome of a call that was refused with an answer of `size` bytes."""
-    return Outcome(
-        status,
-        size,
-        error_class=ErrorClass.POLICY_BLOCK,
-        error_message=message,
-        error_code=int(_CODES[action]),
-    )
-
-
-def given_up(status: Status, message: str, error_class: ErrorClass | None = None) -> Outcome:
-    """Returns the outcome of a call that gets no answer, or whose client no longer waits."""
-    if error_class is None:
-        is_timeout = status is Status.TIMEOUT
-        error_class = ErrorClass.TIMEOUT if is_timeout else ErrorClass.UNKNOWN
-    return Outcome(status, 0, error_class=error_class, error_message=message)

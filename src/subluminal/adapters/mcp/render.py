@@ -1,7 +1,6 @@
-"""Writes refusals as JSON-RPC errors (Pack 3.2), worded so that the model sees the hint.
+"""Writes refusals as JSON-RPC errors (Pack 3.2).
 
-Most clients show the model only `error.message`, so it says in a few sentences what happened, what
-to do instead, with which arguments, and when to retry. `error.data` carries the contract
+`error.message` is for the model (`core.refusal_text`); `error.data` carries the contract
 (visible-hints).
 """
 
@@ -12,10 +11,10 @@ from msgspec import UNSET
 
 from subluminal.canonical import encode
 from subluminal.contracts import PACK_VERSION
-from subluminal.contracts.control import KILLED
-from subluminal.contracts.decision import Decision, ErrorData, Hint, PolicyRef, SubluminalErrorData
+from subluminal.contracts.decision import Decision, ErrorData, PolicyRef, SubluminalErrorData
 from subluminal.contracts.templates import encode_json
-from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode, ReasonCode
+from subluminal.contracts.vocabulary import Action, ErrorCode, McpErrorCode
+from subluminal.core.refusal_text import message_of
 
 _CODES = {
     Action.BLOCK: "POLICY_BLOCKED",
@@ -23,20 +22,9 @@ _CODES = {
     Action.REJECT_WITH_HINT: "REJECT_WITH_HINT",
     Action.TERMINATE_RUN: "RUN_TERMINATED",
 }
-_NOT_A_POLICYS = (
-    ReasonCode.KILL_SWITCH,
-    ReasonCode.APPROVAL_DENIED,
-    ReasonCode.BATCH_REFUSED,
-    ReasonCode.ROUNDS_EXCEEDED,
-    ReasonCode.SERVER_UNREACHABLE,
-    ReasonCode.STATE_LOST,
-)
-"""Reasons of refusals that a person or the protocol made; the summary says which."""
 INTERNAL_ERROR = -32603
 """JSON-RPC's own code, for a request that is not a tool call. The Pack's codes are for tool calls,
 and come with `error.data.subluminal`."""
-_MAX_SHOWN_ARGS = 2_000
-"""Suggested arguments longer than this are shown as changes only; `error.data` has all of them."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
@@ -129,68 +117,6 @@ def halted_answers(message: bytes, why: str) -> list[bytes]:
         for each in asked
         if each.id is not UNSET and each.method is not UNSET
     ]
-
-
-def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:
-    """Returns the text for the model: summary, hint, suggested arguments, advice, in that order."""
-    said = _sentence(_opening(decision))
-    hint = decision.hint
-    if hint is not None:
-        if hint.hint_text not in said:
-            said += f" {_sentence(hint.hint_text)}"
-        said += _shown_args(hint, args or {})
-        if hint.retry_advice:
-            said += f" {_sentence(hint.retry_advice)}"
-    elif decision.action is Action.THROTTLE:
-        said += f" Retry after {decision.backoff_ms} ms."
-    elif decision.action is Action.TERMINATE_RUN:
-        said += " Stop: every further call of this run is refused."
-    return said
-
-
-def _opening(decision: Decision) -> str:
-    word = {
-        Action.BLOCK: "Blocked by policy",
-        Action.THROTTLE: "Throttled by policy",
-        Action.REJECT_WITH_HINT: "Rejected by policy",
-        Action.TERMINATE_RUN: "Run ended by policy",
-    }[decision.action]
-    if not _is_a_policys(decision):
-        word = word.removesuffix(" by policy")
-    rule = f" (rule {decision.rule_id})" if decision.rule_id else ""
-    return f"{word}{rule}: {decision.summary}"
-
-
-def _is_a_policys(decision: Decision) -> bool:
-    """Returns True if a policy refused the call, and not a person or the protocol."""
-    ended = decision.terminate
-    is_killed = ended is not None and ended.terminate_code == KILLED
-    return decision.reason_code not in _NOT_A_POLICYS and not is_killed
-
-
-def _shown_args(hint: Hint, args: dict[str, Any]) -> str:
-    if hint.suggested_args is None:
-        return ""
-    text = encode_json(hint.suggested_args).decode()
-    if hint.partial is True:
-        text = f"your own with {text}"
-    elif len(text) > _MAX_SHOWN_ARGS:
-        text = _shown_change(hint.suggested_args, args)
-    return f" Suggested arguments: {text}." if 0 < len(text) <= _MAX_SHOWN_ARGS else ""
-
-
-def _shown_change(suggested: dict[str, Any], args: dict[str, Any]) -> str:
-    """Returns how suggested arguments differ from the agent's own."""
-    gone = [encode_json(key).decode() for key in args if key not in suggested]
-    new = {key: value for key, value in suggested.items() if args.get(key, UNSET) != value}
-    parts = [f"with {encode_json(new).decode()}"] if new else []
-    parts += ["without " + ", ".join(gone)] if gone else []
-    return f"your own {' and '.join(parts)}" if parts else ""
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _throttle_advice(decision: Decision) -> Any:

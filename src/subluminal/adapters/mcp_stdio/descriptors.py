@@ -1,16 +1,11 @@
-"""File descriptors of the loop: reading without blocking, flags set and put back, signals."""
+"""File descriptors of the loop: reading without blocking, flags set and put back."""
 
 import os
 import select
-import signal
 import stat
-from typing import Any
 
 from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES
 from subluminal.system import pipes
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals with which a client ends a server."""
 
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
@@ -66,22 +61,3 @@ class Borrowed:
                 os.set_blocking(fd, True)
             except OSError:
                 continue  # closed meanwhile
-
-
-def wake_on_signals() -> int:
-    """Returns a descriptor from which one byte can be read for each signal that arrived.
-
-    A hangup stays ignored if our parent ignored it: `nohup` means that.
-    """
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    for signum in STOP_SIGNALS:
-        if signum != signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
-            signal.signal(signum, _noted)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    return read_end
-
-
-def _noted(_signum: int, _frame: Any) -> None:
-    """Does nothing. Without a handler, the signal would not be written to the descriptor."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from subluminal.adapters.mcp_stdio.descriptors import STOP_SIGNALS
 from subluminal.contracts.events import ServerFailure
 from subluminal.core.host import Host
 from subluminal.supervise import EXITED, FAILED, GONE, SPAWNED, Report, WardenHandle
+from subluminal.system.signals import STOP_SIGNALS
 
 _NOT_STARTED = 127
 _MARGIN_MS = 4_500

@@ -19,12 +19,10 @@ from subluminal.adapters.mcp.replies import replies_in
 from subluminal.adapters.mcp.tool_lists import ToolLists
 from subluminal.adapters.mcp_stdio.client_lines import LineSplitter
 from subluminal.adapters.mcp_stdio.descriptors import (
-    STOP_SIGNALS,
     Borrowed,
     hung_up,
     read,
     readable,
-    wake_on_signals,
 )
 from subluminal.adapters.mcp_stdio.ending import (
     Ending,
@@ -47,6 +45,7 @@ from subluminal.core.live_settings import of_server
 from subluminal.core.runs.failures import Served, sentence
 from subluminal.errors import ExitCode
 from subluminal.supervise import EXITED, FAILED, Report, WardenHandle
+from subluminal.system.signals import STOP_SIGNALS, wake_on_signals
 from subluminal.trust.identity.clients import client_named
 
 MAX_WAITING_BYTES = 1 << 20

@@ -7,7 +7,8 @@ what the start needs, and does not import `typing`. The rest is in `assembly`.
 import os
 import sys
 
-from subluminal.config.places import Places, home_problem, make_private_dir, places
+from subluminal.config.places import Places, home_problem, places
+from subluminal.config.usable_home import usable_home
 from subluminal.core.runs.finding import last_words_command
 from subluminal.secrets.client_credentials import CLIENT_CREDENTIALS
 from subluminal.supervise import WardenHandle
@@ -27,7 +28,7 @@ def start(
     problem = home_problem(wanted)
     if problem is not None:
         return _refuse(warden, *problem)
-    where = _usable_home(wanted)
+    where = usable_home(wanted)
     after_death = last_words_command(where, os.getpid())
     stopped = _hard_stop(where, server)
     if stopped or os.path.exists(where.settings):
@@ -98,48 +99,3 @@ def _hard_stop(where: Places, server: str) -> str:
     agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"
     stop = hard_stop(where.state, run_id, agent_id, server)
     return f"{stop.sentence}; `sub revive` lifts it" if stop else ""
-
-
-def _usable_home(wanted: Places) -> Places:
-    """Returns the home; if it is not writable, another place with the home's policy and settings.
-
-    If no place is writable, returns the home itself: `decision_on_error` then applies to each call
-    (journal-first).
-    """
-    try:
-        make_private_dir(wanted.state)
-        make_private_dir(wanted.journal)
-        if os.access(wanted.state, os.W_OK) and os.access(wanted.journal, os.W_OK):
-            return wanted
-        problem = "it is not writable"
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-    spare = _spare_home()
-    if spare is None:
-        sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); nothing is recorded\n")
-        return wanted
-    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{spare}`\n")
-    where = places({}, spare)
-    where.settings, where.policy, where.secrets = wanted.settings, wanted.policy, wanted.secrets
-    return where
-
-
-def _spare_home() -> str | None:
-    """Returns a temporary directory that only this user can use; None if there is none."""
-    import stat
-    import tempfile
-
-    home = os.path.join(tempfile.gettempdir(), f"subluminal-{os.getuid()}")
-    try:
-        make_private_dir(home)
-        status = os.lstat(home)
-        # Another user may have created it.
-        if (
-            not stat.S_ISDIR(status.st_mode)
-            or status.st_uid != os.getuid()
-            or status.st_mode & 0o77
-        ):
-            return tempfile.mkdtemp(prefix="subluminal-")
-    except OSError:
-        return None
-    return home

@@ -20,7 +20,9 @@ from subluminal.contracts.vocabulary import (
     ApprovalAnswer,
     GrantProblem,
     ReasonCode,
+    Requirement,
 )
+from subluminal.core.controls import passphrase
 from subluminal.core.controls.approval_files import (
     Answer,
     ApprovalFiles,
@@ -34,6 +36,9 @@ from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.rules.access import AccessEntry
+
+_ASKABLE = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
+"""What a client's own question to its person can fulfil."""
 
 _MAX_TOLD = 1_024
 """Most refused grants that are remembered, so that each is recorded once."""
@@ -51,7 +56,11 @@ class _Found(NamedTuple):
 class Approvals:
     """The approvals of one run, as one of its shims sees them."""
 
-    def __init__(self, state_dir: str, run: Run, previewer: Previewer) -> None:
+    def __init__(
+        self, state_dir: str, run: Run, previewer: Previewer, *, client_asks: bool = False
+    ) -> None:
+        """`client_asks` is True if the client itself asks a person about calls that need it."""
+        self._client_asks = client_asks
         self._state_dir = state_dir
         self._run = run
         self._told: set[tuple[str, str]] = set()
@@ -87,6 +96,8 @@ class Approvals:
             return _denied(refused, entries, no)
         found += filter(None, (self._excuse(*key, tried) for key in refused.limited_by))
         evaluation = self._let_pass(engine, tried, found, counters) or refused
+        if not evaluation.forwarded and self._client_asks:
+            evaluation = self._leave_to_client(engine, evaluation, tried, counters) or evaluation
         if not evaluation.forwarded:
             self._ask(evaluation, tried)
         return evaluation
@@ -236,6 +247,33 @@ class Approvals:
         self.news.append((GrantRefused, {"call": self._asking.ref(tried), "grant": refused}))
 
     # Requests
+
+    def _leave_to_client(
+        self, engine: Engine, refused: Evaluation, tried: Try, counters: Counters
+    ) -> Evaluation | None:
+        """Lets a call pass about which the client asks a person; None if another rule refuses it.
+
+        A client can ask whether a call may run. It cannot ask for a ticket or a signal.
+        """
+        entries = refused.refused_by
+        if passphrase.is_set(self._state_dir):
+            return None  # only a person who knows it may approve
+        if not entries or any(entry.requirement not in _ASKABLE for entry in entries):
+            return None
+        keys = {entry.grant_key for entry in entries}
+        call = msgspec.structs.replace(tried.call, granted=tried.call.granted.union(keys))
+        evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
+        if not evaluation.forwarded:
+            return None
+        deciding = entries[0]
+        evaluation.decision = Decision(
+            action=Action.ALLOW,
+            rule_id=deciding.rule_id,
+            severity=deciding.severity,
+            reason_code=ReasonCode.CLIENT_ASKED,
+            summary=deciding.refusal.summary,
+        )
+        return evaluation
 
     def _ask(self, evaluation: Evaluation, tried: Try) -> None:
         """Requests approval for each rule that asks for it, if one of these rules decided.

@@ -179,7 +179,7 @@ class CallRecords:
         call, journal, prev = ruling.call, self._journal, self._journal.prev
         tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
         extra_json = learnt
-        if outcome.error_class is not None or outcome.result_stream_hash is not None:
+        if not outcome.is_plain:
             extra_json = self._end_extra(outcome) + learnt
         preview_json, text_json = self._previews.result(outcome.result)
         end = tool.end % (
@@ -283,6 +283,8 @@ class CallRecords:
             extra = b',"error":' + encode_json(detail)
         if outcome.result_stream_hash is not None:
             extra += b',"result_stream_hash":"%b"' % outcome.result_stream_hash.encode()
+        if outcome.executed_args_hash is not None:
+            extra += b',"executed_args_hash":"%b"' % outcome.executed_args_hash.encode()
         return extra
 
 

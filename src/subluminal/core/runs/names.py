@@ -29,18 +29,18 @@ def uuid7() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def run_id_of(environ: Mapping[str, str], places: Places) -> str:
+def run_id_of(environ: Mapping[str, str], places: Places, client_pid: int) -> str:
     """Returns the run of calls that do not name their own.
 
     It is SUB_RUN_ID, else the client's session, else the run of the client's process.
     """
     given = environ.get(env.SUB_RUN_ID.name) or session_of(environ)
-    return recordable(given) if given else _run_of_process(places, os.getppid())
+    return recordable(given) if given else _run_of_process(places, client_pid)
 
 
 def session_of(environ: Mapping[str, str]) -> str | None:
     """Returns the client's session, which names the run if SUB_RUN_ID does not."""
-    return environ.get(env.CLAUDE_SESSION)
+    return environ.get(env.CLAUDE_SESSION) or environ.get(env.COPILOT_SESSION)
 
 
 def host_id(places: Places) -> str:

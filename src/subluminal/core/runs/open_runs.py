@@ -81,6 +81,8 @@ class Parts(NamedTuple):
     sharing: Sharing = ALONE
     meta: Mapping[str, Any] = MappingProxyType({})
     """what SUB_RUN_META says about every run that begins here"""
+    client_asks: bool = False
+    """whether the client asks its person about calls that need approval"""
 
 
 class _Free:
@@ -117,7 +119,7 @@ class OpenRuns:
         self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
-        self._meta = parts.meta
+        self._meta, self._client_asks = parts.meta, parts.client_asks
         self._max_journal_bytes = max_journal_bytes
         self._on_bug = on_bug
         self._machine_id = host_id(parts.places)
@@ -237,7 +239,7 @@ class OpenRuns:
     def _approvals_of(self, run: Run) -> "Approvals":
         from subluminal.core.controls.approvals import Approvals
 
-        return Approvals(self._places.state, run, self._previewer)
+        return Approvals(self._places.state, run, self._previewer, client_asks=self._client_asks)
 
     def _enter(self, run_id: str, enforcer: Enforcer, meta: dict[str, Any] | None) -> Enforcer:
         run = enforcer.run

@@ -7,6 +7,7 @@ and leaving never fail: a suspended process that holds the run's lock must not b
 import os
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import (
     Event,
     Health,
+    Prompt,
+    PromptSubmitted,
     RunEnd,
     RunEnded,
     RunStart,
@@ -220,6 +223,11 @@ class Run:
     def health(self, state: str, **fields: Any) -> bool:
         """Records a shim_health event: what happened to the server's process, or to this one."""
         return self.record(lambda: self.emit(ShimHealth, health=Health(state=state, **fields)))
+
+    def record_prompt(self, text: bytes) -> None:
+        """Records that a person sent a prompt: its size and hash, not its text."""
+        prompt = Prompt(bytes=len(text), hash=sha256(text).hexdigest())
+        self.record(lambda: self.emit(PromptSubmitted, prompt=prompt))
 
     def record_gap(self) -> None:
         """Records how many events a full disk has cost, once the journal can be written again."""

@@ -145,5 +145,5 @@ def _env(
 ) -> tuple[Env, EnvSource | None]:
     if wishes.env:
         return Env(wishes.env), EnvSource.GIVEN
-    found, source = find_env(environ, workload)
+    found, source = find_env(environ, workload, os.getppid())
     return (Env.DEV, EnvSource.DEFAULT) if source is None else (found, source)

@@ -118,7 +118,7 @@ class Answers:
             held = self._in_slot(call, args_hash, entry.grant_key, layers)
             if held is not None:
                 return held
-        if code == ReasonCode.APPROVAL_GRANTED:
+        if code in (ReasonCode.APPROVAL_GRANTED, ReasonCode.CLIENT_ASKED):
             return _Held(True, min(recorded.grants, default=""), False)
         return None
 

@@ -41,13 +41,17 @@ _names: dict[int, str] = {}
 """Names of parent processes that were looked up: `ps` takes 10 ms."""
 
 
-def identity_of(environ: Mapping[str, str], cwd: str) -> Identity:
-    """Returns the identity that events carry and policy selectors match."""
+def identity_of(environ: Mapping[str, str], cwd: str, parent: int | None = None) -> Identity:
+    """Returns the identity that events carry and policy selectors match.
+
+    `parent` is the process of the client; None for the parent of this process.
+    """
+    parent = os.getppid() if parent is None else parent
     workload = _given_workload(environ) or find_workload(environ, cwd)
-    where, source = find_env(environ, workload)
+    where, source = find_env(environ, workload, parent)
     found = Identity(
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
-        client=_client(environ),
+        client=_client(environ, parent),
         env=where,
         env_source=source,
         principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ, workload),
@@ -71,20 +75,14 @@ def _recordable(value: Any) -> Any:
     return recordable(value) if isinstance(value, str) else value
 
 
-def parent_is(name: str) -> bool:
-    """Returns True if the name of the parent process, the client, contains this word."""
-    return name in _parent_name()
-
-
-def _parent_name() -> str:
-    pid = os.getppid()
+def _name_of(pid: int) -> str:
     if pid not in _names:
-        parent = process(pid)
-        _names[pid] = parent.name.lower() if parent else ""
+        found = process(pid)
+        _names[pid] = found.name.lower() if found else ""
     return _names[pid]
 
 
-def _client(environ: Mapping[str, str]) -> Client:
+def _client(environ: Mapping[str, str], parent: int) -> Client:
     given = environ.get(env.SUB_CLIENT.name)
     if given:
         return _member(Client, given, Client.CUSTOM)
@@ -92,28 +90,30 @@ def _client(environ: Mapping[str, str]) -> Client:
         if environ.get(mark):
             return client
     for name, client in _CLIENT_PROCESSES:
-        if parent_is(name):
+        if name in _name_of(parent):
             return client
     return Client.UNKNOWN
 
 
-def find_env(environ: Mapping[str, str], workload: Workload) -> tuple[Env, EnvSource | None]:
+def find_env(
+    environ: Mapping[str, str], workload: Workload, parent: int
+) -> tuple[Env, EnvSource | None]:
     """Returns the environment and how it was found out; UNKNOWN and None if nothing shows it."""
     given = environ.get(env.SUB_ENV.name)
     if given:
         return _member(Env, given, Env.UNKNOWN), EnvSource.GIVEN
     if isinstance(workload.ci_provider, str):
         return Env.CI, EnvSource.CI
-    if has_terminal() or _parent_is_codex_daemon():
+    if has_terminal() or _is_codex_daemon(parent):
         return Env.DEV, EnvSource.TERMINAL
-    if any(map(environ.get, _DESKTOP_MARKS)) or _parent_name() in _DESKTOP_PROGRAMS:
+    if any(map(environ.get, _DESKTOP_MARKS)) or _name_of(parent) in _DESKTOP_PROGRAMS:
         return Env.DEV, EnvSource.DESKTOP
     return Env.UNKNOWN, None
 
 
-def _parent_is_codex_daemon() -> bool:
+def _is_codex_daemon(pid: int) -> bool:
     """Interactive Codex starts servers in a daemon, which has left the person's terminal."""
-    return b"--managed-daemon" in command(os.getppid())
+    return b"--managed-daemon" in command(pid)
 
 
 def _member(kind: type[_Word], word: str, otherwise: _Word) -> _Word:

@@ -1,0 +1,50 @@
+"""The process of the client whose hook runs: finds it, and watches for its death."""
+
+import os
+from collections.abc import Mapping
+
+from subluminal.system.process import exists
+from subluminal.system.processes import process
+
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox"))
+"""Programs that clients start their hooks with."""
+_MAX_SHELLS = 8
+_CLAUDE_PID = "CLAUDE_PID"
+
+
+def client_pid(client: str, environ: Mapping[str, str], parent: int) -> int:
+    """Returns the pid of the client: it says so itself, or is the first ancestor but for shells."""
+    told = environ.get(_CLAUDE_PID, "")
+    if client == "claude" and told.isdecimal() and exists(int(told)):
+        return int(told)
+    pid = parent
+    for _ in range(_MAX_SHELLS):
+        found = process(pid)
+        if found is None or found.name not in _SHELLS or found.parent <= 1:
+            break
+        pid = found.parent
+    return pid
+
+
+class Watch:
+    """Knows when a process is gone."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._start = _start_of(pid)
+        self.fd = -1
+        """readable when the process is gone; -1 where the system has no such descriptor"""
+        if hasattr(os, "pidfd_open"):
+            try:
+                self.fd = os.pidfd_open(pid)
+            except OSError:
+                return  # it is gone, or the kernel is old
+
+    def is_gone(self) -> bool:
+        """Returns True if the process is dead, even if another one has its pid by now."""
+        return self._start is None or _start_of(self._pid) != self._start
+
+
+def _start_of(pid: int) -> int | None:
+    found = process(pid)
+    return None if found is None or found.is_dead else found.start

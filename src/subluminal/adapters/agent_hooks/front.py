@@ -1,0 +1,166 @@
+"""One event of a client: passes it to the session's hook shim, and passes the answer back.
+
+A client starts one such process for every event, and waits for it. Deciding the event here would
+mean loading the core each time, so a hook shim, which has it loaded, does that. Whatever goes
+wrong, the client gets an answer that it understands before its own time limit (`failing`).
+"""
+
+import os
+from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
+
+from subluminal.adapters.agent_hooks.wire import (
+    UNDECIDED,
+    Answer,
+    Header,
+    decode_answer,
+    encode_header,
+)
+from subluminal.config.places import encode_name, home_problem, places, working_directory
+from subluminal.supervise.signals import posix
+from subluminal.system.sockets import ShortAddress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subluminal.adapters.agent_hooks.entry import Options, Tools
+    from subluminal.config.places import Places
+
+MIN_TIMEOUT_MS = 1_000
+"""Smallest `[hooks] timeout_ms`. A front that takes longer reads the setting, which costs time."""
+
+MAX_EVENT_BYTES = 64 << 20
+"""Largest event that is read. A client's longest answers are cut off long before that."""
+
+_CHUNK_BYTES = 1 << 20
+_TRIES = 4
+"""How often an event is sent again, because the hook shim was killed before it answered."""
+_SESSION_KEYS = (b'"session_id"', b'"sessionId"', b'"sessionID"')
+_MAX_SESSION_BYTES = 200
+
+
+class Unreachable(Exception):
+    """No hook shim answers. The message is a sentence for a person."""
+
+
+def handle(options: "Options", tools: "Tools") -> int:
+    """Handles the event on stdin; returns the exit code for the client."""
+    event = b""
+    try:
+        _set_alarm(options)
+        event = _stdin()
+        answer = _ask(options, event, tools)
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the client gets an answer
+        posix.setitimer(posix.ITIMER_REAL, 0)
+        from subluminal.adapters.agent_hooks.failing import answer_without_shim
+
+        answer = answer_without_shim(options, event, problem)
+    posix.setitimer(posix.ITIMER_REAL, 0)
+    _write(1, answer.stdout)
+    _write(2, answer.stderr)
+    return answer.code
+
+
+def _ask(options: "Options", event: bytes, tools: "Tools") -> Answer:
+    where = places(os.environ, options.values.get("--home"))
+    problem = home_problem(where)
+    if problem is not None:
+        raise Unreachable(f"{problem[0]}; {problem[1]}")
+    request = encode_header(Header(options.client, options.event, working_directory())) + event
+    name = _session_name(options.client, event)
+    for _ in range(_TRIES):
+        answer = decode_answer(_exchanged(_connected(where, name, options, tools), request))
+        if answer is not None and answer.code == UNDECIDED:
+            raise Unreachable(answer.stderr.decode("utf-8", "replace"))
+        if answer is not None:
+            return answer
+    raise Unreachable("the hook shim was ended several times before it could answer")
+
+
+def _connected(where: "Places", name: str, options: "Options", tools: "Tools") -> socket:
+    """Connects to the session's hook shim; starts it first if there is none."""
+    started = None
+    while True:
+        line = socket(AF_UNIX, SOCK_STREAM)
+        try:
+            with ShortAddress(socket_path(where, name)) as address:
+                line.connect(address)
+            return line
+        except (FileNotFoundError, ConnectionRefusedError):
+            line.close()
+        if started is None:
+            from subluminal.adapters.agent_hooks.starting import Starting
+
+            started = Starting(options, tools)
+        where = started.start(where, name)
+
+
+def socket_path(where: "Places", name: str) -> str:
+    """Returns the path of a session's socket."""
+    return os.path.join(where.state, "hooks", f"{name}.sock")
+
+
+def _exchanged(line: socket, request: bytes) -> bytes:
+    """Sends a request and returns what comes back: nothing if the hook shim is killed."""
+    try:
+        line.sendall(request)
+        line.shutdown(SHUT_WR)
+        answer = b""
+        while piece := line.recv(65_536):
+            answer += piece
+    except (BrokenPipeError, ConnectionResetError):
+        return b""
+    finally:
+        line.close()
+    return answer
+
+
+def _session_name(client: str, event: bytes) -> str:
+    """Returns a file name for the session of an event.
+
+    It is read without parsing the event, which the hook shim does. An event that goes to the wrong
+    hook shim, because a tool's argument looks like a session id, is recorded in its own run anyway.
+    """
+    for key in _SESSION_KEYS:
+        _, found, rest = event.partition(key)
+        if found:
+            value = rest[: _MAX_SESSION_BYTES + 8].lstrip(b" \t\r\n:")
+            session = value[1:].partition(b'"')[0] if value[:1] == b'"' else b""
+            if session:
+                return encode_name(f"{client}-{session.decode('utf-8', 'replace')}")
+    return encode_name(f"{client}-{os.getppid()}")
+
+
+def _stdin() -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while piece := os.read(0, _CHUNK_BYTES):
+        size += len(piece)
+        if size > MAX_EVENT_BYTES:
+            raise Unreachable(f"the client's event is larger than {MAX_EVENT_BYTES} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _set_alarm(options: "Options") -> None:
+    """Makes sure that this process answers in time, whatever it is waiting for."""
+    waited_ms = MIN_TIMEOUT_MS
+
+    def alarm(_signum: int, _frame: object) -> None:
+        nonlocal waited_ms
+        from subluminal.adapters.agent_hooks.failing import timeout_ms
+
+        left_ms = timeout_ms(options) - waited_ms
+        if left_ms <= 0:
+            raise Unreachable(f"the hook shim did not answer within {waited_ms} ms")
+        waited_ms += left_ms
+        posix.setitimer(posix.ITIMER_REAL, left_ms / 1000)
+
+    posix.signal(posix.SIGALRM, alarm)
+    posix.setitimer(posix.ITIMER_REAL, MIN_TIMEOUT_MS / 1000)
+
+
+def _write(fd: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        return  # the client no longer reads

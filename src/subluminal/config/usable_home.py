@@ -1,0 +1,51 @@
+"""A home that can be written to: the wanted one, or a temporary one in its place."""
+
+import os
+import sys
+
+from subluminal.config.places import Places, make_private_dir, places
+
+
+def usable_home(wanted: Places) -> Places:
+    """Returns the home; if it is not writable, another place with the home's policy and settings.
+
+    If no place is writable, returns the home itself: `decision_on_error` then applies to each call
+    (journal-first).
+    """
+    try:
+        make_private_dir(wanted.state)
+        make_private_dir(wanted.journal)
+        if os.access(wanted.state, os.W_OK) and os.access(wanted.journal, os.W_OK):
+            return wanted
+        problem = "it is not writable"
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+    spare = _spare_home()
+    if spare is None:
+        sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); nothing is recorded\n")
+        return wanted
+    sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); recording to `{spare}`\n")
+    where = places({}, spare)
+    where.settings, where.policy, where.secrets = wanted.settings, wanted.policy, wanted.secrets
+    return where
+
+
+def _spare_home() -> str | None:
+    """Returns a temporary directory that only this user can use; None if there is none."""
+    import stat
+    import tempfile
+
+    home = os.path.join(tempfile.gettempdir(), f"subluminal-{os.getuid()}")
+    try:
+        make_private_dir(home)
+        status = os.lstat(home)
+        # Another user may have created it.
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid != os.getuid()
+            or status.st_mode & 0o77
+        ):
+            return tempfile.mkdtemp(prefix="subluminal-")
+    except OSError:
+        return None
+    return home
