@@ -23,7 +23,7 @@ from subluminal.config.places import Places, working_directory
 from subluminal.config.settings import Settings
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.host import Host
-from subluminal.errors import ExitCode
+from subluminal.errors import ExitCode, SubluminalError
 from subluminal.system.signals import wake_on_signals
 from subluminal.system.sockets import peer_uid
 from subluminal.trust.identity.agent import identity_of
@@ -195,6 +195,10 @@ def serve(
         )
         shim = HookShim(listener, session, host, Watch(client))
         shim.run()
+    except SubluminalError as problem:
+        _answer_once(listener, Answer(UNDECIDED, stderr=str(problem).encode()))
+        _withdraw(where, name, listener)
+        return int(ExitCode.USAGE)
     except Exception as bug:  # noqa: BLE001 - the process' edge: fronts apply --on-error
         from subluminal.config.bug_report import write_bug_report
 
@@ -229,6 +233,22 @@ def _open(where: Places, options: "Options", tools: "Tools", cwd: str, client: i
         settings_seen=seen,
         client_asks=settings.hooks.ask == "client",
     )
+
+
+def _answer_once(listener: socket.socket, answer: Answer) -> None:
+    """Gives the same answer to the fronts that wait: they would start this process again."""
+    listener.settimeout(_IDLE_MS / 1000)
+    try:
+        while True:
+            peer, _ = listener.accept()
+            with peer:
+                peer.settimeout(_IDLE_MS / 1000)
+                while peer.recv(_CHUNK_BYTES):
+                    pass
+                peer.sendall(encode_answer(answer))
+            listener.settimeout(0)
+    except OSError:
+        return  # nobody waits any more
 
 
 def _withdraw(where: Places, name: str, listener: socket.socket) -> None:

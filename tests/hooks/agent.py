@@ -1,0 +1,133 @@
+"""An agent at its client: sends the client's hook events to `sub hook` as the client does."""
+
+import itertools
+import json
+import pathlib
+import queue
+import subprocess
+import sys
+import threading
+from typing import NamedTuple
+
+from tests.hooks.shapes import RESULTS, SHAPES
+from tests.processes import WITHIN_S
+from tests.shim.household import SUB
+
+FAKE_CLIENT = str(pathlib.Path(__file__).with_name("fake_client.py"))
+
+
+class Said(NamedTuple):
+    """What a client was told by its hook."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def is_nothing(self):
+        """Whether the client was told nothing, so that it goes on as it would without a hook."""
+        return self.code == 0 and not self.out
+
+
+class Agent:
+    """One client process with its sessions."""
+
+    def __init__(self, household, client="claude", session="s1", words=(), **env):
+        self.household = household
+        self.client = client
+        self.shape = SHAPES[client]
+        self.session = session
+        self.words = words
+        self._numbers = itertools.count()
+        self._answers: dict[int, queue.Queue] = {}
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", FAKE_CLIENT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=household.env(**env),
+            cwd=household.cwd,
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.process.stdout:
+            told = json.loads(line)
+            self._answers[told.pop("id")].put(told)
+
+    def send(self, text, event="", words=None, **env):
+        """Starts a hook with this text on stdin; returns a function that waits for the answer."""
+        number = next(self._numbers)
+        self._answers[number] = answers = queue.Queue()
+        named = [event] if event else []
+        if self.client == "claude":
+            env = {
+                "CLAUDE_CODE_SESSION_ID": self.session,
+                "CLAUDE_PID": str(self.process.pid),
+                **env,
+            }
+        argv = [*SUB, "hook", self.client, *named, *(self.words if words is None else words)]
+        asked = {"id": number, "argv": argv, "stdin": text, "env": env}
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+
+        def wait():
+            return Said(**answers.get(timeout=WITHIN_S))
+
+        return wait
+
+    def event(self, name, **members):
+        """Sends an event."""
+        told = {self.shape.session: self.session, "cwd": str(self.household.cwd)}
+        named = {self.shape.event: name} if self.shape.event else {}
+        return self.send(json.dumps({**told, **named, **members}), event="" if named else name)
+
+    def before(self, tool="Bash", args=None, call="t1", **members):
+        return self.ask(tool, args, call, **members)()
+
+    def ask(self, tool="Bash", args=None, call="t1", **members):
+        """Starts the hook before a call; returns a function that waits for the answer."""
+        return self.event(self.shape.before, **self._call(tool, args, call), **members)
+
+    def after(self, tool="Bash", args=None, call="t1", response=None, **members):
+        result = RESULTS[self.client] if response is None else response
+        told = {**self._call(tool, args, call), self.shape.result: result, **members}
+        return self.event(self.shape.after, **told)()
+
+    def _call(self, tool, args, call):
+        ids = {self.shape.call: call} if self.shape.call else {}
+        return {self.shape.name: tool, self.shape.args: args or {}, **ids}
+
+    def stop(self):
+        return self.event(self.shape.stop)()
+
+    def end(self):
+        return self.event(self.shape.end, reason="other")()
+
+    def hook_shims(self):
+        """Returns the pids of the living hook shims of the household."""
+        return [
+            pid
+            for pid in self.household.alive()
+            if pid != self.process.pid and b"hook" in _words(pid)
+        ]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(WITHIN_S)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.kill()
+        self.process.wait(WITHIN_S)
+        self.process.stdout.close()
+
+
+def _words(pid):
+    from subluminal.system.processes import command
+
+    return command(pid)

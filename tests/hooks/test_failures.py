@@ -1,0 +1,188 @@
+"""What a client is told when something is broken: never a crash that it takes for yes, never a hang.
+
+The deadlines are the settings' smallest, so that the tests do not wait for long.
+"""
+
+import json
+import os
+import signal
+
+import pytest
+from tests.processes import wait_until
+from tests.shim.household import deny, policy
+
+SOON = "[hooks]\ntimeout_ms = 1000\n"
+
+
+def settings(household, text=SOON):
+    household.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (household.home / "config.toml").write_text(text)
+
+
+def is_refused(said):
+    return said.json["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def stopped_shim(agent):
+    agent.before(call="first")
+    (shim,) = agent.hook_shims()
+    os.kill(shim, signal.SIGSTOP)
+    return shim
+
+
+@pytest.fixture
+def go_on():
+    stopped = []
+    yield stopped.append
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_stopped_hook_shim_blocks_where_there_is_a_policy(agent, household, go_on):
+    settings(household)
+    household.write_policy(policy(deny("rm")))
+    go_on(stopped_shim(agent))
+    said = agent.before(call="t2")
+    assert is_refused(said)
+    assert "did not answer within 1000 ms" in said.out
+    assert agent.after(call="t2").is_nothing, "only what decides a call is refused"
+
+
+def test_a_stopped_hook_shim_allows_where_there_is_no_policy(agent, household, go_on):
+    settings(household)
+    go_on(stopped_shim(agent))
+    said = agent.before(call="t2")
+    assert said.is_nothing
+    assert "not recorded" in said.err
+
+
+@pytest.mark.parametrize(("on_error", "has_policy"), [("block", False), ("allow", True)])
+def test_on_error_decides(start, household, go_on, on_error, has_policy):
+    settings(household)
+    if has_policy:
+        household.write_policy(policy(deny("rm")))
+    agent = start(words=("--on-error", on_error))
+    go_on(stopped_shim(agent))
+    said = agent.before(call="t2")
+    assert said.is_nothing == (on_error == "allow")
+
+
+def test_what_a_stopped_hook_shim_was_asked_it_decides_when_it_goes_on(agent, household):
+    settings(household)
+    shim = stopped_shim(agent)
+    assert agent.before(call="t2").is_nothing
+    os.kill(shim, signal.SIGCONT)
+    agent.stop()
+    starts, ends = household.events("tool_call_start"), household.events("tool_call_end")
+    assert len(starts) == len(ends)
+
+
+def test_a_killed_hook_shim_is_replaced(agent, household):
+    agent.before(call="t1")
+    (shim,) = agent.hook_shims()
+    os.kill(shim, signal.SIGKILL)
+    wait_until(lambda: shim not in household.alive(), "it to be dead")
+    assert agent.before(call="t2").is_nothing
+    assert len(agent.hook_shims()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "garbage",
+        "[]",
+        "{",
+        '{"session_id":"s1","hook_event_name":"PreToolUse","tool_name":"Bash","tool_name":"Read"}',
+        '{"session_id":"s1","hook_event_name":"PreToolUse","tool_input":{"a":1,"a":2}}',
+        '{"session_id":1,"hook_event_name":"PreToolUse","tool_name":7,"tool_input":[]}',
+        "\udcff",
+        '{"session_id":"s1","hook_event_name":"PreToolUse","tool_input":' + "[" * 2000 + "]" * 2000,
+    ],
+    ids=range(9),
+)
+def test_rubbish_is_refused_where_a_policy_enforces(agent, household, text):
+    household.write_policy(policy(deny("rm")))
+    said = agent.send(text)()
+    assert is_refused(said), said
+    assert "Traceback" not in said.err
+    assert agent.before(call="t9").is_nothing
+
+
+def test_rubbish_passes_where_nothing_enforces(agent):
+    assert agent.send("garbage")().is_nothing
+    assert agent.send("")().is_nothing
+
+
+def test_an_event_of_a_future_version_is_nothing_to_us(agent, household):
+    household.write_policy(policy(deny("rm")))
+    assert agent.event("SomethingNew", anything=[1])().is_nothing
+    assert not household.events("tool_call_start")
+
+
+def test_a_response_of_20_megabytes(agent, household):
+    agent.before(call="t1")
+    assert agent.after(call="t1", response={"stdout": "x" * 20_000_000}).is_nothing
+    agent.stop()
+    (end,) = household.events("tool_call_end")
+    assert end["status"] == "OK"
+    assert end["bytes_out"] > 20_000_000
+
+
+def test_arguments_too_large_to_inspect(agent, household):
+    household.write_policy(policy(deny("rm")))
+    args = {"content": "x" * 3_000_000}
+    assert agent.before("Write", args).is_nothing
+    assert agent.after("Write", args).is_nothing
+    agent.stop()
+    (event,) = household.events("tool_call_start")
+    assert event["call"]["args_stream_hash"] == event["call"]["args_hash"]
+    assert household.ends() == [("OK", None)]
+
+
+def test_a_policy_that_does_not_compile_refuses(agent, household):
+    household.write_policy("rules: 7\n")
+    assert is_refused(agent.before())
+
+
+def test_broken_settings(agent, household):
+    settings(household, "[hooks]\ntimeout_ms = 'soon'\n")
+    household.write_policy(policy(deny("rm")))
+    said = agent.before()
+    assert is_refused(said)
+    assert "timeout_ms" in said.out
+    assert "Traceback" not in said.err
+    assert not (household.home / "reports").exists(), "a person's mistake is not our bug"
+
+
+def test_a_home_that_others_can_write_is_not_used(agent, household):
+    household.home.mkdir(parents=True, mode=0o700)
+    household.write_policy(policy(deny("rm")))
+    household.home.chmod(0o777)
+    said = agent.before()
+    assert is_refused(said)
+    assert "other users can write" in said.out
+    assert not (household.home / "state").exists()
+
+
+def test_a_wrong_command_line_refuses(agent):
+    said = agent.send("{}", words=("--colour", "red"))()
+    assert said.code == 2
+    assert said.err.startswith("error: cannot read `--colour`")
+
+
+def test_a_socket_of_nobody_is_replaced(agent, household):
+    agent.before(call="t1")
+    (shim,) = agent.hook_shims()
+    os.kill(shim, signal.SIGKILL)
+    wait_until(lambda: shim not in household.alive(), "it to be dead")
+    (path,) = (household.home / "state" / "hooks").glob("*.sock")
+    path.unlink()
+    path.write_text("not a socket")
+    assert agent.before(call="t2").is_nothing
+
+
+def test_doctor_s_event_opens_no_run(agent, household):
+    told = json.loads(agent.event("SubDoctor")().out)["subluminal"]
+    assert told["home"] == str(household.home)
+    assert not household.events()
