@@ -183,7 +183,8 @@ def serve(
     listener = socket.socket(fileno=listening)
     client, cwd = client_pid(options.client, os.environ, parent), working_directory()
     try:
-        host = _open(where, options, tools, cwd, client)
+        kind = client_named(options.client)
+        host = _open(where, options, tools, cwd, client, can_ask=kind.ask is not None)
         # Only now: whether a person's terminal controls the client is part of the identity.
         os.setsid()
         os.chdir("/")
@@ -212,7 +213,9 @@ def serve(
     return 0
 
 
-def _open(where: Places, options: "Options", tools: "Tools", cwd: str, client: int) -> Host:
+def _open(
+    where: Places, options: "Options", tools: "Tools", cwd: str, client: int, *, can_ask: bool
+) -> Host:
     settings, seen = Settings(), None
     if os.path.exists(where.settings):
         from subluminal.config.loading import load_settings
@@ -231,7 +234,7 @@ def _open(where: Places, options: "Options", tools: "Tools", cwd: str, client: i
         policy=options.values.get("--policy"),
         settings=settings,
         settings_seen=seen,
-        client_asks=settings.hooks.ask == "client",
+        client_asks=can_ask and settings.hooks.ask == "client",
     )
 
 

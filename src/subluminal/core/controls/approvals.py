@@ -20,7 +20,6 @@ from subluminal.contracts.vocabulary import (
     ApprovalAnswer,
     GrantProblem,
     ReasonCode,
-    Requirement,
 )
 from subluminal.core.controls import passphrase
 from subluminal.core.controls.approval_files import (
@@ -36,9 +35,6 @@ from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.rules.access import AccessEntry
-
-_ASKABLE = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
-"""What a client's own question to its person can fulfil."""
 
 _MAX_TOLD = 1_024
 """Most refused grants that are remembered, so that each is recorded once."""
@@ -258,21 +254,14 @@ class Approvals:
         entries = refused.refused_by
         if passphrase.is_set(self._state_dir):
             return None  # only a person who knows it may approve
-        if not entries or any(entry.requirement not in _ASKABLE for entry in entries):
+        if not entries or not all(entry.client_may_ask for entry in entries):
             return None
         keys = {entry.grant_key for entry in entries}
         call = msgspec.structs.replace(tried.call, granted=tried.call.granted.union(keys))
         evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
         if not evaluation.forwarded:
             return None
-        deciding = entries[0]
-        evaluation.decision = Decision(
-            action=Action.ALLOW,
-            rule_id=deciding.rule_id,
-            severity=deciding.severity,
-            reason_code=ReasonCode.CLIENT_ASKED,
-            summary=deciding.refusal.summary,
-        )
+        evaluation.decision = entries[0].left_to_client
         return evaluation
 
     def _ask(self, evaluation: Evaluation, tried: Try) -> None:

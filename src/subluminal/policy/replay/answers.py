@@ -48,6 +48,10 @@ class _Held(NamedTuple):
     """whether the rule is lifted for the whole run, whatever the arguments"""
 
 
+_ASKED = _Held(True, "", False)
+"""The client asked its person, and let the call wait for the answer."""
+
+
 class Answers:
     """All answers of one run."""
 
@@ -74,8 +78,11 @@ class Answers:
         """
         entries = refused.refused_by
         found = {}
+        was_asked = call.decision.said.reason_code == ReasonCode.CLIENT_ASKED
         for entry in entries:
             held = self._held(call, entry, layers)
+            if held is None and was_asked and entry.client_may_ask:
+                held = _ASKED
             if held is not None:
                 found[entry.grant_key] = held
         if any(not held.approved for held in found.values()):
@@ -93,7 +100,9 @@ class Answers:
             )
         )
         found |= excused
-        if evaluation.forwarded:
+        if evaluation.forwarded and _ASKED in found.values():
+            evaluation.decision = entries[0].left_to_client
+        elif evaluation.forwarded:
             evaluation.grants = tuple(
                 GrantRef(grant_id=found[key].grant_id, approver="")
                 for key in evaluation.grants_used
@@ -118,7 +127,7 @@ class Answers:
             held = self._in_slot(call, args_hash, entry.grant_key, layers)
             if held is not None:
                 return held
-        if code in (ReasonCode.APPROVAL_GRANTED, ReasonCode.CLIENT_ASKED):
+        if code == ReasonCode.APPROVAL_GRANTED:
             return _Held(True, min(recorded.grants, default=""), False)
         return None
 

@@ -1,0 +1,122 @@
+"""Calls that need a person: Claude Code asks the one who sits at it; elsewhere `sub approve`."""
+
+import json
+
+import pytest
+
+POLICY = """\
+policy_id: asks
+version: "1"
+mode: guardrails
+defaults: {decision_on_error: BLOCK}
+rules:
+  - rule_id: few
+    kind: budget
+    match: {tool_name: {glob: [few]}}
+    effect: {budget: {scope: run, limit_calls: 1, on_exceed: BLOCK}}
+  - rule_id: person
+    kind: allow
+    match: {tool_name: {glob: [push, few]}}
+    effect: {action: ALLOW, reason_code: ASKED, message: pushing needs a person, require: REQUIRED}
+"""
+
+
+@pytest.fixture
+def write(household):
+    def make(requirement="approval", settings=""):
+        household.write_policy(POLICY.replace("REQUIRED", requirement))
+        if settings:
+            (household.home / "config.toml").write_text(settings)
+
+    return make
+
+
+def decided(household):
+    return [event["decision"] for event in household.events("tool_call_decision")]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "must"),
+    [
+        ("approval", "approve this call"),
+        ("confirmation", "confirm this call"),
+        ("human", "do this instead of the agent"),
+    ],
+)
+def test_claude_asks_its_person(agent, household, write, requirement, must):
+    write(requirement)
+    told = agent.before("push").json
+    assert told["hookSpecificOutput"] == {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "ask",
+        "permissionDecisionReason": f"a person must {must}: pushing needs a person",
+    }
+    (decision,) = decided(household)
+    assert (decision["action"], decision["rule_id"]) == ("ALLOW", "person")
+    assert decision["explain"]["reason_code"] == "CLIENT_ASKED"
+    agent.after("push")
+    assert household.wait_event("tool_call_end")["status"] == "OK"
+
+
+def test_the_person_said_no(agent, household, write):
+    write()
+    agent.before("push")
+    agent.stop()
+    assert household.ends() == [("CANCELLED", "unknown")]
+
+
+@pytest.mark.parametrize("requirement", ["ticket", "step_up"])
+def test_what_a_prompt_cannot_give_is_refused(agent, household, write, requirement):
+    write(requirement)
+    assert agent.before("push").json["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_other_rules_stand(agent, household, write):
+    write()
+    assert "ask" in agent.before("few", {"n": 1}, call="t1").out
+    assert "deny" in agent.before("few", {"n": 2}, call="t2").out
+
+
+def test_the_settings_can_leave_it_to_sub_approve(agent, household, write, person):
+    write(settings='[hooks]\nask = "sub"\n')
+    refused = agent.before("push", call="t1")
+    assert "deny" in refused.out
+    request = json.loads(person("approvals", "--json"))
+    assert request["approval_id"] in refused.out
+    person("approve", request["approval_id"])
+    assert agent.before("push", call="t2").is_nothing
+
+
+def test_a_passphrase_takes_it_from_the_client(agent, household, write, person):
+    write()
+    set_passphrase(household)
+    assert "deny" in agent.before("push").out
+
+
+def set_passphrase(household):
+    from subluminal.core.controls.passphrase import set_passphrase
+
+    (household.home / "state").mkdir(mode=0o700, exist_ok=True)
+    set_passphrase(str(household.home / "state"), "open sesame")
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini", "copilot", "opencode"])
+def test_clients_that_cannot_ask(start, household, write, client):
+    write()
+    refused = start(client).before("push")
+    assert "approval" in refused.out
+    (event,) = household.events("approval_requested")
+    assert event["approval"]["rule_id"] == "person"
+
+
+def test_a_session_that_asked_replays_and_verifies(agent, household, write, person):
+    write()
+    agent.before("push", call="t1")
+    agent.after("push", call="t1")
+    agent.before("Bash", call="t2")
+    agent.end()
+    household.wait_event("run_end")
+    own = str(household.home / "policy.yaml")
+    person("policy", "replay", "--run", "s1", "--policy", own, "--fail-on", "any")
+    person("ledger", "verify")
+    person("ledgerd", "stop")
