@@ -1,17 +1,6 @@
-"""Signals without `enum`: which of them the warden ignores, and what the upstream gets.
+"""Which signals the warden ignores, and what the upstream gets."""
 
-`_signal` is the C half of `signal`: the same names, without the 6 ms that its enums cost every
-shim. The public module is the fallback.
-"""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as posix
-else:
-    try:
-        import _signal as posix
-    except ImportError:  # an interpreter other than CPython
-        import signal as posix
+from subluminal.system.plain_signals import posix
 
 __all__ = ["SHIELDED", "ignored_now", "posix", "restore_defaults", "shield"]
 

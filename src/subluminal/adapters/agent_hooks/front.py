@@ -16,7 +16,7 @@ from subluminal.adapters.agent_hooks.wire import (
     encode_header,
 )
 from subluminal.config.places import encode_name, home_problem, places, working_directory
-from subluminal.supervise.signals import posix
+from subluminal.system.plain_signals import posix
 from subluminal.system.sockets import ShortAddress
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from subluminal.config.places import make_private_dir
 from subluminal.config.usable_home import usable_home
-from subluminal.supervise.signals import posix
+from subluminal.system.plain_signals import posix
 from subluminal.system.sockets import ShortAddress
 
 TYPE_CHECKING = False
