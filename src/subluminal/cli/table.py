@@ -90,6 +90,7 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
+    "hook": _command("decide and record one tool call of an agent's own tools", "hook"),
     "shim": Group(
         "run the data plane in front of one MCP server",
         {

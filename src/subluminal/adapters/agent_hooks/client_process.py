@@ -1,8 +1,8 @@
 """The process of the client whose hook runs: finds it, and watches for its death."""
 
-import os
 from collections.abc import Mapping
 
+from subluminal.system.adoption import maybe_watch
 from subluminal.system.process import exists
 from subluminal.system.processes import process
 
@@ -32,13 +32,8 @@ class Watch:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._start = _start_of(pid)
-        self.fd = -1
-        """readable when the process is gone; -1 where the system has no such descriptor"""
-        if hasattr(os, "pidfd_open"):
-            try:
-                self.fd = os.pidfd_open(pid)
-            except OSError:
-                return  # it is gone, or the kernel is old
+        self.fd = maybe_watch(pid)
+        """readable when the process is gone; None where the system has no such descriptor"""
 
     def is_gone(self) -> bool:
         """Returns True if the process is dead, even if another one has its pid by now."""

@@ -71,7 +71,7 @@ class HookShim:
         listening = self._listener.fileno()
         self._listener.setblocking(False)
         for fd in (listening, wakeup, self._watch.fd):
-            if fd >= 0:
+            if fd is not None:
                 self._poll.register(fd, select.POLLIN)
         while not self._is_over:
             ready = {fd for fd, _ in self._poll.poll(_IDLE_MS)}
