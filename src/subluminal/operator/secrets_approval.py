@@ -1,6 +1,7 @@
 """Approves the command that a server's stored secrets serve, and finds servers without one."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from subluminal.importer.settings_file import Approval, change_settings
 from subluminal.secrets.approval import (
     approve_line,
     has_stored_bindings,
+    is_interpreter,
     problem_with,
 )
 
@@ -26,6 +28,8 @@ _BY_NAME = {
 }
 _IN_DIRECTORY = ("npm", "pnpm", "yarn", "bun", "deno", "uv", "make", "go", "cargo", "poetry", "pdm")
 """Programs that read the project in the directory where they start."""
+_EVALUATES = re.compile("-m|-e|-[a-z]*c|--eval")
+"""Options of interpreters after which comes a module, or the text of a program."""
 
 
 class Approved(NamedTuple):
@@ -125,6 +129,6 @@ def _trusts(command: Sequence[str], scene: Scene) -> str:
         return _BY_NAME[name]
     if name in _IN_DIRECTORY:
         return "the directory where it starts"
-    if name.startswith("python") and "-m" in command[1:3]:
+    if is_interpreter(name) and any(map(_EVALUATES.match, command[1:])):
         return "the directory where it starts"
     return ""
