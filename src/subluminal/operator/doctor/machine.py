@@ -10,7 +10,7 @@ from typing import Any
 
 from subluminal import __version__
 from subluminal.config.loading import load_settings
-from subluminal.config.places import Places
+from subluminal.config.places import Places, exposed_file
 from subluminal.errors import SubluminalError
 from subluminal.importer.clients.description import Scene
 from subluminal.importer.drift import findings
@@ -118,6 +118,9 @@ def _permissions(places: Places) -> Check:
             continue
         if status.st_mode & _OTHERS or status.st_uid not in (own, 0):
             bad.append(f"`{path}` is {stat.filemode(status.st_mode)}")
+    exposed = exposed_file(places)
+    if exposed is not None:
+        return Check("permissions", False, *exposed)
     if not bad:
         return Check("permissions", True, "only you can read what is recorded")
     return Check(
