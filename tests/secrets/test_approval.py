@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import places
 from subluminal.config.settings import SecretsSettings
 from subluminal.secrets.file_store import FileStore
@@ -36,12 +35,6 @@ class Ran(NamedTuple):
     env: dict[str, str]
     err: str
     injections: list[dict[str, Any]]
-
-
-@pytest.fixture(autouse=True)
-def _a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    for marker in MARKERS:
-        monkeypatch.delenv(marker.name, raising=False)
 
 
 @pytest.fixture
@@ -395,7 +388,7 @@ def test_a_program_that_looks_the_server_up_is_pointed_out(
     monkeypatch.setenv("PATH", str(tmp_path / "tools"))
     ran = sub("secrets", "approve", "github", "--", name, *words, "server")
     assert ran.code == 0
-    assert "decides what runs with the secret" in ran.err
+    assert "which code of `github` gets the secret also depends on " in ran.err
     assert warning in ran.err
 
 
