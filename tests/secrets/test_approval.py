@@ -392,6 +392,18 @@ def test_a_program_that_looks_the_server_up_is_pointed_out(
     assert warning in ran.err
 
 
+@pytest.mark.parametrize(("place", "mode"), [("", 0o777), ("printer", 0o707)])
+def test_a_program_that_others_can_replace_is_pointed_out(
+    sub: Any, settings: Any, printer: Path, place: str, mode: int
+) -> None:
+    settings(STORED)
+    (printer.parent / place).chmod(mode)
+    ran = sub("secrets", "approve", "github", "--", str(printer))
+    assert "depends on other users, who can replace the program" in ran.err
+    (printer.parent / place).chmod(0o755)
+    assert "warning" not in sub("secrets", "approve", "github", "--", str(printer)).err
+
+
 def test_a_file_of_the_project_is_pointed_out(
     sub: Any, settings: Any, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

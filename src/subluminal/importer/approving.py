@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from subluminal.errors import SubluminalError
@@ -107,6 +108,8 @@ def entry_approval(client: Client, entry: Entry, environ: Mapping[str, str], cwd
 
 def also_decides(command: Sequence[str], scene: Scene) -> str:
     """Returns what besides the program decides which code gets the secret; empty if nothing."""
+    if any(map(_is_open_to_all, (command[0], os.path.dirname(os.path.realpath(command[0]))))):
+        return "other users, who can replace the program"
     root = scene.project_folders()[-1]
     inside = [word for word in command if word.startswith(f"{root}{os.sep}")]
     if os.path.exists(os.path.join(root, ".git")) and any(map(os.path.isfile, inside)):
@@ -116,6 +119,15 @@ def also_decides(command: Sequence[str], scene: Scene) -> str:
         return _BY_NAME[name]
     evaluates = is_interpreter(name) and any(map(_EVALUATES.match, command[1:]))
     return "the directory where it starts" if evaluates or name in _IN_DIRECTORY else ""
+
+
+def _is_open_to_all(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    # In a directory such as /tmp (sticky), others cannot replace a file that is not theirs.
+    return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
 
 def own_command(words: Sequence[str]) -> list[str]:
