@@ -1,4 +1,4 @@
-"""`sub ledger rebuild`: makes all derived data anew from the chained events (provable-ledger)."""
+"""`sub ledger rebuild`: rebuilds all derived data from the chained events (provable-ledger)."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.findings import tell_findings
 from subluminal.config.places import Places, places
+from subluminal.counts import counted
 from subluminal.errors import ExitCode
 from subluminal.ledger.client.opening import need_daemon_extra
 
@@ -74,10 +75,10 @@ def _tell(mended: "list[Finding]", left: "list[Finding]", out: Output, *, as_jso
         out.json(found | {"holds": not left})
         return ExitCode.NO if left else ExitCode.OK
     if mended:
-        out.line(f"mended {len(mended)} findings:")
+        out.line(f"mended {counted(len(mended), 'finding')}:")
         tell_findings(found["mended"], out)
     else:
-        out.line("all derived data was made anew; nothing was wrong with it")
+        out.line("rebuilt all derived data; nothing was wrong with it")
     if left:
         out.line("left as it is:")
         tell_findings(found["left"], out)

@@ -8,6 +8,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.findings import tell_findings
 from subluminal.config.places import Places, places
+from subluminal.counts import counted
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import need_daemon_extra
 
@@ -61,8 +62,9 @@ def run(args: Args, out: Output) -> int:
         out.error("the ledger was damaged or changed", _hint(report["findings"]))
         return ExitCode.NO
     out.line(
-        f"verified {report['events']} events of {report['shims']} shims, {report['calls']} calls "
-        f"and {report['checkpoints']} signed checkpoints"
+        f"verified {counted(report['events'], 'event')} of {counted(report['shims'], 'shim')}, "
+        f"{counted(report['calls'], 'call')} and "
+        f"{counted(report['checkpoints'], 'signed checkpoint')}"
     )
     _tell_rest(report, out)
     return ExitCode.OK
@@ -78,9 +80,10 @@ def _tell_rest(report: dict[str, Any], out: Output) -> None:
     if report["anchors"]:
         out.line(f"the ledger contains every anchor ({report['anchors']}), and continues it")
     if report["unanchored_events"]:
-        out.line(f"the last {report['unanchored_events']} events are not signed yet")
+        out.line(f"not signed yet: the last {counted(report['unanchored_events'], 'event')}")
     if report["unread_events"]:
-        out.line(f"{report['unread_events']} events in journals are not in the ledger yet")
+        unread = counted(report["unread_events"], "event")
+        out.line(f"not in the ledger yet, but in journals: {unread}")
     for drop in report["drops"]:
         out.line(_dropped(drop))
     if report["previews_missing"]:
@@ -97,7 +100,7 @@ def _tell_rest(report: dict[str, Any], out: Output) -> None:
 
 
 def _dropped(drop: dict[str, Any]) -> str:
-    events = f"retention dropped {drop['events']} events"
+    events = f"retention dropped {counted(drop['events'], 'event')}"
     match drop["reason"]:
         case "age":
             return f"{events} that were older than {drop['keep_days']} days"
@@ -173,7 +176,8 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     if proof.findings:
         out.error("the artifact was damaged or changed", "do not rely on it")
         return ExitCode.NO
-    out.line(f"verified {proof.events} events of {proof.shims} shims and {proof.files} files")
+    events, shims = counted(proof.events, "event"), counted(proof.shims, "shim")
+    out.line(f"verified {events} of {shims} and {counted(proof.files, 'file')}")
     if not proof.files:
         out.talk("Without a chain.json it is not proven that no events are missing at the end.")
     return ExitCode.OK
