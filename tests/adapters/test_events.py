@@ -316,10 +316,20 @@ def test_the_calls_of_a_batch_are_counted_one_after_the_other(desk, policy, reas
 def test_a_batch_of_several_runs_cannot_be_decided_as_one(desk):
     meta = {"x-codex-turn-metadata": {"session_id": "another"}}
     desk = desk(snapshot(deny("rm")))
+    desk.calls.names_runs = True
     batch = [json.loads(call_line("a", id=1)), json.loads(call_line("a", id=2, _meta=meta))]
     assert not desk.client(json.dumps(batch).encode())
     ours = json.loads(desk.answers[0])["error"]["data"]["subluminal"]
     assert ours["reason_code"] == "AMBIGUOUS_MESSAGE"
+
+
+def test_a_session_id_in_a_batch_of_a_client_that_is_not_codex_names_no_run(desk):
+    """Else any client could leave its run, and with it the run's budgets."""
+    meta = {"x-codex-turn-metadata": {"session_id": "another"}}
+    desk = desk(snapshot(budget(1)))
+    assert desk.call("a", id=1)
+    assert not desk.client(json.dumps([json.loads(call_line("a", id=2, _meta=meta))]).encode())
+    assert {event["run_id"] for event in desk.events()} == {"run-1"}
 
 
 def rounds_of(events):

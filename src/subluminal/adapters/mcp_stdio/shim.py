@@ -55,6 +55,10 @@ MAX_WAITING_BYTES = 1 << 20
 _MAX_CHUNKS = 4
 """Most chunks that are read from the server in one turn; the client's pipe holds as many."""
 
+_MAX_LAST_READS = 16
+"""Most reads of a dead server's pipe, which holds 1 MiB at most. Processes that it left may write
+on, faster than anybody reads."""
+
 MAX_STDERR_BYTES = 1 << 18
 """Most bytes of stderr that wait; past it the oldest are dropped, because stderr must not block."""
 
@@ -497,15 +501,17 @@ class Shim:
         """Returns how the server failed; None if it ended in order, or because it was told to."""
         if not has_crashed(report) or was_stopped(report):
             return None
-        while self._stderr_open and readable(self._warden.stderr_fd):
-            self._read_stderr()
+        for _ in range(_MAX_LAST_READS):
+            if self._stderr_open and readable(self._warden.stderr_fd):
+                self._read_stderr()
         line = self._stderr_tail.line()
         return failure_of(self._server_name, report, line and self._host.masked_line(line))
 
     def _hear_last_words(self) -> None:
         """Reads what a dead server left in its pipe: it may hold answers."""
-        while self._server_speaks and readable(self._warden.stdout_fd):
-            self._read_server()
+        for _ in range(_MAX_LAST_READS):
+            if self._server_speaks and readable(self._warden.stdout_fd):
+                self._read_server()
 
     def _sweep(self) -> None:
         """Does the work of a warden that was killed: records the end, then ends the tree."""
