@@ -44,6 +44,8 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     seqs = [0] * len(batch)
     state = enforcer.run.state
     try:
+        for each in asked:
+            enforcer.engine.prepare(each)
         with state.locked():
             wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
             seqs = [state.take_seq() for _ in batch]

@@ -31,7 +31,7 @@ from subluminal.contracts.vocabulary import Mode, RunStatus
 from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
-from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.errors import StateAbsent, StateBusy, StateUnusable
 from subluminal.state.mutex import Mutex
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState, Totals
@@ -259,8 +259,10 @@ class Run:
                     self.state.detach(self.shim_id)
                     self.state.mark_ended()
                 break
-            except (StateBusy, StateUnusable):
-                # The run ends without its state; the journal says that it ended.
+            # The run ends without its state; the journal says that it ended.
+            except (StateAbsent, StateUnusable):
+                break
+            except StateBusy:
                 if time.monotonic() > deadline:
                     break
         terminated = self.termination() is not None
