@@ -101,6 +101,26 @@ def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
     assert not refused.is_allowed, "a refusal needs no record to be one"
 
 
+def test_a_batch_of_which_only_a_part_can_be_recorded_is_refused_whole(own_home, monkeypatch):
+    enforcer = enforcer_in(own_home, snapshot(deny("rm")))
+    flush, flushes = type(enforcer.run.journal).flush, []
+
+    def full_at_the_second(journal):
+        flushes.append(1)
+        if len(flushes) == 2:
+            journal._forget()
+            raise JournalUnavailable("journal", OSError(28, os.strerror(28)))
+        flush(journal)
+
+    monkeypatch.setattr(type(enforcer.run.journal), "flush", full_at_the_second)
+    rulings = begin_batch(enforcer, [(call(), b"{}"), (call("u"), b"{}")])
+    reasons = [each.decision.reason_code for each in rulings]
+    assert reasons == [ReasonCode.BATCH_REFUSED, ReasonCode.JOURNAL_UNAVAILABLE]
+    assert not any(each.is_allowed for each in rulings)
+    totals = enforcer.run.state.totals()
+    assert (totals.calls_allowed, totals.calls_blocked) == (0, 2)
+
+
 def begin_a_batch(enforcer):
     return begin_batch(enforcer, [(call("rm"), b"{}")])[0]
 

@@ -226,8 +226,6 @@ class Calls:
         }
         for message, ruling in zip(batch.calls, rulings, strict=True):
             said, refusal = ruling.decision, b""
-            if ruling.is_allowed:
-                said = NOT_EXECUTED  # its refusal could not be journalled
             if message.id is not UNSET:
                 refusal = errors[id_key(message.id)] = self._error(message.id, ruling, said)
             status = Status.CANCELLED if _passed_alone(ruling) else Status.ERROR
@@ -386,7 +384,7 @@ class Calls:
 
 def _passed_alone(ruling: Ruling) -> bool:
     """Returns True if a call of a refused batch would have been forwarded by itself."""
-    return ruling.is_allowed or ruling.decision.reason_code == ReasonCode.BATCH_REFUSED
+    return ruling.decision.reason_code == ReasonCode.BATCH_REFUSED
 
 
 def _context(meta: dict[str, Any]) -> dict[str, str]:
