@@ -419,6 +419,16 @@ class TestRounds:
         assert (first[-1]["status"], first[-1]["error"]["class"]) == ("ERROR", "policy_block")
         assert len(other) == 3
 
+    def test_a_rule_that_ends_the_run_in_a_further_round_ends_it_for_every_call(self, desk):
+        desk = desk(snapshot(budget(1)))
+        desk.call("buy", id=1)
+        desk.server(self.asks(1))
+        put_in_force(desk, snapshot(budget(0, "TERMINATE_RUN")))
+        assert not desk.call("buy", id=2, requestState="s")
+        put_in_force(desk, snapshot(deny("rm")))
+        assert not desk.call("other", id=3)
+        assert desk.answer()["error"]["data"]["subluminal"]["reason_code"] == "RUN_TERMINATED"
+
     def test_denies_of_a_changed_policy_hold_for_the_next_round(self, desk):
         desk = desk(snapshot(budget(1)))
         desk.call("buy", {"n": 1}, id=1)
