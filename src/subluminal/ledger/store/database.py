@@ -4,7 +4,6 @@ Always use APSW's own SQLite. The system's has the WAL-reset bug, and two SQLite
 one file in one process drop each other's locks.
 """
 
-import ctypes
 import os
 from collections.abc import Callable
 from importlib import resources
@@ -104,12 +103,6 @@ def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
     }
     reason = str(error).removeprefix(type(error).__name__ + ": ")
     return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
-
-
-def keep_wal(connection: apsw.Connection) -> None:
-    """Leaves the WAL where it is when the connection is closed."""
-    setting = ctypes.c_int(1)
-    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(setting))
 
 
 def add_functions(connection: apsw.Connection, sign: Sign = lambda statement: None) -> None:
