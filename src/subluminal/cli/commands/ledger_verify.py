@@ -53,6 +53,8 @@ def run(args: Args, out: Output) -> int:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
     report = _verify(args.run, args.anchor, out)
+    if args.run and not report["shims"] and not report["findings"]:
+        raise SubluminalError(f"there is no run `{args.run}` in the ledger")
     if args.json:
         out.json(report | {"holds": not report["findings"]})
         return ExitCode.NO if report["findings"] else ExitCode.OK

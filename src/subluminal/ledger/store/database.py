@@ -43,6 +43,7 @@ def open_writer(path: str, sign_early_drop: Sign = lambda statement: None) -> ap
     `sign_early_drop` signs what an early version dropped, when its ledger is migrated.
     """
     make_private_dir(os.path.dirname(path))
+    _refuse_other_kind(path)
     # SQLite gives the -wal and -shm files the mode of the database file.
     _create_private(path)
     try:
@@ -71,6 +72,7 @@ def open_reader(path: str) -> apsw.Connection:
         raise LedgerUnavailable(
             f"there is no ledger at `{path}`", hint="`sub ledgerd start` creates it"
         )
+    _refuse_other_kind(path)
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(_BUSY_MS)
@@ -149,8 +151,20 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
         )
 
 
+def _refuse_other_kind(path: str) -> None:
+    """Refuses a pipe or a directory in place of the ledger: SQLite would wait for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise LedgerUnavailable(f"`{path}` is not a regular file", hint=_START_AGAIN)
+
+
 def _judge(*values: Any) -> str:
     return judge(*values)
+
+
+def copy_ledger(connection: apsw.Connection, path: str) -> None:
+    """Writes a copy of an open ledger to a new file."""
+    _create_private(path)
+    connection.execute("VACUUM INTO ?", (path,))
 
 
 def _create_private(path: str) -> None:
