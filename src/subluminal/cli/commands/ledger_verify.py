@@ -23,6 +23,18 @@ sub ledger verify --artifact ./artifact"""
 _MAX_LINES = 50
 """Findings that are printed for an artifact; the directory may not be an artifact at all."""
 
+_REST = {
+    "anchors": "the ledger contains every anchor ({}), and continues it",
+    "unanchored_events": "the last {} events are not signed yet",
+    "unread_events": "{} events in journals are not in the ledger yet",
+    "previews_missing": "{} preview texts are gone; their hashes are verified",
+    "unsealed_shims": "{} shims wrote no seals: an early version did not",
+    "foreign_shims": "{} shims are of other homes, which hold their seals",
+    "quarantined": "{} lines were not events and are in quarantine; "
+    "`sub ledgerd status` says where they were",
+}
+"""What a report says besides findings, unless the number is 0."""
+
 DERIVED = frozenset(
     [
         *("tool_calls", "previews", "hints", "grant_uses", "runs", "policy_versions"),
@@ -77,25 +89,11 @@ def _hint(findings: list[dict[str, str]]) -> str:
 
 
 def _tell_rest(report: dict[str, Any], out: Output) -> None:
-    if report["anchors"]:
-        out.line(f"the ledger contains every anchor ({report['anchors']}), and continues it")
-    if report["unanchored_events"]:
-        out.line(f"the last {report['unanchored_events']} events are not signed yet")
-    if report["unread_events"]:
-        out.line(f"{report['unread_events']} events in journals are not in the ledger yet")
     for drop in report["drops"]:
         out.line(_dropped(drop))
-    if report["previews_missing"]:
-        out.line(f"{report['previews_missing']} preview texts are gone; their hashes are verified")
-    if report["unsealed_shims"]:
-        out.line(f"{report['unsealed_shims']} shims wrote no seals: an early version did not")
-    if report["foreign_shims"]:
-        out.line(f"{report['foreign_shims']} shims are of other homes, which hold their seals")
-    if report["quarantined"]:
-        out.line(
-            f"{report['quarantined']} lines were not events and are in quarantine;"
-            " `sub ledgerd status` says where they were"
-        )
+    for name, sentence in _REST.items():
+        if report[name]:
+            out.line(sentence.format(report[name]))
 
 
 def _dropped(drop: dict[str, Any]) -> str:

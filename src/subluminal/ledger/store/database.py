@@ -152,7 +152,7 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
 
 
 def _refuse_other_kind(path: str) -> None:
-    """Refuses a pipe or a directory in place of the ledger: SQLite would wait for ever."""
+    """Refuses a pipe or a directory in place of the ledger: SQLite would never return."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise LedgerUnavailable(f"`{path}` is not a regular file", hint=_START_AGAIN)
 
