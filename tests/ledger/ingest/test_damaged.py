@@ -208,8 +208,8 @@ def test_unfinished_lines_are_not_a_backlog(home: Home) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rounds"),
-    [(b"\n" * 1_000_000, 4), ((b"x" * 3_000_000 + b"\n") * 12, 3)],
-    ids=["empty lines", "overlong lines"],
+    [(b"\n" * 1_000_000, 4), (b"x\n" * 200_000, 3), ((b"x" * 3_000_000 + b"\n") * 12, 3)],
+    ids=["empty lines", "damaged lines", "overlong lines"],
 )
 def test_a_round_ends_soon_whatever_its_lines_are(home: Home, text: bytes, rounds: int) -> None:
     """ledgerd stops, answers and reads other journals between two rounds."""
