@@ -24,6 +24,20 @@ sub ledger verify --artifact ./artifact"""
 _MAX_LINES = 50
 """Findings that are printed for an artifact; the directory may not be an artifact at all."""
 
+_REST = {
+    "anchors": ("anchor", "the ledger contains {}, and continues from there"),
+    "unanchored_events": ("event", "not signed yet: the last {}"),
+    "unread_events": ("event", "not in the ledger yet, but in journals: {}"),
+    "previews_missing": ("preview text", "dropped, with hashes that are verified: {}"),
+    "unsealed_shims": ("shim", "without seals, as an early version wrote: {}"),
+    "foreign_shims": ("shim", "of other homes, which hold the seals: {}"),
+    "quarantined": (
+        "line",
+        "in quarantine, because not an event: {}; `sub ledgerd status` says where",
+    ),
+}
+"""What a report says besides findings, unless the number is 0: what is counted, and a sentence."""
+
 DERIVED = frozenset(
     [
         *("tool_calls", "previews", "hints", "grant_uses", "runs", "policy_versions"),
@@ -54,6 +68,8 @@ def run(args: Args, out: Output) -> int:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
     report = _verify(args.run, args.anchor, out)
+    if args.run and not report["shims"] and not report["findings"]:
+        raise SubluminalError(f"there is no run `{args.run}` in the ledger")
     if args.json:
         out.json(report | {"holds": not report["findings"]})
         return ExitCode.NO if report["findings"] else ExitCode.OK
@@ -77,26 +93,11 @@ def _hint(findings: list[dict[str, str]]) -> str:
 
 
 def _tell_rest(report: dict[str, Any], out: Output) -> None:
-    if report["anchors"]:
-        out.line(f"the ledger contains every anchor ({report['anchors']}), and continues it")
-    if report["unanchored_events"]:
-        out.line(f"not signed yet: the last {counted(report['unanchored_events'], 'event')}")
-    if report["unread_events"]:
-        unread = counted(report["unread_events"], "event")
-        out.line(f"not in the ledger yet, but in journals: {unread}")
     for drop in report["drops"]:
         out.line(_dropped(drop))
-    if report["previews_missing"]:
-        out.line(f"{report['previews_missing']} preview texts are gone; their hashes are verified")
-    if report["unsealed_shims"]:
-        out.line(f"{report['unsealed_shims']} shims wrote no seals: an early version did not")
-    if report["foreign_shims"]:
-        out.line(f"{report['foreign_shims']} shims are of other homes, which hold their seals")
-    if report["quarantined"]:
-        out.line(
-            f"{report['quarantined']} lines were not events and are in quarantine;"
-            " `sub ledgerd status` says where they were"
-        )
+    for name, (noun, sentence) in _REST.items():
+        if report[name]:
+            out.line(sentence.format(counted(report[name], noun)))
 
 
 def _dropped(drop: dict[str, Any]) -> str:
