@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bench.bundles import bundle_of
 from bench.harness import Result, interleaved
 from bench.rivals.installing import ensure_installed
 from bench.rivals.rules import ARGS, DENIED_TOOL, SERVER, TOOL, Refusal, refusals
@@ -85,20 +86,11 @@ def _thousand_rules() -> Iterator[Result]:
 
 
 def _engine(rules: list[Refusal]) -> Engine:
-    bundle = {
-        "policy_id": "bench",
-        "version": "1",
-        "mode": "guardrails",
-        "defaults": {"decision_on_error": "BLOCK"},
-        "selectors": {"env": ["dev", "ci"]},
-        "rules": [
-            *(
-                _rule(kind, kind, {}, {kind: {"scope": "run"} | effect})
-                for kind, effect in _ACCUMULATORS.items()
-            ),
-            *(_deny(rule) for rule in rules),
-        ],
-    }
+    accumulators = [
+        _rule(kind, kind, {}, {kind: {"scope": "run"} | effect})
+        for kind, effect in _ACCUMULATORS.items()
+    ]
+    bundle = bundle_of([*accumulators, *map(_deny, rules)], env=["dev", "ci"])
     snapshot = compile_bundle(msgspec.convert(bundle, Bundle))
     identity = Identity(agent_id="fixer", env=Env.CI)
     return Engine([(Layer.USER, snapshot)], identity)

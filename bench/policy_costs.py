@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bench.bundles import bundle_of
 from bench.harness import Result
 from bench.policy import SMALL, _engine
 from bench.rivals.rules import refusals
@@ -70,15 +71,7 @@ def _cpu_seconds(engine: Engine, tool: Callable[[int], str]) -> float:
 
 
 def _bundle(rules: list[dict[str, Any]]) -> Bundle:
-    plain = {
-        "policy_id": "bench",
-        "version": "1",
-        "mode": "guardrails",
-        "defaults": {"decision_on_error": "BLOCK"},
-        "selectors": {},
-        "rules": rules,
-    }
-    return msgspec.convert(plain, Bundle)
+    return msgspec.convert(bundle_of(rules), Bundle)
 
 
 def _rule(kind: str, number: int, match: dict[str, Any], effect: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from bench.bundles import bundle_of
+
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / ".work" / "bench"
 
@@ -174,14 +176,7 @@ def policy_of_fifty() -> dict[str, Any]:
             {"dedupe": {"scope": "tool", "window_ms": 1000, "on_duplicate": "BLOCK"}},
         ),
     ]
-    return {
-        "policy_id": "bench",
-        "version": "1",
-        "mode": "guardrails",
-        "defaults": {"decision_on_error": "BLOCK"},
-        "selectors": {},
-        "rules": rules,
-    }
+    return bundle_of(rules)
 
 
 def _deny(number: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from subluminal.config.agent_environment import MARKERS
 from subluminal.supervise import become_subreaper
 from subluminal.system import PLAIN_POSIX
 
@@ -62,7 +63,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Gives every test a home of its own and an environment without our variables."""
+    """Gives every test a home of its own, and an environment without our variables or an agent's."""
+    for marker in MARKERS:
+        monkeypatch.delenv(marker.name, raising=False)
     for name in list(os.environ):
         if (name.startswith("SUB_") and name != PLAIN_POSIX) or name in (
             "NO_COLOR",

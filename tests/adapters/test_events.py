@@ -316,10 +316,20 @@ def test_the_calls_of_a_batch_are_counted_one_after_the_other(desk, policy, reas
 def test_a_batch_of_several_runs_cannot_be_decided_as_one(desk):
     meta = {"x-codex-turn-metadata": {"session_id": "another"}}
     desk = desk(snapshot(deny("rm")))
+    desk.calls.names_runs = True
     batch = [json.loads(call_line("a", id=1)), json.loads(call_line("a", id=2, _meta=meta))]
     assert not desk.client(json.dumps(batch).encode())
     ours = json.loads(desk.answers[0])["error"]["data"]["subluminal"]
     assert ours["reason_code"] == "AMBIGUOUS_MESSAGE"
+
+
+def test_a_session_id_in_a_batch_of_a_client_that_is_not_codex_names_no_run(desk):
+    """Else any client could leave its run, and with it the run's budgets."""
+    meta = {"x-codex-turn-metadata": {"session_id": "another"}}
+    desk = desk(snapshot(budget(1)))
+    assert desk.call("a", id=1)
+    assert not desk.client(json.dumps([json.loads(call_line("a", id=2, _meta=meta))]).encode())
+    assert {event["run_id"] for event in desk.events()} == {"run-1"}
 
 
 def rounds_of(events):
@@ -408,6 +418,16 @@ class TestRounds:
         assert error["data"]["subluminal"]["call_id"] == first[0]["call"]["call_id"]
         assert (first[-1]["status"], first[-1]["error"]["class"]) == ("ERROR", "policy_block")
         assert len(other) == 3
+
+    def test_a_rule_that_ends_the_run_in_a_further_round_ends_it_for_every_call(self, desk):
+        desk = desk(snapshot(budget(1)))
+        desk.call("buy", id=1)
+        desk.server(self.asks(1))
+        put_in_force(desk, snapshot(budget(0, "TERMINATE_RUN")))
+        assert not desk.call("buy", id=2, requestState="s")
+        put_in_force(desk, snapshot(deny("rm")))
+        assert not desk.call("other", id=3)
+        assert desk.answer()["error"]["data"]["subluminal"]["reason_code"] == "RUN_TERMINATED"
 
     def test_denies_of_a_changed_policy_hold_for_the_next_round(self, desk):
         desk = desk(snapshot(budget(1)))

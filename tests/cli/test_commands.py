@@ -64,6 +64,10 @@ def test_canonical(
     assert sub("canonical", *words, stdin=stdin) == expected
 
 
+def test_canonical_leaves_a_line_for_the_prompt(sub: Any) -> None:
+    assert sub("canonical", stdin=b"{}", terminal=True).out == "{}\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_ask_sub_itself(sub: Any, shell: str) -> None:
     ran = sub("completion", shell)

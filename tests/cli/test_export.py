@@ -26,6 +26,14 @@ def test_the_events_are_those_of_the_journal(sub, full):
     assert ran.out == journal.read_text()
 
 
+def test_a_dash_is_stdout(sub, full, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = sub("export", "run", "run-ended")
+    assert sub("export", "run", "run-ended", "-o", "-") == whole
+    assert sub("export", "run", "run-ended", "--format", "bundle", "-o", "-").code == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_into_a_file(sub, full, tmp_path):
     target = tmp_path / "events.jsonl"
     assert sub("export", "run", "12a8877c4af5", "-o", str(target)) == (0, "", "")

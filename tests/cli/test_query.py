@@ -137,6 +137,24 @@ def test_filters(sub, full, words, expected):
     assert ids(sub("query", "calls", *words, "--json")) == expected
 
 
+def test_terms_may_stand_anywhere_among_the_options(sub, full):
+    expected = sub("query", "calls", "decision:BLOCK", "server:git", "--json")
+    assert expected.out
+    for words in (
+        ["calls", "--json", "decision:BLOCK", "server:git"],
+        ["--json", "calls", "decision:BLOCK", "--order", "oldest", "server:git"],
+        ["calls", "decision:BLOCK", "--json", "--", "server:git"],
+    ):
+        assert sub("query", *words) == expected
+    ran = sub("query", "--json", "runs", "--", "-status:RUNNING")
+    assert (ran.code, ran.err) == (0, "")
+    ran = sub("query", "runs", "--jsn", "status:FAILED")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: unrecognized arguments: --jsn\nhint: did you mean `--json`?\n",
+    )
+
+
 def test_problems_are_pointed_at(sub, full):
     snapshots.check("query-bad-filter", sub("query", "server:git decison:BLOCK"))
     snapshots.check("query-bad-flag", sub("query", "--decision", "BLOK"))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from tests.secrets.fixtures import _service, keychain_here, no_keychain  # noqa: F401
 
-from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import places
 from subluminal.contracts.events import Injection
 from subluminal.contracts.vocabulary import SecretSource
@@ -21,12 +20,6 @@ inject_as = "GITHUB_TOKEN"
 secret_ref = "github_token"
 source = "{source}"
 """
-
-
-@pytest.fixture(autouse=True)
-def _a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    for marker in MARKERS:
-        monkeypatch.delenv(marker.name, raising=False)
 
 
 @pytest.fixture

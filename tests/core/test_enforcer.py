@@ -11,9 +11,11 @@ from subluminal.canonical import args_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Status, Transport
+from subluminal.core.batches import begin_batch
 from subluminal.core.enforcer import Outcome
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import Redactor
+from subluminal.core.rounds import Round, begin_round
 from subluminal.core.runs.open_runs import OpenRuns
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Engine
@@ -99,9 +101,52 @@ def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
     assert not refused.is_allowed, "a refusal needs no record to be one"
 
 
-def test_the_first_call_of_a_tool_collects_its_rules_without_the_lock(own_home, monkeypatch):
-    """Names may be costly to match, and the other shims of the run must not wait for that."""
+def test_a_batch_of_which_only_a_part_can_be_recorded_is_refused_whole(own_home, monkeypatch):
     enforcer = enforcer_in(own_home, snapshot(deny("rm")))
+    flush, flushes = type(enforcer.run.journal).flush, []
+
+    def full_at_the_second(journal):
+        flushes.append(1)
+        if len(flushes) == 2:
+            journal._forget()
+            raise JournalUnavailable("journal", OSError(28, os.strerror(28)))
+        flush(journal)
+
+    monkeypatch.setattr(type(enforcer.run.journal), "flush", full_at_the_second)
+    rulings = begin_batch(enforcer, [(call(), b"{}"), (call("u"), b"{}")])
+    reasons = [each.decision.reason_code for each in rulings]
+    assert reasons == [ReasonCode.BATCH_REFUSED, ReasonCode.JOURNAL_UNAVAILABLE]
+    assert not any(each.is_allowed for each in rulings)
+    totals = enforcer.run.state.totals()
+    assert (totals.calls_allowed, totals.calls_blocked) == (0, 2)
+
+
+def begin_a_batch(enforcer):
+    return begin_batch(enforcer, [(call("rm"), b"{}")])[0]
+
+
+def begin_a_round(enforcer):
+    ruling = enforcer.begin(call("rm"), b"{}")
+    enforcer.engine = Engine([(Layer.USER, snapshot(deny("rm")))], enforcer.run.identity)
+    assert not begin_round(Round(ruling, 2, 10, b"{}"), 32)
+    return ruling
+
+
+@pytest.mark.parametrize(
+    ("begin", "looks"),
+    [
+        (lambda enforcer: enforcer.begin(call("rm"), b"{}"), 1),
+        (begin_a_batch, 1),
+        (begin_a_round, 2),
+    ],
+    ids=["call", "batch", "round"],
+)
+def test_the_first_call_of_a_tool_collects_its_rules_without_the_lock(
+    own_home, monkeypatch, begin, looks
+):
+    """Names may be costly to match, and the other shims of the run must not wait for that."""
+    first = snapshot(deny("other") if begin is begin_a_round else deny("rm"))
+    enforcer = enforcer_in(own_home, first)
     collect, was_held = Program._collect, []
 
     def noting(program, *names):
@@ -109,9 +154,9 @@ def test_the_first_call_of_a_tool_collects_its_rules_without_the_lock(own_home, 
         return collect(program, *names)
 
     monkeypatch.setattr(Program, "_collect", noting)
-    refused = enforcer.begin(call("rm"), b"{}")
+    refused = begin(enforcer)
 
-    assert (was_held, refused.decision.reason_code) == ([False], "DENYLIST_MATCH")
+    assert (was_held, refused.decision.reason_code) == ([False] * looks, "DENYLIST_MATCH")
 
 
 def test_a_limit_that_refuses_opens_no_grants_while_the_run_has_none(own_home, monkeypatch):

@@ -7,19 +7,16 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import sub as sub  # the fixture that runs a command
 
-from subluminal.config.agent_environment import MARKERS
 from subluminal.importer.approving import CERTIFICATE_VARIABLES
 
 
 @pytest.fixture(autouse=True)
 def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test sees whose machine this is, nor which agent runs it."""
+    """No test sees whose machine this is."""
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name in CERTIFICATE_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    for marker in MARKERS:
-        monkeypatch.delenv(marker.name, raising=False)
     home = tmp_path / "user"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

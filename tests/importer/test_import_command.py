@@ -334,6 +334,17 @@ def test_binding_approves_the_entry_s_command(
     assert (own_home / "config.toml").read_text() == before
 
 
+def test_binding_says_what_else_decides_which_code_gets_the_secret(
+    sub: Any, write: Write, program: Path
+) -> None:
+    write(".claude.json", HUB % ("sh", '["-c", "server"]', 1, ""))
+    ran = sub("import", "claude", "--bind-secrets", "--source", "file")
+    assert (
+        "warning: which code of `hub` gets the secret also depends on the directory where it starts"
+        in ran.err
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "args", "reason"),
     [

@@ -101,6 +101,29 @@ def test_in_a_project_of_codex(sub: Any, write: Write, program: Path, project: P
 
 
 @pytest.mark.parametrize(
+    "env",
+    [
+        "mcp_servers.a.env.SUB_HOME = '/evil'\n",
+        "mcp_servers.a.env = {SUB_HOME = '/evil'}\n",
+        "[mcp_servers.a.env]\n\"SUB\\u005fHOME\" = '/evil'\n",
+    ],
+)
+def test_the_only_variable_of_an_entry_in_every_notation(
+    sub: Any, write: Write, program: Path, project: Path, env: str
+) -> None:
+    write(".codex/config.toml", f'[projects."{project}"]\ntrust_level = "trusted"\n')
+    file = write("project/.codex/config.toml", f"mcp_servers.a.command = 'x'\n{env}")
+    before = file.read_text()
+    ran = sub("import", "codex", "--check")
+    assert (ran.code, "overrides: `a` in " in ran.out) == (1, True)
+    assert sub("import", "codex", "--yes").code == 0
+    assert not tomllib.loads(file.read_text())["mcp_servers"]["a"].get("env")
+    assert sub("import", "codex", "--check").code == 0
+    assert sub("restore", "codex").code == 0
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
     "flags",
     [["--home", "/evil"], ["--home=/evil"], ["--policy", "evil.yaml"], ["--policy=evil.yaml"]],
     ids=str,

@@ -20,6 +20,7 @@ from subluminal.journal.reading import (
     journal_files,
     remove_ingested,
 )
+from subluminal.journal.resuming import last_number
 
 
 def read_all(follower: Follower, max_bytes: int = READ_BYTES) -> list[bytes]:
@@ -178,3 +179,11 @@ def test_a_directory_with_other_journals_stays(tmp_path: Path) -> None:
     assert remove_ingested(first.journal.path, offset=size, ingested_ms=0, now_ms=KEEP_MS)
     assert tmp_path.exists()
     second.close()
+
+
+def test_a_pipe_in_place_of_a_journal_makes_nobody_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "shim.jsonl")
+    assert last_number(str(tmp_path), "shim") == 0
+    assert last_number(str(tmp_path), "no\0name") == 0
+    follower = Follower(str(tmp_path / "shim.jsonl"))
+    follower.close()

@@ -90,8 +90,8 @@ def test_verify_says_yes_or_names_the_first_bad_row(home: Home, sub: Sub) -> Non
     home.ingest()
     whole = sub("ledger", "verify")
     assert whole.code == 0
-    assert whole.out.startswith("verified 60 events of 1 shims, 20 calls ")
-    assert "the last 60 events are not signed yet" in whole.out
+    assert whole.out.startswith("verified 60 events of 1 shim, 20 calls ")
+    assert "not signed yet: the last 60 events" in whole.out
     assert json.loads(sub("ledger", "verify", "--run", "run", "--json").out)["holds"] is True
     home.store.connection.execute("UPDATE tool_calls SET decision = 'ALLOW' WHERE id = 13")
     damaged = sub("ledger", "verify")
@@ -113,7 +113,7 @@ def test_verify_proves_an_artifact(home: Home, sub: Sub, tmp_path: Path) -> None
     lines = home.lines()
     (artifact / "events.jsonl").write_bytes(b"\n".join(lines[3:]) + b"\n")
     whole = sub("ledger", "verify", "--artifact", str(artifact))
-    assert (whole.code, whole.out.partition(" and")[0]) == (0, "verified 12 events of 1 shims")
+    assert (whole.code, whole.out.partition(" and")[0]) == (0, "verified 12 events of 1 shim")
     lines[7] = lines[7].replace(b'"seq":', b'"seq":1')
     (artifact / "events.jsonl").write_bytes(b"\n".join([*lines[:9], b"junk", *lines[9:]]) + b"\n")
     damaged = sub("ledger", "verify", "--artifact", str(artifact), "--json")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import places
 from subluminal.config.settings import SecretsSettings
 from subluminal.secrets.file_store import FileStore
@@ -36,12 +35,6 @@ class Ran(NamedTuple):
     env: dict[str, str]
     err: str
     injections: list[dict[str, Any]]
-
-
-@pytest.fixture(autouse=True)
-def _a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    for marker in MARKERS:
-        monkeypatch.delenv(marker.name, raising=False)
 
 
 @pytest.fixture
@@ -238,6 +231,34 @@ def test_a_file_of_the_directory_is_not_what_was_approved(
     ran = start(str(printer), word)
     assert "GITHUB_TOKEN" not in ran.env
     assert "`server.js` is a file in the directory where the server starts" in ran.err
+    assert "hint: write absolute paths" in ran.err, "the same approval again would not help"
+
+
+@pytest.mark.parametrize(
+    ("word", "file"),
+    [("server", "server/index.js"), ("server", "server.js"), ("./a/b", "a/b.ts")],
+)
+@pytest.mark.parametrize("interpreter", ["node", "python3.11"])
+def test_nor_is_a_directory_that_an_interpreter_would_run(
+    settings: Any, start: Any, tmp_path: Path, work: Path, word: str, file: str, interpreter: str
+) -> None:
+    """`node .` is the server of whoever owns the directory: each repository has one."""
+    program = script(tmp_path / "bin" / interpreter, "#!/bin/sh\nexec env -0\n")
+    settings(approved([str(program), word]))
+    assert start(interpreter, word).env["GITHUB_TOKEN"] == VALUE, "there is nothing of that name"
+    (work / file).parent.mkdir(exist_ok=True)
+    (work / file).touch()
+    ran = start(interpreter, word)
+    assert "GITHUB_TOKEN" not in ran.env
+    assert f"`{word}` is code in the directory where the server starts" in ran.err
+
+
+def test_a_directory_is_only_data_to_another_program(
+    settings: Any, start: Any, printer: Path, work: Path
+) -> None:
+    settings(approved([str(printer), "stdio"]))
+    (work / "stdio").mkdir()
+    assert start(str(printer), "stdio").env["GITHUB_TOKEN"] == VALUE
 
 
 def test_an_approval_by_name_only_is_not_used(settings: Any, start: Any) -> None:
@@ -305,6 +326,7 @@ def test_relative_directories_of_path_are_not_approved(
         (["github", "--", "no-such-program"], "cannot find the program `no-such-program`"),
         (["github", "--", "./x"], "`./x` is another program in another directory"),
         (["github", "--", "env", "config.toml"], "`config.toml` is a file in the directory"),
+        (["github", "--", "sh", "."], "`.` is code in the directory"),
         (["github", "--env", "A", "--", "env"], "`--env` must stand before NAME"),
         (["--env", "=x", "github", "--", "env"], "`=x` does not name a variable"),
     ],
@@ -343,7 +365,14 @@ def test_only_a_person_approves(
 
 @pytest.mark.parametrize(
     ("program", "warning"),
-    [("npx", "`node_modules`"), ("uvx", "the package index"), ("python3 -m", "the directory")],
+    [
+        ("npx", "`node_modules`"),
+        ("uvx", "the package index"),
+        ("python3 -m", "the directory"),
+        ("python3.11 -u -mserver", "the directory"),
+        ("bash -ec", "the directory"),
+        ("node --eval", "the directory"),
+    ],
 )
 def test_a_program_that_looks_the_server_up_is_pointed_out(
     sub: Any,
@@ -359,8 +388,20 @@ def test_a_program_that_looks_the_server_up_is_pointed_out(
     monkeypatch.setenv("PATH", str(tmp_path / "tools"))
     ran = sub("secrets", "approve", "github", "--", name, *words, "server")
     assert ran.code == 0
-    assert "decides what runs with the secret" in ran.err
+    assert "which code of `github` gets the secret also depends on " in ran.err
     assert warning in ran.err
+
+
+@pytest.mark.parametrize(("place", "mode"), [("", 0o777), ("printer", 0o707)])
+def test_a_program_that_others_can_replace_is_pointed_out(
+    sub: Any, settings: Any, printer: Path, place: str, mode: int
+) -> None:
+    settings(STORED)
+    (printer.parent / place).chmod(mode)
+    ran = sub("secrets", "approve", "github", "--", str(printer))
+    assert "depends on other users, who can replace the program" in ran.err
+    (printer.parent / place).chmod(0o755)
+    assert "warning" not in sub("secrets", "approve", "github", "--", str(printer)).err
 
 
 def test_a_file_of_the_project_is_pointed_out(

@@ -51,6 +51,34 @@ class TestHome:
         directory.chmod(0o700)
         assert household.start().ready().code() == 0
 
+    @pytest.mark.parametrize("name", ["config.toml", "policy.yaml"])
+    @pytest.mark.parametrize(("home", "mode"), [(0o755, 0o646), (0o750, 0o660)], ids=oct)
+    def test_others_can_write_a_file_that_decides(self, household, person, name, home, mode):
+        """Whoever writes `config.toml` approves commands for secrets."""
+        household.write_policy(policy())
+        file = household.home / name
+        file.touch()
+        file.chmod(mode)
+        household.home.chmod(home)
+        shim = household.start()
+        assert shim.wait() == 1
+        sentence = f"other users can write to `{file}` (mode {mode:04o})"
+        assert sentence in shim.err.decode()
+        assert household.executed() == []
+        assert sentence in person("query", code=2)
+        assert sentence in person("doctor", code=1, all_output=True)
+        household.home.chmod(0o700)
+        assert household.start().ready().code() == 0, "nobody else can enter the home"
+
+    def test_a_file_that_decides_belongs_to_another_user(self, household):
+        household.write_policy(policy())
+        file = household.home / "policy.yaml"
+        os.chown(file, 12345, 12345)
+        household.home.chmod(0o755)
+        shim = household.start()
+        assert shim.wait() == 1
+        assert f"other users can write to `{file}`" in shim.err.decode()
+
     def test_it_belongs_to_another_user(self, household, person):
         if os.geteuid() != 0:
             pytest.fail("these tests run as root, which can give a directory away")

@@ -130,6 +130,7 @@ def test_a_refused_call_that_has_no_end_was_refused(household):
     household.write_policy(policy(deny("rm")))
     shim = household.start().ready()
     assert shim.code() == 0
+    household.wait_event("tool_call_end")
     for n in range(300):
         shim.ask("rm", {"n": n})
     wait_until(lambda: len(household.events("tool_call_decision")) > 20, "some decisions")

@@ -162,6 +162,17 @@ def test_stderr_that_never_ends_costs_no_memory_and_leaves_no_line(household):
     assert "stderr" not in failure
 
 
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_output_that_never_ends_does_not_keep_the_shim_from_its_end(household, stream):
+    """What the server left behind writes on, faster than the shim reads."""
+    script = f"yes '{{}}' >&{stream} & sleep 0; exit 4"
+    household.hurry()
+    shim = household.start(upstream=["sh", "-c", script])
+    assert shim.wait() == 4
+    household.wait_empty()
+    assert household.run_end()["summary"]["server_failure"]["exit_code"] == 4
+
+
 def test_a_person_who_stops_a_run_is_named(household, person):
     shim = household.start().ready()
     assert shim.code() == 0

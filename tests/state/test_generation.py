@@ -42,6 +42,24 @@ def test_moves_of_many_processes_are_all_different(path):
     assert len(numbers) == len(set(numbers)) == 800
 
 
+def test_nobody_waits_for_a_process_that_is_suspended_while_it_stores_a_number(path):
+    os.makedirs(os.path.dirname(path))
+    script = (
+        "import fcntl, os, signal, sys\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.lockf(fd, fcntl.LOCK_EX)\n"
+        "print(flush=True)\n"
+        "signal.pause()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        with pytest.raises(BlockingIOError):
+            Generation(path)
+        number = move(path)
+        assert Generation(path).words[0] == number
+        holder.kill()
+
+
 def test_a_file_that_was_removed_or_replaced_is_not_current(path):
     seen = Generation(path)
     assert seen.is_current()

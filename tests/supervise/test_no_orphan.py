@@ -12,6 +12,8 @@ from tests.supervise import upstreams
 
 from subluminal.system import LINUX
 
+MOST_S = 10.0
+"""Bound of every end, whoever was stopped or killed, in seconds (no-orphans)."""
 UNDER_S = 3.0
 """Bound of a default end, in seconds (no-orphans)."""
 
@@ -104,7 +106,7 @@ def test_stopped_warden_and_killed_shim(household, argv):
     wait_until(lambda: process(shim.warden).state == "T", "a stopped warden")
     shim.kill(signal.SIGKILL)
     shim.wait()
-    household.wait_empty()
+    assert household.wait_empty() < MOST_S
 
 
 @every_stopper
@@ -124,6 +126,17 @@ def test_stopped_deputy_and_killed_shim(household):
     wait_until(lambda: process(deputy).state == "T", "a stopped deputy")
     shim.kill(signal.SIGKILL)
     household.wait_empty()
+
+
+@pytest.mark.skipif(not LINUX, reason="only the kernel can tell a stopped deputy of a death")
+def test_stopped_warden_and_deputy_and_killed_shim(household):
+    shim = household.start(*upstreams.STUBBORN).ready()
+    both = (shim.warden, shim.deputy)
+    for pid in both:
+        os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all(process(pid).state == "T" for pid in both), "both to be stopped")
+    shim.kill(signal.SIGKILL)
+    assert household.wait_empty() < MOST_S
 
 
 def test_background_processes_of_a_shell(household):

@@ -13,6 +13,7 @@ FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since",
 
 def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None:
     """Adds the filter and the flags that stand for its terms."""
+    parser.terms = "filter"
     parser.add_argument(
         "filter",
         nargs="*",

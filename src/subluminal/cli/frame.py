@@ -62,7 +62,7 @@ def _dispatch(words: list[str], out: Output) -> int:
         return _print_group(found, path, out)
     module = importlib.import_module(found.module)
     parser = parser_of(module, found, path)
-    args = parser.parse_args(rest)
+    args = parser.read(rest)
     if found.needs_home:
         _need_home()
     result: int = module.run(args, out)
@@ -108,6 +108,21 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 class Parser(argparse.ArgumentParser):
     """argparse with our error style: one sentence and a hint, exit code 2."""
+
+    terms: str | None = None
+    """the argument that takes words from before, between and after the options"""
+
+    def read(self, words: list[str]) -> "Args":
+        """Parses a command line. argparse alone takes `terms` from one place only."""
+        if self.terms is None:
+            return self.parse_args(words)
+        end = words.index("--") if "--" in words else len(words)
+        args, more = self.parse_known_args(words[:end])
+        unknown = [word for word in more if word.startswith("-")]
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        getattr(args, self.terms).extend([*more, *words[end + 1 :]])
+        return args
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=self._hint(message))

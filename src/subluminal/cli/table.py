@@ -107,7 +107,7 @@ COMMANDS: dict[str, Command | Group] = {
         {
             "verify": _command("prove the hash chain", "ledger_verify"),
             "anchor": _command("print or record a signed head of the ledger", "ledger_anchor"),
-            "rebuild": _command("make all derived data anew from the events", "ledger_rebuild"),
+            "rebuild": _command("rebuild all derived data from the events", "ledger_rebuild"),
         },
     ),
     "ingest": _command("store JSONL events from elsewhere", "ingest"),

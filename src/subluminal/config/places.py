@@ -66,6 +66,30 @@ def home_problem(where: Places) -> tuple[str, str] | None:
                 f"other users can write to `{path}` (mode {mode})",
                 f"check what is in it, then run `chmod 700 {path}`",
             )
+    return exposed_file(where)
+
+
+def exposed_file(where: Places) -> tuple[str, str] | None:
+    """Returns why settings or policy of a home cannot be trusted, and what to do; None if they can.
+
+    In a directory that nobody else can enter, a file's own mode does not matter.
+    """
+    try:
+        others = os.stat(where.home).st_mode & 0o011
+    except OSError:
+        return None
+    for path in (where.settings, where.policy):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        is_foreign = others and found.st_uid not in (os.geteuid(), 0)
+        # Whoever may enter the directory (x) must not write the file (w).
+        if is_foreign or (found.st_mode & others << 1 and os.access(path, os.W_OK)):
+            return (
+                f"other users can write to `{path}` (mode {found.st_mode & 0o7777:04o})",
+                f"check what is in it, then run `chmod 600 {path}` and `chmod 700 {where.home}`",
+            )
     return None
 
 

@@ -190,6 +190,17 @@ class Breaker(_Strict, frozen=True, kw_only=True):
     """advice for the agent; by default a summary of the refusal"""
 
 
+BREAKER_NUMBERS = (
+    "error_threshold",
+    "window_ms",
+    "repeat_threshold",
+    "repeat_window_ms",
+    "latency_threshold_ms",
+    "latency_count",
+)
+"""The fields of `Breaker` that say when it trips."""
+
+
 class Dedupe(_Strict, frozen=True, kw_only=True):
     """Refuses a call that was forwarded with the same arguments a short time ago."""
 

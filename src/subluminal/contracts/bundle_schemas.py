@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from subluminal.contracts import short_forms
+from subluminal.contracts.bundle import BREAKER_NUMBERS
 from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
 
 Schema = dict[str, Any]
@@ -21,14 +22,6 @@ _PATTERN: Schema = {"maxLength": MAX_PATTERN_CHARS}
 _GLOB: Schema = {"minLength": 1, **_PATTERN}
 _LIMIT: Schema = {"minimum": 0, "maximum": MAX_AMOUNT}
 _AMOUNT: Schema = {"minimum": 1, "maximum": MAX_AMOUNT}
-_BREAKER_NUMBERS = (
-    "error_threshold",
-    "window_ms",
-    "repeat_threshold",
-    "repeat_window_ms",
-    "latency_threshold_ms",
-    "latency_count",
-)
 _HOURS: Schema = {
     "type": "array",
     "prefixItems": [
@@ -89,7 +82,7 @@ def _add_numbers(fields: dict[str, Schema]) -> None:
         ("Budget", _AMOUNT, ("cost_units_per_call",)),
         ("RateLimit", _AMOUNT, ("capacity", "refill_tokens", "refill_period_ms")),
         ("RateLimit", _AMOUNT, ("cost_tokens_per_call", "backoff_ms")),
-        ("Breaker", _AMOUNT, _BREAKER_NUMBERS),
+        ("Breaker", _AMOUNT, BREAKER_NUMBERS),
         ("Dedupe", _AMOUNT, ("window_ms",)),
         ("AccessEffect", _AMOUNT, ("expires_ms",)),
     ]

@@ -3,7 +3,7 @@
 Each call is decided in turn, with the counters as the calls before it would leave them. If one is
 refused, the calls that would pass become BLOCK with BATCH_REFUSED: they are attempts, and count as
 such, but leave nothing that only forwarded calls leave. Nothing is journalled before all are
-decided, so no call that stays here is on record as ALLOW.
+decided, so no call that stays here is on record as ALLOW, unless the disk fills up in between.
 """
 
 import time
@@ -44,6 +44,8 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     seqs = [0] * len(batch)
     state = enforcer.run.state
     try:
+        for each in asked:
+            enforcer.engine.prepare(each)
         with state.locked():
             wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
             seqs = [state.take_seq() for _ in batch]
@@ -69,7 +71,21 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
         ruling = enforcer.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
         enforcer.tell_approvals(ruling.call_id)
         rulings.append(ruling)
+    _refuse_the_rest(enforcer, rulings)
     return rulings
+
+
+def _refuse_the_rest(enforcer: Enforcer, rulings: list[Ruling]) -> None:
+    """Refuses the whole batch if the journal could take only the first of its calls.
+
+    Those are on record as ALLOW. Their ends say that they were not executed.
+    """
+    if all(each.is_allowed for each in rulings):
+        return
+    for ruling in rulings:
+        if ruling.is_allowed:
+            ruling.assessment = enforcer.engine.refusal(NOT_EXECUTED)
+            enforcer.count_as_refused(NOT_EXECUTED.action)
 
 
 def _evaluated(

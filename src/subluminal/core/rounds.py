@@ -62,6 +62,7 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
         lifted=used,
     )
     try:
+        enforcer.engine.prepare(asked)
         with enforcer.run.state.locked():
             evaluation = enforcer.over(asked)
             if evaluation is None:

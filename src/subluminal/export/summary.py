@@ -9,6 +9,7 @@ import msgspec
 
 from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, RunStatus, Status
+from subluminal.counts import counted
 from subluminal.export.chain import ChainRecord
 from subluminal.export.policies import RuleCounts, RuleRow, UsedPolicies
 from subluminal.export.violations import (
@@ -267,11 +268,6 @@ def _moment(text: str | None) -> str | None:
     except ValueError:
         return None
     return text
-
-
-def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun: `1 call`, `2 calls`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _nothing() -> Counter[str]:

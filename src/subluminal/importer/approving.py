@@ -1,7 +1,9 @@
 """From a command line, or an entry of a client's file, to the approval that a person gives it."""
 
 import os
+import re
 import shutil
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from subluminal.errors import SubluminalError
@@ -13,7 +15,12 @@ from subluminal.importer.files import read_config
 from subluminal.importer.importing import find_targets
 from subluminal.importer.settings_file import Approval
 from subluminal.importer.wrapper import recognise
-from subluminal.secrets.approval import DECIDED_VARIABLES, is_steering, problem_with
+from subluminal.secrets.approval import (
+    DECIDED_VARIABLES,
+    is_interpreter,
+    is_steering,
+    problem_with,
+)
 
 CERTIFICATE_VARIABLES = (
     "CURL_CA_BUNDLE",
@@ -24,6 +31,16 @@ CERTIFICATE_VARIABLES = (
     "SSL_CERT_FILE",
 )
 """Variables that name files of trusted certificates."""
+_BY_NAME = {
+    "npx": "the directory where it starts (`node_modules`, `.npmrc`) and on the registry",
+    "bunx": "the directory where it starts (`node_modules`) and on the registry",
+    "uvx": "the package index",
+    "pipx": "the package index",
+}
+_IN_DIRECTORY = ("npm", "pnpm", "yarn", "bun", "deno", "uv", "make", "go", "cargo", "poetry", "pdm")
+"""Programs that read the project in the directory where they start."""
+_EVALUATES = re.compile("-m|-e|-[a-z]*c|--eval")
+"""Options of interpreters after which comes a module, or the text of a program."""
 
 
 def approval_of(
@@ -87,6 +104,30 @@ def entry_approval(client: Client, entry: Entry, environ: Mapping[str, str], cwd
             hint="write the command without variables, or approve it with `sub secrets approve`",
         )
     return approval_of(words, environ, cwd, pinned)
+
+
+def also_decides(command: Sequence[str], scene: Scene) -> str:
+    """Returns what besides the program decides which code gets the secret; empty if nothing."""
+    if any(map(_is_open_to_all, (command[0], os.path.dirname(os.path.realpath(command[0]))))):
+        return "other users, who can replace the program"
+    root = scene.project_folders()[-1]
+    inside = [word for word in command if word.startswith(f"{root}{os.sep}")]
+    if os.path.exists(os.path.join(root, ".git")) and any(map(os.path.isfile, inside)):
+        return "a file of this project, which its agents can change"
+    name = os.path.basename(command[0])
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    evaluates = is_interpreter(name) and any(map(_EVALUATES.match, command[1:]))
+    return "the directory where it starts" if evaluates or name in _IN_DIRECTORY else ""
+
+
+def _is_open_to_all(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    # In a directory such as /tmp (sticky), others cannot replace a file that is not theirs.
+    return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
 
 def own_command(words: Sequence[str]) -> list[str]:

@@ -81,4 +81,6 @@ def _rest(document: Document, scope: Scope | None = None) -> Any:
             if isinstance(variables, dict):
                 gone = {m.name for m in reserved_members(document.client, entry, scope)}
                 found[shape.env_key] = sorted(variables.keys() - gone)
+                if not found[shape.env_key]:
+                    del found[shape.env_key]  # no table is an empty one; TOML may have no header
     return value

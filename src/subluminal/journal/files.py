@@ -11,7 +11,7 @@ from typing import NamedTuple
 from subluminal.errors import SubluminalError
 
 SUFFIX = ".jsonl"
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class JournalUnavailable(SubluminalError):

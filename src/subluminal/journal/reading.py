@@ -7,7 +7,7 @@ bounded memory (journal-first); their meaning is not this module's business.
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from subluminal.journal.files import SUFFIX
@@ -110,7 +110,7 @@ class Follower:
         """the last bytes before `_searched`"""
         self._digest: hashlib._Hash | None = None
         """SHA-256 of what was searched, once the line is overlong"""
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
 
     @property
     def searched(self) -> int:
@@ -188,6 +188,24 @@ class Follower:
         self.offset = offset + start
         self._begin_line()
         return Lines(offset, lines, self.offset)
+
+
+def lines_of(files: Iterable[JournalFile]) -> Iterator[bytes]:
+    """Yields the whole lines of some files, one file after the other, without overlong lines.
+
+    A file that was removed meanwhile is skipped.
+    """
+    for file in files:
+        try:
+            follower = Follower(file.path)
+        except OSError:
+            continue
+        try:
+            while (piece := follower.read()) is not None:
+                if isinstance(piece, Lines):
+                    yield from piece.lines
+        finally:
+            follower.close()
 
 
 def remove_ingested(path: str, *, offset: int, ingested_ms: int, now_ms: int) -> bool:

@@ -10,8 +10,11 @@ from msgspec import MsgspecError, Struct, json
 
 from subluminal.journal.chain import chained_form, link
 from subluminal.journal.files import JournalUnavailable, Opened, open_locked, part_path
+from subluminal.journal.reading import MAX_LINE_BYTES
 
 _TAIL_BYTES = 65_536
+_READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""A pipe in place of the file must not make us wait."""
 
 
 class _Source(Struct, frozen=True):
@@ -51,9 +54,9 @@ def last_number(directory: str, shim_id: str) -> int:
         part += 1
     for number in range(part, -1, -1):
         try:
-            fd = os.open(part_path(directory, shim_id, number), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
+            fd = os.open(part_path(directory, shim_id, number), _READ_ONLY)
+        except (OSError, ValueError):
+            continue  # removed meanwhile, or a name that no file has
         try:
             size = _whole_bytes(fd)
             if size:
@@ -90,7 +93,7 @@ def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[
     None if no file has a line.
     """
     if not size and part:
-        before = os.open(part_path(directory, shim_id, part - 1), os.O_RDONLY | os.O_CLOEXEC)
+        before = os.open(part_path(directory, shim_id, part - 1), _READ_ONLY)
         try:
             return _head(before, os.fstat(before).st_size, directory, shim_id, part - 1)
         finally:
@@ -107,11 +110,12 @@ def _head(fd: int, size: int, directory: str, shim_id: str, part: int) -> tuple[
 
 
 def _last_line(fd: int, size: int) -> bytes:
+    """Returns the last line, or the end of one that is too long to be an event."""
     span = _TAIL_BYTES
     while True:
         start = max(0, size - span)
         tail = os.pread(fd, size - start, start)
         newline = tail.rfind(b"\n", 0, -1)
-        if newline >= 0 or start == 0:
+        if newline >= 0 or start == 0 or span > MAX_LINE_BYTES:
             return tail[newline + 1 : -1]
         span *= 2

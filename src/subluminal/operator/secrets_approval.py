@@ -9,7 +9,7 @@ from subluminal.config.places import Places
 from subluminal.config.settings import ServerSettings, Settings
 from subluminal.contracts.vocabulary import SecretSource
 from subluminal.errors import UsageError
-from subluminal.importer.approving import approval_of, configured_commands, left_out
+from subluminal.importer.approving import also_decides, approval_of, configured_commands, left_out
 from subluminal.importer.clients.description import Scene
 from subluminal.importer.settings_file import Approval, change_settings
 from subluminal.secrets.approval import (
@@ -17,15 +17,6 @@ from subluminal.secrets.approval import (
     has_stored_bindings,
     problem_with,
 )
-
-_BY_NAME = {
-    "npx": "the directory where it starts (`node_modules`, `.npmrc`), and then the registry,",
-    "bunx": "the directory where it starts (`node_modules`), and then the registry,",
-    "uvx": "the package index",
-    "pipx": "the package index",
-}
-_IN_DIRECTORY = ("npm", "pnpm", "yarn", "bun", "deno", "uv", "make", "go", "cargo", "poetry", "pdm")
-"""Programs that read the project in the directory where they start."""
 
 
 class Approved(NamedTuple):
@@ -39,7 +30,7 @@ class Approved(NamedTuple):
     not_passed: list[str]
     """variables of this terminal that the command will not get"""
     trusts: str
-    """what besides the program decides what is run; empty if nothing does"""
+    """what else decides which code is run; empty if nothing does"""
 
 
 class Unapproved(NamedTuple):
@@ -67,7 +58,7 @@ def approve_command(
         [b.inject_as for b in known.secret_bindings if b.source is not SecretSource.ENV],
         known.command if known.command != approval.command else None,
         left_out(approval, scene.environ, [*known.pass_env, *known.env]),
-        _trusts(approval.command, scene),
+        also_decides(approval.command, scene),
     )
 
 
@@ -113,18 +104,3 @@ def _read(variables: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         else:
             passed.append(name)
     return set_, tuple(passed)
-
-
-def _trusts(command: Sequence[str], scene: Scene) -> str:
-    root = scene.project_folders()[-1]
-    inside = [word for word in command if word.startswith(f"{root}{os.sep}")]
-    if os.path.exists(os.path.join(root, ".git")) and any(map(os.path.isfile, inside)):
-        return "a file of this project, which its agents can change,"
-    name = os.path.basename(command[0])
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    if name in _IN_DIRECTORY:
-        return "the directory where it starts"
-    if name.startswith("python") and "-m" in command[1:3]:
-        return "the directory where it starts"
-    return ""

@@ -8,7 +8,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from subluminal.contracts.bundle import BreakerRule, BudgetRule, DedupeRule, RateLimitRule
+from subluminal.contracts.bundle import (
+    BREAKER_NUMBERS,
+    BreakerRule,
+    BudgetRule,
+    DedupeRule,
+    RateLimitRule,
+)
 from subluminal.contracts.shape import did_you_mean
 from subluminal.contracts.vocabulary import ReasonCode, RuleKind
 from subluminal.errors import SubluminalError, UsageError
@@ -25,14 +31,7 @@ _KINDS = {
 _NUMBERS = {
     RuleKind.BUDGET: ("limit_calls", "limit_cost_units"),
     RuleKind.RATE_LIMIT: ("capacity", "refill_tokens", "refill_period_ms"),
-    RuleKind.BREAKER: (
-        "error_threshold",
-        "window_ms",
-        "repeat_threshold",
-        "repeat_window_ms",
-        "latency_threshold_ms",
-        "latency_count",
-    ),
+    RuleKind.BREAKER: BREAKER_NUMBERS,
     RuleKind.DEDUPE: ("window_ms",),
 }
 _DOUBLED = {

@@ -11,8 +11,8 @@ from textwrap import dedent, indent
 from typing import Any, NamedTuple
 
 from subluminal.contracts.limits import MAX_NAME_BYTES, REDACTED
+from subluminal.counts import counted
 from subluminal.policy.promoting import literal_glob
-from subluminal.policy.rules.limit import counted
 from subluminal.policy.text.inserting import as_flow
 
 _MAX_LISTED = 500
@@ -132,7 +132,7 @@ def _head(mode: str, today: str, known: list[KnownTool], writes: list[KnownTool]
     servers = len({tool.server_name for tool in known})
     source = (
         f"from {counted(len(known), 'recorded tool')} of {counted(servers, 'server')};"
-        f" {len(writes)} of them change something"
+        f" {len(writes)} of them {'changes' if len(writes) == 1 else 'change'} something"
         if known
         else "without any recorded tools: the names below are guesses"
     )

@@ -19,6 +19,13 @@ NOTE_PREFIX = "sub-secret:"
 """Beginning of the text that an import leaves in a client's configuration instead of a secret."""
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_INTERPRETERS = (
+    *("node", "nodejs", "bun", "deno", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php"),
+    *("java", "lua", "Rscript", "sh", "bash", "dash", "zsh", "ksh", "fish"),
+)
+"""Programs that run the code that an argument names. Versions follow the name, as in `python3`."""
+_ENDINGS = ("", ".js", ".cjs", ".mjs", ".json", ".node", ".ts", ".cts", ".mts", ".tsx", ".jsx")
+"""What an interpreter may add to the name of a file."""
 DECIDED_VARIABLES = ("HOME", "PATH")
 """Variables whose value never comes from the client, because they decide which files are run."""
 
@@ -41,12 +48,16 @@ def refusal_of(
     """Returns why this command gets none of the server's stored secrets; None if it gets them."""
     if not has_stored_bindings(server):
         return None
-    why = _problem(server, command, cwd)
-    if not why:
-        return None
-    return Refusal(
-        f"server `{_printable(name)}` gets no stored secret: {why}",
-        f"if you trust this command, run `{approve_line(name, command)}` in your own terminal",
+    unusable = problem_with(server.command, cwd) if server.command else ""
+    if unusable:
+        why = f"its approved command cannot be used: {unusable}"
+        hint = "write absolute paths, in the approval and in the client's configuration"
+    else:
+        why = _difference(server.command, command)
+        line = approve_line(name, command)
+        hint = f"if you trust this command, run `{line}` in your own terminal"
+    return (
+        Refusal(f"server `{_printable(name)}` gets no stored secret: {why}", hint) if why else None
     )
 
 
@@ -62,13 +73,10 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _problem(server: ServerSettings, command: Sequence[str], cwd: str) -> str:
-    if not server.command:
+def _difference(approved: Sequence[str] | None, command: Sequence[str]) -> str:
+    if not approved:
         return "no command was approved for it"
-    problem = problem_with(server.command, cwd)
-    if problem:
-        return f"its approved command cannot be used: {problem}"
-    program, *arguments = server.command
+    program, *arguments = approved
     # A path that is spelt differently could be another file, and a bare name finds what PATH says.
     # The name alone is enough here, because the approved program is started, not what PATH finds.
     if list(command[1:]) == arguments and command[0] in (program, os.path.basename(program)):
@@ -80,11 +88,23 @@ def problem_with(command: Sequence[str], cwd: str) -> str:
     """Returns why a command cannot be approved: another directory would change what it runs."""
     if not os.path.isabs(command[0]):
         return f"`{_printable(command[0])}` is not an absolute path"
+    runs_paths = any(map(is_interpreter, command))
     for word in command[1:]:
         for path in (word, word.partition("=")[2]):
-            if path and not os.path.isabs(path) and os.path.isfile(os.path.join(cwd, path)):
+            if not path or os.path.isabs(path):
+                continue
+            place = os.path.join(cwd, path)
+            if os.path.isfile(place):
                 return f"`{_printable(path)}` is a file in the directory where the server starts"
+            # `node .` and `python server` run a directory, and `node server` runs `server.js`.
+            if runs_paths and any(os.path.exists(place + ending) for ending in _ENDINGS):
+                return f"`{_printable(path)}` is code in the directory where the server starts"
     return ""
+
+
+def is_interpreter(program: str) -> bool:
+    """Returns True if a program runs the code that its arguments name."""
+    return os.path.basename(program).rstrip("0123456789.") in _INTERPRETERS
 
 
 def approved_environment(server: ServerSettings, environ: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@ The errors of a run's state:
 
 * SubluminalError
   x StateBusy        another process holds the lock for too long; `decision_on_error` applies
+    x StateAbsent    there is no file to lock, and waiting does not help
   x StateUnusable    the file cannot be created, opened, trusted or grown
     x StateLost      the file was removed, although the run has journals; the run is refused
 """
@@ -18,6 +19,13 @@ class StateBusy(SubluminalError):
             f"another process has locked the state of the run for over {waited_ms} ms: `{path}`",
             hint="look for a suspended shim of this run with `sub doctor`",
         )
+
+
+class StateAbsent(StateBusy):
+    """The run's lock is unavailable because its file could not be opened."""
+
+    def __init__(self, problem: "StateUnusable") -> None:
+        SubluminalError.__init__(self, str(problem), hint=problem.hint)
 
 
 class StateUnusable(SubluminalError):

@@ -14,13 +14,18 @@ from subluminal.config.places import make_private_dir
 from subluminal.system.files import allocate
 
 _WORD = struct.Struct("=q")
+_PATIENCE_S = 1.0
+_PAUSE_S = 0.001
 
 
 class Generation:
     """One process's view of the number: reading `words[0]` is a single load, without a lock."""
 
     def __init__(self, path: str) -> None:
-        """Opens the file, and creates it if it does not exist. Raises OSError."""
+        """Opens the file, and creates it if it does not exist.
+
+        Raises OSError, also while another process makes the same file.
+        """
         self.path = path
         make_private_dir(os.path.dirname(path))
         # We never make a symbolic link here, so we do not follow one.
@@ -28,7 +33,9 @@ class Generation:
         fd = os.open(path, flags, 0o600)
         try:
             if os.fstat(fd).st_size < _WORD.size:
-                fcntl.lockf(fd, fcntl.LOCK_EX)  # another process may be storing the first number
+                # Another process may be storing the first number. It may also be suspended, so
+                # nobody waits for it: the caller tries again before the next call.
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 allocate(fd, 0, _WORD.size)
                 fcntl.lockf(fd, fcntl.LOCK_UN)
             self._data = mmap.mmap(fd, _WORD.size)
@@ -62,7 +69,7 @@ def move(path: str) -> int:
     make_private_dir(os.path.dirname(path))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX)
+        _await_turn(fd)
         allocate(fd, 0, _WORD.size)
         number = max(_read(fd) + 1, time.time_ns())
         with mmap.mmap(fd, _WORD.size) as data:
@@ -72,6 +79,21 @@ def move(path: str) -> int:
         return number
     finally:
         os.close(fd)
+
+
+def _await_turn(fd: int) -> None:
+    """Waits for a process that is storing a number, for _PATIENCE_S at most.
+
+    A stop must not wait for a process that is suspended. Without the lock two numbers still differ,
+    as the times do at which they were made.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
 
 
 def _read(fd: int) -> int:

@@ -1,4 +1,4 @@
-"""A lock between the threads of one process that an interrupt cannot leave held permanently.
+"""Locks between the threads of one process: one that an interrupt cannot leave held, and none.
 
 A signal handler may raise between any two steps of Python code: Ctrl-C, a timeout by alarm(2). Such
 an exception can end a thread's turn before the lock is released. The lock therefore knows its
@@ -32,3 +32,23 @@ class Mutex:
         """Releases the lock, if this thread holds it."""
         if self.is_mine:
             self._lock.release()
+
+
+class Unshared:
+    """The stand-in for a lock where only one thread uses what the lock is for."""
+
+    def acquire(self, _timeout: float) -> bool:
+        """Returns True."""
+        return True
+
+    def release(self) -> None:
+        """Does nothing."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+UNSHARED = Unshared()

@@ -25,6 +25,9 @@ _FAILURES = (None, RunStatus.CANCELLED, RunStatus.FAILED)
 
 _LOST_MASK = (1 << 32) - 1
 
+_UNREADABLE = Termination("STATE_DAMAGED", "the reason is unreadable: the run's state was damaged")
+"""The end of a run that has an end, and no reason that can be read."""
+
 
 class Total(IntEnum):
     """The numbers that are counted over all shims of a run."""
@@ -214,7 +217,10 @@ class RunState:
             return self._ended_by  # what was known before the file was damaged
         if not self._words[layout.W_TERMINATED]:
             return None
-        self._ended_by = self._latch.get()
+        try:
+            self._ended_by = self._latch.get()
+        except StateUnusable:
+            self._ended_by = _UNREADABLE
         return self._ended_by
 
     def _whole_words(self) -> memoryview:
@@ -294,10 +300,11 @@ class RunState:
         A run is FAILED too if a server of it failed, and none worked.
         """
         words = self._whole_words()
-        noted = _FAILURES[words[layout.W_FAILURE]]
+        noted = words[layout.W_FAILURE]
         if words[layout.W_SERVER_FAILURE] and not words[layout.W_WORKED]:
             return RunStatus.FAILED
-        return noted
+        # A number that nobody noted is damage, and no better than the worst.
+        return _FAILURES[noted] if 0 <= noted < len(_FAILURES) else RunStatus.FAILED
 
     def reason(self) -> str:
         """Returns the reason that was noted first for FAILED, or an empty text."""

@@ -101,6 +101,14 @@ class TestWithoutStrict:
         )
         assert silent(machine) == ["fs", "git", "web"]
 
+    def test_a_repository_with_thousands_of_servers_fills_no_screen(self, machine):
+        for number in range(2000):
+            machine.plain(f"s{number}")
+        machine.write()
+        _, _, err = machine.run()
+        assert "and 240 more will not be seen" in err
+        assert len(err) < 2000
+
     def test_everything_is_seen(self, machine):
         machine.wrapped("fs")
         machine.write()

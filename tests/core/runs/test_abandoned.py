@@ -13,9 +13,14 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Client, Env, Mode, RunStatus
 from subluminal.core.runs.abandoned import close_abandoned
 from subluminal.core.runs.attendance import Attendance, attendances, note_attendance
+from subluminal.core.runs.finding import Finders
+from subluminal.core.runs.meta import masked_meta
 from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.opening import AbsentState
 from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
+from subluminal.state import layout
+from subluminal.state.errors import StateUnusable
 from subluminal.state.run_state import RunState
 
 WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
@@ -139,3 +144,55 @@ def test_a_run_is_noted_before_it_is_entered(
     host.open_run()
     host.close()
     assert entered == [1]
+
+
+@pytest.mark.parametrize("word", [layout.W_TERMINATED, layout.W_REASON, layout.W_FAILURE])
+def test_a_header_with_impossible_numbers_ends_no_process(where: Places, word: int) -> None:
+    run = entered(where, "s1")
+    run.state._words[word] = 1 << 40
+    run.leave()
+    ended = events(where, "s1")[-1]["run"]
+    assert isinstance(ended, dict)
+    assert ended["status"] == ("TERMINATED" if word == layout.W_TERMINATED else ended["status"])
+    assert (run.state.terminated() is not None) == (word == layout.W_TERMINATED)
+    run.close()
+
+
+def test_a_run_without_a_state_ends_at_once(where: Places) -> None:
+    source = Source(host_id="h", proc_id="p", shim_id="s1")
+    journal = Journal(journal_dir(where, "run"), "s1", max_bytes=1 << 20, reserve_bytes=0)
+    problem = StateUnusable("runs/run", "it is a directory")
+    run = Run("run", WHO, source, AbsentState(problem), journal)
+    tries: list[int] = []
+    locked = run.state.locked
+    run.state.locked = lambda: tries.append(1) or locked()  # type: ignore[method-assign, func-returns-value]
+    assert run.end(RunStatus.SUCCEEDED, None, patience_s=60.0) is RunStatus.SUCCEEDED
+    assert tries == [1]
+    run.close()
+
+
+def test_a_note_that_a_full_disk_tore_costs_only_its_own_run(where: Places) -> None:
+    source = Source(host_id="h", proc_id="p", shim_id="s1")
+    note_attendance(where, DEAD, Attendance("one", WHO, source))
+    path = Path(where.state) / "processes" / str(DEAD)
+    path.write_bytes(path.read_bytes()[:-9])
+    note_attendance(where, DEAD, Attendance("two", WHO, source))
+    assert [each.run_id for each in attendances(where, DEAD)] == ["two"]
+
+
+def test_many_dead_processes_start_few_finders(
+    where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The notes are files, and anybody who can write the home may leave thousands."""
+    source = Source(host_id="h", proc_id="p", shim_id="s1")
+    for pid in range(DEAD - 50, DEAD):
+        note_attendance(where, pid, Attendance("run", WHO, source))
+    monkeypatch.setattr(os, "posix_spawn", lambda *_, **__: DEAD)
+    finders = Finders(where)
+    for _ in range(3):
+        finders.look("run")
+    assert len(finders.running) == 4
+
+
+def test_a_mask_that_breaks_the_meta_of_a_run_drops_it() -> None:
+    assert masked_meta({"a": "b"}, lambda text: text.replace('":"', "[REDACTED]")) == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.adapters.policies import budget, snapshot
 from tests.core.runs.test_abandoned import DEAD, die
 from tests.hosts import host_in
 
@@ -194,6 +195,36 @@ def test_a_call_that_was_not_decided_was_not_forwarded(own_home: Path, where: Pl
     path.write_bytes(b"".join(lines[: last + 1]))
     close_abandoned(where, DEAD, "killed")
     assert ends(where)[-1] == ("ERROR", "policy_block")
+
+
+def test_a_call_that_was_refused_in_a_further_round_is_not_lost(
+    own_home: Path, where: Places
+) -> None:
+    host = host_in(own_home, snapshot(budget(9)), run_id="run", identity=WHO)
+    run = host.open_run()
+    assert not host.begin_round(host.begin(call(1), text(1)), 99, 10, text(1))
+    note_attendance(where, DEAD, Attendance("run", WHO, run.source))
+    die(run)
+    close_abandoned(where, DEAD, "killed")
+    assert ends(where) == [("ERROR", "policy_block")]
+    summary = events(where)[-1]["run"]["summary"]
+    assert (summary["calls_blocked"], summary["errors_total"]) == (1, 0)
+
+
+def test_lines_that_are_no_events_keep_nobody_from_completing_the_record(
+    own_home: Path, where: Places
+) -> None:
+    killed_host(own_home, where)
+    (path,) = Path(journal_dir(where, "run")).iterdir()
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    start = next(line for line in lines if line.startswith(b'{"type":"tool_call_start"'))
+    odd = json.loads(start)
+    odd["ts"], odd["call"]["call_id"] = "soon", "odd"
+    written = json.dumps(odd, separators=(",", ":")).encode() + b"\n"
+    path.write_bytes(b"".join([*lines, written, b"x" * 9_000_000 + b"\n", last]))
+    assert close_abandoned(where, DEAD, "killed") == 1
+    ended = [line for line in path.read_bytes().splitlines() if b'"class":"unknown"' in line]
+    assert len(ended) == CALLS
 
 
 def test_every_file_of_a_rotated_journal_is_read(own_home: Path, where: Places) -> None:

@@ -16,6 +16,7 @@ from subluminal.core.host import Host
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
+from subluminal.core.records import policy_loads
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
 from subluminal.core.runs import open_runs as module
@@ -79,7 +80,7 @@ def test_a_run_is_entered_once_and_hears_what_was_told_before(where: Places, hos
 def test_a_policy_that_is_too_large_is_named_only(
     where: Places, host: Host, monkeypatch: pytest.MonkeyPatch, limit: int, is_told: bool
 ) -> None:
-    monkeypatch.setattr(module, "MAX_POLICY_EVENT_BYTES", limit)
+    monkeypatch.setattr(policy_loads, "MAX_POLICY_EVENT_BYTES", limit)
     snapshot = compile_bundle(bundle(rule("deny")))
     monkeypatch.setattr(
         Policies, "poll", lambda *_, **__: [Load(Layer.USER, "policy.yaml", snapshot)]

@@ -16,7 +16,6 @@ from tests.ledger.process import Ledgerd, wait_until
 from tests.shim.household import Household
 from websockets.sync.client import unix_connect
 
-from subluminal.config.places import Places
 from subluminal.config.settings import LedgerSettings
 from subluminal.errors import SubluminalError
 from subluminal.ledger.client.http import Client
@@ -240,9 +239,8 @@ def test_it_leaves_when_its_home_is_deleted(home: Home, ledgerd: Start) -> None:
 
 
 def test_another_home_at_the_same_path_is_left_alone(home: Home, ledgerd: Start) -> None:
-    """SQLite deletes a WAL by its path, which belongs to the other ledger by then."""
-    sockets = home.places.home + "-sockets"
-    first = ledgerd(places=Places(home.places.home, sockets)).ready()
+    """Its sockets and its WAL have the names that those of the first one had."""
+    first = ledgerd().ready()
     os.kill(first.process.pid, signal.SIGSTOP)
     os.rename(home.places.home, home.places.home + "-old")
     home.producer("new", "new").call()
@@ -252,6 +250,7 @@ def test_another_home_at_the_same_path_is_left_alone(home: Home, ledgerd: Start)
     os.kill(first.process.pid, signal.SIGCONT)
     wait_until(lambda: has_left(first), "the exit of the first")
     assert is_running(home.places)
+    assert second.client.get("/v1/status")["events_total"] == 3
     assert os.path.exists(home.places.ledger + "-wal")
     second.kill()
     assert reader.execute("SELECT count(*) FROM tool_calls").fetchone() == (1,)

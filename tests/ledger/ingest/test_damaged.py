@@ -11,6 +11,7 @@ from tests.ledger.events import Producer
 from tests.ledger.home import Home
 
 from subluminal.ledger.ingest import intake
+from subluminal.ledger.ingest.following import Following
 from subluminal.ledger.store import committing
 
 GOOD = 4
@@ -203,3 +204,22 @@ def test_unfinished_lines_are_not_a_backlog(home: Home) -> None:
     following.pump(home.store.intake)
     assert (following.backlog_bytes(), following.unfinished_bytes()) == (0, 8)
     following.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds"),
+    [(b"\n" * 1_000_000, 4), (b"x\n" * 200_000, 3), ((b"x" * 3_000_000 + b"\n") * 12, 3)],
+    ids=["empty lines", "damaged lines", "overlong lines"],
+)
+def test_a_round_ends_soon_whatever_its_lines_are(home: Home, text: bytes, rounds: int) -> None:
+    """ledgerd stops, answers and reads other journals between two rounds."""
+    path = Path(home.places.journal) / "run" / "shim.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text)
+    following = Following(home.places.journal, home.store.lookups)
+    done = 1
+    while following.pump(home.store.intake):
+        home.store.commit()
+        done += 1
+    following.close()
+    assert done >= rounds

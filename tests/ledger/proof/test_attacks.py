@@ -21,6 +21,7 @@ from subluminal.clock import now
 from subluminal.journal.chain import chained_form, link, seed
 from subluminal.journal.reading import journal_files
 from subluminal.ledger.store.drops import DAY_MS
+from subluminal.ledger.store.segments import of_shim
 from subluminal.ledger.upkeep.note import note_path
 from subluminal.ledger.upkeep.opening import open_ledger_writer
 from subluminal.ledger.upkeep.retention import Retention
@@ -548,3 +549,179 @@ def test_every_change_of_derived_data_is_found_and_mended(
         signed.sql("SELECT * FROM segments", "SELECT * FROM checkpoints", "SELECT * FROM shims")
         == chain
     )
+
+
+# The file, and rows that other rows are proven with
+
+
+def hide_from_the_index(scene: Scene) -> None:
+    """Lists are read from the index, which no longer has the call. The table still has it."""
+    scene.sql(
+        "DROP INDEX calls_by_time",
+        "CREATE INDEX calls_by_time ON tool_calls (created_at) WHERE id <> 2",
+        "SELECT 1",
+    )
+    connection = apsw.Connection(scene.places.ledger)
+    connection.pragma("writable_schema", True)
+    connection.execute(
+        "UPDATE sqlite_master SET sql = 'CREATE INDEX calls_by_time ON tool_calls (created_at)' "
+        "WHERE name = 'calls_by_time'"
+    )
+    connection.close()
+
+
+def test_a_call_that_an_index_leaves_out_is_found_and_mended(signed: Scene) -> None:
+    hide_from_the_index(signed)
+    assert "file: `ledger.db`: row 2 missing from index calls_by_time" in signed.findings()
+    signed.person("ledger", "rebuild")
+    signed.verify(holds=True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON segments BEGIN DELETE FROM previews; END", "schema: `t`: a ledger has no such trigger"),
+        ("CREATE VIEW v AS SELECT 1", "schema: `v`: a ledger has no such view"),
+        ("DROP INDEX calls_by_args", "schema: `calls_by_args`: the index is missing"),
+        ("DROP INDEX calls_by_args; CREATE INDEX calls_by_args ON tool_calls (args_hash)", "schema: `calls_by_args`: the index is defined differently"),
+        ("UPDATE segments SET first_pos = 1000 - first_pos", "in the order of ingest"),
+        ("UPDATE tool_calls SET tool_name = CAST(x'ff9b' AS TEXT) WHERE id = 2", "file: `ledger.db`: a text in it is not UTF-8"),
+    ],
+)  # fmt: skip
+def test_every_change_of_the_file_is_found(signed: Scene, sql: str, wanted: str) -> None:
+    signed.sql(sql)
+    assert any(wanted in each for each in signed.findings()), signed.findings()
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("UPDATE counters SET value = value + 9 WHERE name = 'events_total'", "`events_total`: it is 41; the events say 32"),
+        ("UPDATE shims SET anchored = zeroblob(32)", "`anchored` is not the head that a checkpoint signed last"),
+    ],
+)  # fmt: skip
+def test_what_decides_which_events_are_signed_is_found_and_mended(
+    signed: Scene, sql: str, wanted: str
+) -> None:
+    signed.sql(sql)
+    assert any(wanted in each for each in signed.findings()), signed.findings()
+    signed.person("ledger", "rebuild")
+    signed.verify(holds=True)
+
+
+def test_events_that_pass_for_signed_are_found(scene: Scene) -> None:
+    """No checkpoint would sign them, and they could be removed later."""
+    daemon = scene._start("--no-http").ready()
+    daemon.has_stored(len(scene.home.lines()))
+    daemon.kill()
+    scene.sql("UPDATE shims SET anchored = head")
+    assert any("`anchored` is not the head" in each for each in scene.findings())
+
+
+def rechained(scene: Scene, run: str, edit: Callable[[bytes], bytes]) -> None:
+    """Rewrites the stored events of a run as if the ledger had chained them itself."""
+    connection = apsw.Connection(scene.places.ledger)
+    sql = "SELECT id, shim_id FROM shims WHERE run_id = ?"
+    ((shim, shim_id),) = connection.execute(sql, (run,))
+    prev = seed(shim_id)
+    for segment in list(of_shim(connection, shim)):
+        lines, head = [edit(line) for line in segment.lines()], prev
+        for line in lines:
+            head = link(head, line)
+        connection.execute(
+            "UPDATE segments SET codec = 0, lines = ?, prev = ?, head = ? WHERE id = ?",
+            (
+                b"\n".join(lines),
+                *(bytes.fromhex(each.decode()) for each in (prev, head)),
+                segment.id,
+            ),
+        )
+        prev = head
+    connection.execute(
+        "UPDATE shims SET is_chained_here = 1, head = ? WHERE id = ?",
+        (bytes.fromhex(prev.decode()), shim),
+    )
+    connection.close()
+
+
+@pytest.mark.parametrize("host", ["ours", "another"])
+def test_events_that_are_not_signed_yet_cannot_pass_for_events_without_a_chain(
+    scene: Scene, host: str
+) -> None:
+    daemon = scene._start("--no-http").ready()
+    daemon.has_stored(len(scene.home.lines()))
+    daemon.kill()
+    (host_id,) = {json.loads(line)["source"]["host_id"] for line in scene.home.lines()}
+
+    def edit(line: bytes) -> bytes:
+        line = other_tool(line)
+        return line if host == "ours" else line.replace(host_id.encode(), b"another")
+
+    rechained(scene, "run-1", edit)
+    scene.person("ledger", "rebuild", code=1)
+    (finding,) = scene.findings()
+    assert "it claims to be of this home, whose shims chain their events themselves" in finding
+
+
+def test_a_rewritten_journal_cannot_pass_for_one_of_another_home(scene: Scene) -> None:
+    """The state of its run counts its events, so a shim of this home wrote it."""
+    path = scene.journal("run-1")
+    host_id = json.loads(path.read_bytes().splitlines()[0])["source"]["host_id"].encode()
+    forge(path, lambda line: other_tool(line).replace(host_id, b"another"), sealed=False)
+    scene.ingest()
+    (finding,) = scene.findings()
+    assert "a shim of this home wrote it, and it claims to be of another home" in finding
+
+
+def test_after_retention_a_run_that_never_was_is_still_found(signed: Scene) -> None:
+    """Retention dropped events of one run. The rows of others must still follow from events."""
+    signed.sql("UPDATE segments SET last_ms = 0 WHERE shim = 1")
+    key = home_key(signed.places.state)
+    connection = open_ledger_writer(signed.places, key)
+    connection.execute("UPDATE segments SET last_ms = last_ms + 1000 WHERE shim = 2")
+    retention = Retention(connection, 30, 1 << 40, key)
+    retention.step(now().wall_ms + 31 * DAY_MS)
+    connection.close()
+    signed.sql(
+        "UPDATE segments SET last_ms = last_ms - 1000 WHERE shim = 2",
+        "UPDATE runs SET calls = 7 WHERE run_id = (SELECT run_id FROM shims WHERE id = 2)",
+    )
+    assert any("`calls` is 7; there are 4 calls" in each for each in signed.findings())
+
+
+@pytest.mark.parametrize("kind", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize(
+    "name",
+    ["state/ledger.checkpoints", "state/ledger.anchors", "state/ledger.key", "ledger.db"],
+)
+def test_something_else_in_place_of_a_file_is_said(
+    signed: Scene, name: str, kind: Callable[[str], None]
+) -> None:
+    path = os.path.join(signed.places.home, name)
+    if name == "ledger.db":
+        signed.remove_ledger()
+    elif os.path.exists(path):
+        os.unlink(path)
+    kind(path)
+    text = signed.person("ledger", "verify", code=2, all_output=True)
+    assert name in text
+    assert "not a regular file" in text
+    os.rmdir(path) if kind is os.mkdir else os.unlink(path)
+
+
+def test_a_run_that_is_not_in_the_ledger_is_not_verified(signed: Scene) -> None:
+    assert "there is no run `run-9`" in signed.person(
+        "ledger", "verify", "--run", "run-9", code=2, all_output=True
+    )
+
+
+def test_a_rebuild_from_damaged_events_keeps_what_the_rows_said(signed: Scene) -> None:
+    signed.sql("UPDATE segments SET lines = x'00ff', codec = 0 WHERE shim = 1")
+    text = signed.person("ledger", "rebuild", code=1, all_output=True)
+    (copy,) = [name for name in os.listdir(signed.places.home) if ".damaged-" in name]
+    assert copy in text
+    path = os.path.join(signed.places.home, copy)
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    connection = apsw.Connection(path)
+    assert connection.execute("SELECT count(*) FROM tool_calls").fetchone() == (8,)
+    connection.close()

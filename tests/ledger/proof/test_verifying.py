@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tests.ledger.events import decision_json
 from tests.ledger.home import Home
 
 from subluminal.errors import SubluminalError
@@ -195,3 +196,20 @@ def test_without_its_key_nothing_is_proven(full: Home) -> None:
 def test_the_proof_stops_at_a_hundred_findings(full: Home) -> None:
     full.store.connection.execute("UPDATE tool_calls SET latency_ms = 9")
     assert len(full.verify().findings) == 100
+
+
+def test_events_of_a_call_without_a_start_in_any_order_hold(home: Home) -> None:
+    """A row keeps the number of the last decision, so the proof must look for that one."""
+    producer = home.producer()
+    producer.call()
+    for call_id, is_decided_first in (("decided-twice", True), ("ended-first", False)):
+        producer._call = (call_id, producer.tools[1], b"0" * 64)
+        if is_decided_first:
+            producer.decide(decision_json("BLOCK", None, "NO"))
+        else:
+            producer.finish(call_id)
+        producer.decide(decision_json("ALLOW", None, "YES"))
+    home.ingest()
+    assert home.verify().findings == []
+    home.rows("DELETE FROM tool_calls WHERE call_id = 'ended-first'")
+    assert "the row is missing" in home.verify().findings[0].message

@@ -39,6 +39,8 @@ def write_for_ever(home: Home, shim_id: str) -> None:
 
 def test_a_count_is_never_ahead_of_the_journal(home: Home) -> None:
     chance = random.Random(16)
+    os.makedirs(home.places.state)
+    Path(home.places.state, "host_id").write_text("host")
     directory = os.path.join(home.places.journal, "run")
     for number in range(KILLS):
         shim_id = f"shim{number}"

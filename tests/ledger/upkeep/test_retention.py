@@ -6,8 +6,8 @@ from tests.ledger.home import Home
 
 from subluminal.ledger.query import calls
 from subluminal.ledger.query.questions import CallFilter, Paging
-from subluminal.ledger.store.drops import DAY_MS
-from subluminal.ledger.store.segments import DEFLATED, unpack
+from subluminal.ledger.store.drops import DAY_MS, Drop, DropReason, put_drop
+from subluminal.ledger.store.segments import DEFLATED, segment_by_id, unpack
 from subluminal.ledger.upkeep import deferred, retention
 from subluminal.ledger.upkeep.retention import Retention, used_bytes
 from subluminal.trust.home_key import home_key
@@ -183,3 +183,25 @@ def test_a_run_that_began_before_the_events_that_are_left(home: Home) -> None:
     assert home.verify().findings == []
     home.rows("UPDATE runs SET started_at = started_at + 9 * ?", DAY_MS)
     assert "`started_at` is" in home.verify().findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("drop", "is_due"),
+    [
+        (Drop(DropReason.AGE, START_MS, START_MS + 3 * DAY_MS, 3, 9, 9), False),
+        (Drop(DropReason.AGE, START_MS, START_MS + 3 * DAY_MS + 1, 3, 9, 9), True),
+        (Drop(DropReason.SIZE, START_MS, START_MS, 3, 1000, 900), False),
+        (Drop(DropReason.SIZE, START_MS, START_MS, 3, 1000, 901), True),
+        (Drop("whim", START_MS, START_MS, 3, 9, 9), False),
+    ],
+)
+def test_a_signed_drop_must_have_been_due_too(home: Home, drop: Drop, is_due: bool) -> None:
+    """A signature says who dropped the events. The settings and times in it say whether rightly."""
+    home.producer().call()
+    home.ingest()
+    segment = segment_by_id(home.store.connection, 1)
+    home.rows("UPDATE segments SET lines = NULL")
+    home.rows("DELETE FROM tool_calls")
+    put_drop(home.store.connection, "shim", segment, drop, home_key(home.places.state))
+    found = [each.message for each in home.verify().findings if each.table == "segments"]
+    assert found == ([] if is_due else ["3 events dropped before they were due"])

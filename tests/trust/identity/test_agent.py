@@ -37,6 +37,8 @@ def test_client(environ: dict[str, str], client: str, tmp_path: Path) -> None:
         ({"SUB_ENV": "prod"}, "prod"),
         ({"SUB_ENV": "staging"}, "unknown"),
         ({"GITHUB_ACTIONS": "true"}, "ci"),
+        ({"CI": "true"}, "ci"),
+        ({"CI": "false"}, "unknown"),
         ({"SUB_ENV": "dev", "GITHUB_ACTIONS": "true"}, "dev"),
         ({"XDG_CURRENT_DESKTOP": "GNOME"}, "dev"),
         ({"XDG_CURRENT_DESKTOP": "GNOME", "GITHUB_ACTIONS": "true"}, "ci"),

@@ -98,12 +98,20 @@ class Calls:
 
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
-        session = _session(message.meta) if message.meta and self.names_runs else None
+        session = self._session(message.meta)
         if message.request_state is not None:
             pending = self._continued(message, call, session)
             if pending is not None:
                 return self._decide_round(message.id, pending, size, message.args_text)
         return self._act_on(self._begin(call, message.args_text, session), message.id)
+
+    def _session(self, meta: dict[str, Any]) -> str | None:
+        """Returns the run that a call itself names, which is Codex' session id, or None."""
+        if not meta or not self.names_runs:
+            return None
+        turn = meta.get("x-codex-turn-metadata")
+        session = turn.get("session_id") if isinstance(turn, dict) else None
+        return session if isinstance(session, str) and session else None
 
     def _begin(self, call: ToolCall, args_text: bytes | None, session: str | None) -> Ruling:
         if self.halted:
@@ -140,7 +148,7 @@ class Calls:
             transport=self._transport,
             context={**_context(message.meta), "args_stream_hash": message.args_hash},
         )
-        session = _session(message.meta) if self.names_runs else None
+        session = self._session(message.meta)
         pending = self._continued(message, call, session)
         if pending is not None:
             return self._decide_round(message.id, pending, size, None)
@@ -184,7 +192,7 @@ class Calls:
 
     def _decide_batch(self, batch: Batch, size: int) -> bool:
         """Decides a batch: it is forwarded whole, or every id in it is answered."""
-        sessions = {_session(message.meta) for message in batch.calls}
+        sessions = {self._session(message.meta) for message in batch.calls}
         if len(sessions) > 1 and not self._host.run_is_fixed:
             why = "its calls belong to different runs"
             return self.decide_ambiguous(Ambiguous(why, batch.ids), size)
@@ -218,8 +226,6 @@ class Calls:
         }
         for message, ruling in zip(batch.calls, rulings, strict=True):
             said, refusal = ruling.decision, b""
-            if ruling.is_allowed:
-                said = NOT_EXECUTED  # its refusal could not be journalled
             if message.id is not UNSET:
                 refusal = errors[id_key(message.id)] = self._error(message.id, ruling, said)
             status = Status.CANCELLED if _passed_alone(ruling) else Status.ERROR
@@ -378,14 +384,7 @@ class Calls:
 
 def _passed_alone(ruling: Ruling) -> bool:
     """Returns True if a call of a refused batch would have been forwarded by itself."""
-    return ruling.is_allowed or ruling.decision.reason_code == ReasonCode.BATCH_REFUSED
-
-
-def _session(meta: dict[str, Any]) -> str | None:
-    """Returns the run that a call itself names, which is Codex' session id, or None."""
-    turn = meta.get("x-codex-turn-metadata")
-    session = turn.get("session_id") if isinstance(turn, dict) else None
-    return session if isinstance(session, str) and session else None
+    return ruling.decision.reason_code == ReasonCode.BATCH_REFUSED
 
 
 def _context(meta: dict[str, Any]) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Writes to a descriptor without blocking: bytes that it does not accept yet wait in order."""
 
 import os
+import select
+import time
 from collections import deque
 from typing import Protocol
 
@@ -169,3 +171,17 @@ class ClientOutlet(Outlet):
         self.waiting = max(0, self.waiting - len(lines))
         self._at_line_start = True
         self.send(before + lines)
+
+
+def drain_all(outlets: tuple[Outlet, ...], within_ms: int) -> None:
+    """Writes everything that waits, as long as somebody reads it, for `within_ms` at most."""
+    deadline = time.monotonic_ns() + within_ms * 1_000_000
+    poll = select.poll()
+    while any(each.busy for each in outlets) and time.monotonic_ns() < deadline:
+        for each in outlets:
+            if each.busy:
+                poll.register(each.fd, select.POLLOUT)
+        for fd, _ in poll.poll(50):
+            poll.unregister(fd)
+        for each in outlets:
+            each.drain()

@@ -33,10 +33,10 @@ from subluminal.adapters.mcp_stdio.ending import (
     was_stopped,
 )
 from subluminal.adapters.mcp_stdio.greeting import Greeting
-from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet
+from subluminal.adapters.mcp_stdio.outlet import CHUNK_BYTES, ClientOutlet, Outlet, drain_all
 from subluminal.adapters.mcp_stdio.requests import Requests
 from subluminal.adapters.mcp_stdio.server_lines import LineKeeper
-from subluminal.adapters.mcp_stdio.stderr_tail import StderrTail
+from subluminal.adapters.mcp_stdio.server_stderr import ServerStderr
 from subluminal.config.settings import Settings
 from subluminal.contracts.events import ServerFailure
 from subluminal.contracts.vocabulary import Client, ErrorClass, RunStatus, Status, Transport
@@ -54,8 +54,9 @@ MAX_WAITING_BYTES = 1 << 20
 _MAX_CHUNKS = 4
 """Most chunks that are read from the server in one turn; the client's pipe holds as many."""
 
-MAX_STDERR_BYTES = 1 << 18
-"""Most bytes of stderr that wait; past it the oldest are dropped, because stderr must not block."""
+_MAX_LAST_READS = 16
+"""Most reads of a dead server's pipe, which holds 1 MiB at most. Processes that it left may write
+on, faster than anybody reads."""
 
 _IDLE_MS = 500
 """Longest sleep without traffic; a changed policy is noticed within this time."""
@@ -102,7 +103,7 @@ class Shim:
         self._client_spoke = False
         """whether the client has sent anything; until then it may be one that names its runs"""
         self._client = ClientOutlet(1)
-        self._stderr = Outlet(2)
+        self._stderr = ServerStderr(warden.stderr_fd)
         self._server = Outlet(warden.stdin_fd)
         self._tool_lists = ToolLists(server_name, host)
         self._calls = Calls(
@@ -126,8 +127,6 @@ class Shim:
         """whether the modules that the first call needs are loaded; done when the loop is idle"""
         self._server_speaks = True
         """whether the server's stdout is open"""
-        self._stderr_open = True
-        self._stderr_tail = StderrTail()
         self._signal = 0
         self._wakeup = -1
         self._poll = select.poll()
@@ -156,7 +155,7 @@ class Shim:
         except Exception as bug:  # noqa: BLE001 - the adapter's edge: the run gets its end
             code = self._give_up(bug)
         self._host.close()
-        self._drain_client()
+        drain_all((self._client, self._stderr.outlet), _LAST_WORDS_MS)
         self._warden.dismiss(_DISMISS_MS)
         borrowed.give_back()
         return code
@@ -175,7 +174,7 @@ class Shim:
     # One turn of the loop
 
     def _turn(self, wakeup: int) -> None:
-        if self._changed or self._client.busy or self._server.busy or self._stderr.busy:
+        if self._changed or self._client.busy or self._server.busy or self._stderr.outlet.busy:
             self._watch(self._wanted(wakeup))
         calls = self._calls
         unsettled = calls.unrecorded or self._tool_lists.waiting
@@ -209,20 +208,20 @@ class Shim:
             wanted[0] = _IN
         if self._server_speaks and self._client.waiting < MAX_WAITING_BYTES:
             wanted[warden.stdout_fd] = _IN
-        if self._stderr_open:
+        if self._stderr.is_open:
             wanted[warden.stderr_fd] = _IN
         if not warden.closed:
             wanted[warden.report_fd] = _IN
         if self.ending.waits_for_answers:
             wanted[1] = 0  # only to notice that the client has closed it
-        for outlet in (self._client, self._server, self._stderr):
+        for outlet in (self._client, self._server, self._stderr.outlet):
             if outlet.busy:
                 wanted[outlet.fd] = select.POLLOUT
         return wanted
 
     def _watch(self, wanted: dict[int, int]) -> None:
         # The set may change again while bytes wait: once they have left, the other side is read.
-        self._changed = self._client.busy or self._server.busy or self._stderr.busy
+        self._changed = self._client.busy or self._server.busy or self._stderr.outlet.busy
         for fd in self._watched.keys() - wanted.keys():
             self._poll.unregister(fd)
         for fd, events in wanted.items():
@@ -235,7 +234,7 @@ class Shim:
         return {
             0: self._read_client,
             1: self._client.drain,
-            2: self._stderr.drain,
+            2: self._stderr.outlet.drain,
             warden.stdin_fd: self._server.drain,
             warden.stdout_fd: self._read_server,
             warden.stderr_fd: self._read_stderr,
@@ -252,7 +251,7 @@ class Shim:
 
     @property
     def _output_left(self) -> bool:
-        return self._server_speaks or self._stderr_open or self._client.busy
+        return self._server_speaks or self._stderr.is_open or self._client.busy
 
     def _timeout_ms(self) -> int:
         if self._settled:
@@ -427,23 +426,14 @@ class Shim:
             self._host.report_bug(bug)
 
     def _read_stderr(self) -> None:
-        data = read(self._warden.stderr_fd)
-        if data is None:
-            return
-        if not data:
-            self._stderr_open = False
-            self._changed = True
-            return
-        self._stderr_tail.feed(data)
-        self._stderr.send(data)
-        if self._stderr.waiting > MAX_STDERR_BYTES:
-            self._stderr.drop_oldest(MAX_STDERR_BYTES)
+        self._stderr.read()
+        self._changed = self._changed or not self._stderr.is_open
 
     def _read_reports(self) -> None:
         for report in self._warden.read_reports():
             self.ending.note(report)
             if report.kind == FAILED:
-                self._say(f"error: {report.detail}")
+                self._stderr.say(f"error: {report.detail}")
                 self._open(required=True)
             if report.kind in (EXITED, FAILED):
                 self._server_left(report)
@@ -496,15 +486,14 @@ class Shim:
         """Returns how the server failed; None if it ended in order, or because it was told to."""
         if not has_crashed(report) or was_stopped(report):
             return None
-        while self._stderr_open and readable(self._warden.stderr_fd):
-            self._read_stderr()
-        line = self._stderr_tail.line()
+        line = self._stderr.last_line(_MAX_LAST_READS)
         return failure_of(self._server_name, report, line and self._host.masked_line(line))
 
     def _hear_last_words(self) -> None:
         """Reads what a dead server left in its pipe: it may hold answers."""
-        while self._server_speaks and readable(self._warden.stdout_fd):
-            self._read_server()
+        for _ in range(_MAX_LAST_READS):
+            if self._server_speaks and readable(self._warden.stdout_fd):
+                self._read_server()
 
     def _sweep(self) -> None:
         """Does the work of a warden that was killed: records the end, then ends the tree."""
@@ -570,28 +559,14 @@ class Shim:
     def _give_up(self, bug: Exception) -> int:
         """Ends the shim after a bug in the loop, with a bug report; returns the exit code."""
         self._host.report_bug(bug)
-        self._say(f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports")
+        self._stderr.say(
+            f"error: a bug in sub: {type(bug).__name__}; see the newest file in its reports"
+        )
         why = f"a bug in sub: {type(bug).__name__} in the shim of server `{self._server_name}`"
         self._host.leave(RunStatus.FAILED, Served(worked=False, reason=why))
         self.ending.stop(_now_ms(), 0)
         self._warden.wait_gone(_GIVE_UP_MS)
         return ExitCode.BUG
-
-    def _say(self, text: str) -> None:
-        self._stderr.send(text.encode("utf-8", "backslashreplace") + b"\n")
-
-    def _drain_client(self) -> None:
-        """Writes what is left for the client, if it still reads."""
-        deadline = _now_ms() + _LAST_WORDS_MS
-        poll = select.poll()
-        while (self._client.busy or self._stderr.busy) and _now_ms() < deadline:
-            for outlet in (self._client, self._stderr):
-                if outlet.busy:
-                    poll.register(outlet.fd, select.POLLOUT)
-            for fd, _ in poll.poll(50):
-                poll.unregister(fd)
-            self._client.drain()
-            self._stderr.drain()
 
 
 def _now_ms() -> int:

@@ -37,6 +37,8 @@ def run(args: Args, out: Output) -> int:
     elif args.hash:
         out.line(digest(document.value, profile, plain=document.plain))
     else:
-        # No newline: these are exactly the bytes that are hashed.
+        # No newline, except for a prompt: these are exactly the bytes that are hashed.
         out.data(encode(document.value, profile, plain=document.plain))
+        if out.out_is_terminal:
+            out.line("")
     return ExitCode.OK

@@ -16,7 +16,7 @@ the agent does; lines with `tail` are the live stream.
 """
 _NEXT = """\
 Where to go from here:
-  sub import claude      put shims in front of a client's MCP servers (also: codex)
+  sub import claude      put shims in front of a client's MCP servers (also: codex, gemini, …)
   sub run -- claude      run an agent and record it as one run
   sub tail               watch its calls live
   sub query, sub show    search calls and runs, show one in full
@@ -44,7 +44,7 @@ def run(args: Args, out: Output) -> int:
                 )
             else:
                 stage.look_back("query", "runs")
-                stage.look_back("query", "decision!=ALLOW", "--order", "oldest")
+                stage.look_back("query", "decision!=ALLOW")
                 stage.look_back("hints")
         finally:
             stage.stop_daemon()

@@ -5,11 +5,14 @@ import os
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
+from subluminal.counts import counted
 from subluminal.errors import ExitCode
 from subluminal.operator.doctor.checks import Check, all_checks
 
 EXAMPLE = """sub doctor
 sub doctor --json"""
+
+_NAME_WIDTH = len("client (opencode)")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -28,7 +31,7 @@ def run(args: Args, out: Output) -> int:
     if args.json:
         out.json({"checks": [check._asdict() for check in made]})
     elif problems:
-        out.line(f"\n{problems} problem{'s' if problems > 1 else ''} found.")
+        out.line(f"\n{counted(problems, 'problem')} found.")
     else:
         out.line("\nAll checks passed.")
     return ExitCode.NO if problems else ExitCode.OK
@@ -36,6 +39,6 @@ def run(args: Args, out: Output) -> int:
 
 def _print(check: Check, out: Output) -> None:
     word = out.paint("ok  ", "green") if check.ok else out.paint("FAIL", "red")
-    out.line(f"{word}  {check.name:<12}  {shown(check.detail)}")
+    out.line(f"{word}  {check.name:<{_NAME_WIDTH}}  {shown(check.detail)}")
     if check.hint:
-        out.line(f"      {'':<12}  {out.paint('hint', 'cyan')}: {shown(check.hint)}")
+        out.line(f"      {'':<{_NAME_WIDTH}}  {out.paint('hint', 'cyan')}: {shown(check.hint)}")

@@ -27,6 +27,8 @@ _REPORTS: dict[str, Callable[[Summary], bytes]] = {
     "sarif": lambda summary: as_json(as_sarif(summary)),
 }
 
+_STDOUT = "-"
+
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("run", metavar="RUN_ID", help="as `sub query runs` prints it")
@@ -38,13 +40,16 @@ def add_arguments(parser: Parser) -> None:
         "written; summary: Markdown",
     )
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="file to write to; a directory for bundle"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="file to write to, `-` for stdout; a directory for bundle",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
 
 
 def run(args: Args, out: Output) -> int:
-    if args.format == "bundle" and not args.output:
+    if args.format == "bundle" and args.output in (None, _STDOUT):
         raise UsageError("a bundle needs a directory", hint="name it with `-o DIR`")
     with open_run(places(os.environ), args.run, out.warning) as shims:
         lines = ordered(shims)
@@ -73,7 +78,7 @@ def _for_a_terminal(json_line: bytes) -> bytes:
 
 
 def _write(pieces: Iterator[bytes], path: str | None, out: Output) -> None:
-    if path is None:
+    if path in (None, _STDOUT):
         for piece in pieces:
             # The hashes of the chain cover these bytes, so they change only for a person's eyes.
             sys.stdout.buffer.write(_for_a_terminal(piece) if out.out_is_terminal else piece)

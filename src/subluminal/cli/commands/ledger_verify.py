@@ -8,6 +8,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.cli.screens.findings import tell_findings
 from subluminal.config.places import Places, places
+from subluminal.counts import counted
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import need_daemon_extra
 
@@ -22,6 +23,20 @@ sub ledger verify --artifact ./artifact"""
 
 _MAX_LINES = 50
 """Findings that are printed for an artifact; the directory may not be an artifact at all."""
+
+_REST = {
+    "anchors": ("anchor", "the ledger contains {}, and continues from there"),
+    "unanchored_events": ("event", "not signed yet: the last {}"),
+    "unread_events": ("event", "not in the ledger yet, but in journals: {}"),
+    "previews_missing": ("preview text", "dropped, with hashes that are verified: {}"),
+    "unsealed_shims": ("shim", "without seals, as an early version wrote: {}"),
+    "foreign_shims": ("shim", "of other homes, which hold the seals: {}"),
+    "quarantined": (
+        "line",
+        "in quarantine, because not an event: {}; `sub ledgerd status` says where",
+    ),
+}
+"""What a report says besides findings, unless the number is 0: what is counted, and a sentence."""
 
 DERIVED = frozenset(
     [
@@ -53,6 +68,8 @@ def run(args: Args, out: Output) -> int:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
     report = _verify(args.run, args.anchor, out)
+    if args.run and not report["shims"] and not report["findings"]:
+        raise SubluminalError(f"there is no run `{args.run}` in the ledger")
     if args.json:
         out.json(report | {"holds": not report["findings"]})
         return ExitCode.NO if report["findings"] else ExitCode.OK
@@ -61,8 +78,9 @@ def run(args: Args, out: Output) -> int:
         out.error("the ledger was damaged or changed", _hint(report["findings"]))
         return ExitCode.NO
     out.line(
-        f"verified {report['events']} events of {report['shims']} shims, {report['calls']} calls "
-        f"and {report['checkpoints']} signed checkpoints"
+        f"verified {counted(report['events'], 'event')} of {counted(report['shims'], 'shim')}, "
+        f"{counted(report['calls'], 'call')} and "
+        f"{counted(report['checkpoints'], 'signed checkpoint')}"
     )
     _tell_rest(report, out)
     return ExitCode.OK
@@ -75,29 +93,15 @@ def _hint(findings: list[dict[str, str]]) -> str:
 
 
 def _tell_rest(report: dict[str, Any], out: Output) -> None:
-    if report["anchors"]:
-        out.line(f"the ledger contains every anchor ({report['anchors']}), and continues it")
-    if report["unanchored_events"]:
-        out.line(f"the last {report['unanchored_events']} events are not signed yet")
-    if report["unread_events"]:
-        out.line(f"{report['unread_events']} events in journals are not in the ledger yet")
     for drop in report["drops"]:
         out.line(_dropped(drop))
-    if report["previews_missing"]:
-        out.line(f"{report['previews_missing']} preview texts are gone; their hashes are verified")
-    if report["unsealed_shims"]:
-        out.line(f"{report['unsealed_shims']} shims wrote no seals: an early version did not")
-    if report["foreign_shims"]:
-        out.line(f"{report['foreign_shims']} shims are of other homes, which hold their seals")
-    if report["quarantined"]:
-        out.line(
-            f"{report['quarantined']} lines were not events and are in quarantine;"
-            " `sub ledgerd status` says where they were"
-        )
+    for name, (noun, sentence) in _REST.items():
+        if report[name]:
+            out.line(sentence.format(counted(report[name], noun)))
 
 
 def _dropped(drop: dict[str, Any]) -> str:
-    events = f"retention dropped {drop['events']} events"
+    events = f"retention dropped {counted(drop['events'], 'event')}"
     match drop["reason"]:
         case "age":
             return f"{events} that were older than {drop['keep_days']} days"
@@ -173,7 +177,8 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     if proof.findings:
         out.error("the artifact was damaged or changed", "do not rely on it")
         return ExitCode.NO
-    out.line(f"verified {proof.events} events of {proof.shims} shims and {proof.files} files")
+    events, shims = counted(proof.events, "event"), counted(proof.shims, "shim")
+    out.line(f"verified {events} of {shims} and {counted(proof.files, 'file')}")
     if not proof.files:
         out.talk("Without a chain.json it is not proven that no events are missing at the end.")
     return ExitCode.OK

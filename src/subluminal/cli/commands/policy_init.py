@@ -12,11 +12,11 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
 from subluminal.contracts.vocabulary import Mode
+from subluminal.counts import counted
 from subluminal.errors import ExitCode, UsageError
 from subluminal.ledger.client.opening import open_ledger_file
 from subluminal.operator.policies import parse_policy
 from subluminal.operator.starting import draft_policy, is_user_policy, write_new
-from subluminal.policy.rules.limit import counted
 from subluminal.policy.starter import Starter
 
 EXAMPLE = """sub policy init
@@ -61,7 +61,8 @@ def run(args: Args, out: Output) -> int:
         out.json({"file": path, "policy_hash": policy_hash, **counts})
         return ExitCode.OK
     source = (
-        f"from {counted(made.tools, 'recorded tool')}, {made.writes} of which change something"
+        f"from {counted(made.tools, 'recorded tool')}, {made.writes} of which "
+        f"{'changes' if made.writes == 1 else 'change'} something"
         if made.tools
         else "for the usual names: no tool was recorded yet"
     )

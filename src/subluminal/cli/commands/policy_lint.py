@@ -3,6 +3,7 @@
 from subluminal.cli.files import display_name, read_file
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.counts import counted
 from subluminal.errors import ExitCode, Problem
 from subluminal.operator.policies import lint_policy
 from subluminal.policy.lint.linting import WARNING
@@ -46,9 +47,9 @@ def _print(problem: Problem, out: Output) -> None:
 
 def _summary(files: int, problems: list[Problem]) -> str:
     counts = [
-        f"{number} {severity}{'s' if number > 1 else ''}"
+        counted(number, severity)
         for severity in _COLOURS
         if (number := sum(problem.severity == severity for problem in problems))
     ]
     told = ", ".join(counts) or "no problems"
-    return f"{files} file{'s' if files > 1 else ''}: {told}"
+    return f"{counted(files, 'file')}: {told}"

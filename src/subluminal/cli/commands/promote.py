@@ -10,9 +10,9 @@ from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import Places, places
+from subluminal.counts import counted
 from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.ledger.client.opening import open_ledger_file
-from subluminal.policy.rules.limit import counted
 
 if TYPE_CHECKING:
     import apsw

@@ -9,6 +9,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.main import open_host
 from subluminal.cli.output import Output, shown
 from subluminal.contracts.vocabulary import Client, Env, Severity
+from subluminal.counts import counted
 from subluminal.errors import UsageError
 from subluminal.export.violations import Demands, Strict, Violation
 from subluminal.operator.running.run import Order, run_agent
@@ -159,8 +160,6 @@ def _print_violations(summary: "Summary", out: Output) -> None:
     verdict = summary.verdict()
     total = len(summary.violations)
     if verdict["holds"]:
-        from subluminal.export.summary import counted
-
         rest = f"; {counted(total, 'violation')} tolerated" if total else ""
         if summary.silent and summary.demands.strict:
             names = ", ".join(f"`{each.title}`" for each in summary.silent)

@@ -7,6 +7,7 @@ import shlex
 from subluminal.cli.asking import need_person
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.screens.imports import warn_trusts
 from subluminal.config.places import places
 from subluminal.errors import ExitCode, UsageError
 from subluminal.importer.clients.description import Scene
@@ -71,7 +72,4 @@ def _print(name: str, done: Approved, out: Output) -> None:
         told = ", ".join(f"`{shown(variable)}`" for variable in done.not_passed)
         out.talk(f"It does not get {told} from the client; `--env NAME` passes one on.")
     if done.trusts:
-        out.warning(
-            f"the program is not all: {done.trusts} decides what runs with the secret",
-            "install the server, and approve the path of its program instead",
-        )
+        warn_trusts(name, done.trusts, out)

@@ -13,6 +13,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
+from subluminal.counts import counted
 from subluminal.ledger.filter.matching import ODD_SHAPES
 from subluminal.timestamps import parse_rfc3339
 
@@ -135,7 +136,7 @@ def _run_end(event: Event, _facts: Facts) -> Told:
     run = event["run"]
     totals = run["summary"]
     text = (
-        f"{totals['calls_total']} calls, {totals['calls_blocked']} refused, "
+        f"{counted(totals['calls_total'], 'call')}, {totals['calls_blocked']} refused, "
         f"{totals['calls_throttled']} throttled, {cells.duration(totals['duration_ms'])}"
     )
     why = run.get("reason") or cells.why(totals)

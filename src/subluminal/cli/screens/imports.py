@@ -7,9 +7,10 @@ from typing import Any
 
 from subluminal.cli.output import Output, shown
 from subluminal.core.records.redaction.redactor import Redactor
-from subluminal.importer.approving import left_out
+from subluminal.counts import counted
+from subluminal.importer.approving import also_decides, left_out
 from subluminal.importer.binding import Binder
-from subluminal.importer.clients.description import Scope
+from subluminal.importer.clients.description import Scene, Scope
 from subluminal.importer.drift import Finding
 from subluminal.importer.importing import Done
 from subluminal.importer.proposal import Action, Proposal, Row
@@ -139,8 +140,7 @@ def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) 
     out.talk("")
     for finished in done:
         count = sum(row.action in (Action.WRAP, Action.REFRESH) for row in finished.proposal.rows)
-        servers = f"{count} server{'' if count == 1 else 's'}"
-        out.talk(f"wrapped {servers} in `{shown(finished.proposal.path)}`")
+        out.talk(f"wrapped {counted(count, 'server')} in `{shown(finished.proposal.path)}`")
         out.talk(f"  backup: `{finished.backup.folder}`")
     for moved in binder.outcomes.values() if binder else ():
         told = f"`{moved.variable}` of `{moved.server}`"
@@ -156,7 +156,18 @@ def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) 
             told = ", ".join(f"`{shown(name)}`" for name in names)
             line = f"sub secrets approve --env {shown(names[0])} {shown(server)} -- COMMAND…"
             out.talk(f"  it does not get {told} from the client; `{line}` passes one on")
+        trusts = also_decides(approval.command, Scene(os.environ, os.getcwd()))
+        if trusts:
+            warn_trusts(server, trusts, out)
     out.talk(f"Restart the client, then watch its calls with `sub tail`. Undo this with `{undo}`.")
+
+
+def warn_trusts(server: str, trusts: str, out: Output) -> None:
+    """Warns that an approved program does not decide alone which code gets the secret."""
+    out.warning(
+        f"which code of `{server}` gets the secret also depends on {trusts}",
+        "to rule that out, install the server, and approve the path of its program",
+    )
 
 
 def _redactor(plans: list[Proposal]) -> Redactor:

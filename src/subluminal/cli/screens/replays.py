@@ -8,7 +8,7 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, print_table
 from subluminal.contracts.vocabulary import Action
-from subluminal.export.summary import counted
+from subluminal.counts import counted
 from subluminal.policy.replay.comparing import Change, Replayed
 from subluminal.policy.replay.recorded import Said
 from subluminal.policy.replay.tallying import Tally

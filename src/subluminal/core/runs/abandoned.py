@@ -18,11 +18,11 @@ from subluminal.core.runs.attendance import (
     forget_process,
     noted_at,
 )
-from subluminal.core.runs.failures import counted_calls
 from subluminal.core.runs.left_calls import LeftBehind, end_calls, read_left
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import problem_of, take_over
 from subluminal.core.runs.run import Run, end_run
+from subluminal.counts import counted
 from subluminal.journal.files import JournalBusy
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.processes import started_at
@@ -98,7 +98,7 @@ def _told(reason: str, left: LeftBehind) -> str:
     """Returns the reason, with the server and the number of calls in flight."""
     if left.server_name is None and not left.calls_lost:
         return reason
-    flying = counted_calls(left.calls_lost) if left.calls_lost else "no call"
+    flying = counted(left.calls_lost, "call") if left.calls_lost else "no call"
     where = f" to server `{left.server_name}`" if left.server_name else ""
     return f"{reason} with {flying} in flight{where}"
 

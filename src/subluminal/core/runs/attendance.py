@@ -25,6 +25,9 @@ class Attendance(Struct, frozen=True):
 
 _decode = msgspec.json.Decoder(Attendance).decode
 
+_MAX_NOTE_BYTES = 1 << 24
+"""Most bytes of a file that are read: enough for 30,000 runs of one process."""
+
 
 def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str = "") -> None:
     """Notes that a process takes part in a run.
@@ -39,7 +42,8 @@ def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str
     except OSError:
         return
     try:
-        os.write(fd, msgspec.json.encode(attendance) + b"\n")
+        # The line before may have been torn by a full disk.
+        os.write(fd, b"\n" + msgspec.json.encode(attendance) + b"\n")
     except OSError:
         return
     finally:
@@ -93,7 +97,7 @@ def attendances(places: Places, pid: int) -> list[Attendance]:
     for path in _paths(places, pid):
         try:
             with open(path, "rb", opener=plain_file) as file:
-                lines += file.read().splitlines()
+                lines += file.read(_MAX_NOTE_BYTES).splitlines()
         except OSError:
             continue  # removed meanwhile, or not a file
     found: list[Attendance] = []

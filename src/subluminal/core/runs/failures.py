@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from subluminal.contracts.events import ServerFailure
 from subluminal.contracts.templates import encode_json
+from subluminal.counts import counted
 from subluminal.state.layout import SERVER_FAILURE_BYTES
 
 MAX_STDERR_BYTES = 240
@@ -30,13 +31,8 @@ def sentence(failure: ServerFailure, calls_open: int = 0) -> str:
     """Returns a failure as one sentence. `calls_open` is the number of calls without an answer."""
     told = failure.detail
     if calls_open:
-        told += f" with {counted_calls(calls_open)} in flight"
+        told += f" with {counted(calls_open, 'call')} in flight"
     return told if failure.stderr is UNSET else f"{told}: {failure.stderr}"
-
-
-def counted_calls(calls: int) -> str:
-    """Returns `1 call` or `2 calls`."""
-    return f"{calls} call{'' if calls == 1 else 's'}"
 
 
 def packed(failure: ServerFailure) -> bytes:

@@ -10,6 +10,10 @@ import sys
 
 from subluminal.config.places import Places
 
+_MAX_FINDERS = 4
+"""Most processes that run at once: notes of dead processes are files that anybody may leave.
+ledgerd, or the next command, completes the other records."""
+
 
 def last_words_command(places: Places, pid: int) -> list[str]:
     """Returns the command that completes the record of a dead process."""
@@ -27,11 +31,11 @@ class Finders:
         """pids of the processes"""
 
     def look(self, run_id: str) -> None:
-        """Starts a process for each dead process that was in the run."""
+        """Starts a process for each dead process that was in the run, for _MAX_FINDERS at most."""
         from subluminal.core.runs.attendance import dead_in
 
         null = os.devnull
-        for pid in dead_in(self._places, run_id):
+        for pid in dead_in(self._places, run_id)[: _MAX_FINDERS - len(self.running)]:
             command = last_words_command(self._places, pid)
             try:
                 finder = os.posix_spawn(

@@ -4,22 +4,21 @@ Nobody knows how a forwarded call ended, so its end says ERROR with the class `u
 A refused call was refused, whether or not the client heard of it.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 from msgspec import Struct, field
 
 from subluminal.contracts.events import CallRef, ErrorDetail, ResultPreview, ToolCallEnd
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status
 from subluminal.core.runs.run import Run
-from subluminal.journal.reading import Follower, Lines, files_in
+from subluminal.journal.reading import files_in, lines_of
 from subluminal.timestamps import parse_rfc3339
 
 LOST = "the shim was killed before the end of the call was recorded; its outcome is unknown"
 _UNDECIDED = "the shim was killed before the call was decided; it was not forwarded"
 
 _START = b'{"type":"tool_call_start"'
-_DECISION = b'{"type":"tool_call_decision"'
+_DECISIONS = (b'{"type":"tool_call_decision"', b'{"type":"call_round"')
+"""A call may be refused in a further round, although it was forwarded in its first."""
 _END = b'{"type":"tool_call_end"'
 _RUN_END = b'{"type":"run_end"'
 _HEALTH = b'{"type":"shim_health"'
@@ -76,7 +75,7 @@ class OpenCall(Struct):
     """A call without an end."""
 
     call: CallRef
-    ts: str
+    at_ms: int
     action: str | None = None
     summary: str = ""
 
@@ -98,8 +97,8 @@ class LeftBehind:
         """server of the process, or None if the process is not a shim"""
         self.worked = False
         """whether the server has answered"""
-        self.last_ts = ""
-        """time of the last call, or empty"""
+        self.last_ms = 0
+        """time of the last call"""
 
     @property
     def open(self) -> list[OpenCall]:
@@ -117,12 +116,12 @@ class LeftBehind:
         return self._was_left and not self._open
 
     def add(self, line: bytes) -> None:
-        """Adds the next line. Raises MsgspecError if the line is not a valid event."""
+        """Adds the next line. Raises MsgspecError or ValueError if it is not a valid event."""
         if line.startswith(_START):
             began = _decode_call(line)
-            self.last_ts = began.ts
-            self._open[began.call.call_id] = OpenCall(began.call, began.ts)
-        elif line.startswith(_DECISION):
+            self.last_ms = parse_rfc3339(began.ts)
+            self._open[began.call.call_id] = OpenCall(began.call, self.last_ms)
+        elif line.startswith(_DECISIONS):
             made = _decode_decision(line)
             call = self._open.get(made.call.call_id)
             if call is not None:
@@ -153,24 +152,23 @@ class LeftBehind:
 def read_left(directory: str, shim_id: str) -> LeftBehind:
     """Reads all files of a dead process' journal. The caller holds the journal's lock."""
     left = LeftBehind()
-    for line in _lines(directory, shim_id):
+    for line in lines_of(sorted(file for file in files_in(directory, "") if file.shim == shim_id)):
         try:
             left.add(line)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, ValueError):
             continue  # `sub ledger verify` reports a damaged line
     return left
 
 
 def end_calls(run: Run, left: LeftBehind) -> None:
     """Buffers an end for every open call. Call it through `run.record`."""
-    until_ms = parse_rfc3339(left.last_ts) if left.open else 0
     for each in left.open:
         run.emit(
             ToolCallEnd,
             call=each.call,
             status=Status.ERROR,
             # Until the last sign of life: nobody knows more.
-            latency_ms=max(0, until_ms - parse_rfc3339(each.ts)),
+            latency_ms=max(0, left.last_ms - each.at_ms),
             bytes_out=0,
             error=_error(each),
             preview=ResultPreview(truncated=False),
@@ -183,15 +181,3 @@ def _error(each: OpenCall) -> ErrorDetail:
     if each.is_lost:
         return ErrorDetail(class_=ErrorClass.UNKNOWN, message=LOST)
     return ErrorDetail(class_=ErrorClass.POLICY_BLOCK, message=each.summary)
-
-
-def _lines(directory: str, shim_id: str) -> Iterator[bytes]:
-    files = sorted(file for file in files_in(directory, "") if file.shim == shim_id)
-    for file in files:
-        follower = Follower(file.path)
-        try:
-            while (piece := follower.read()) is not None:
-                if isinstance(piece, Lines):
-                    yield from piece.lines
-        finally:
-            follower.close()

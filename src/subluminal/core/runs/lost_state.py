@@ -7,9 +7,10 @@ budget. So a run whose journals show that it had a state is refused until `sub r
 
 import os
 import re
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from subluminal.clock import now
 from subluminal.config.places import Places
@@ -17,7 +18,7 @@ from subluminal.config.plain_files import plain_file
 from subluminal.contracts.decision import Terminate
 from subluminal.contracts.vocabulary import Action, EventType, Status
 from subluminal.core.runs.names import journal_dir
-from subluminal.journal.reading import files_in
+from subluminal.journal.reading import files_in, lines_of
 from subluminal.state.errors import StateLost, StateUnusable
 from subluminal.state.run_state import RunState, Total
 from subluminal.state.storage import set_aside, state_path
@@ -72,7 +73,7 @@ def renew_state(places: Places, run_id: str) -> bool:
 
 
 class _Call(Struct, frozen=True):
-    seq: int = 0
+    seq: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
 
 
 class _Decision(Struct, frozen=True):
@@ -124,14 +125,9 @@ def _total(event: _Event) -> Total:
 
 def _told(places: Places, run_id: str) -> _Told:
     told = _Told()
-    for file in sorted(files_in(journal_dir(places, run_id), "")):
+    for line in lines_of(sorted(files_in(journal_dir(places, run_id), ""))):
         try:
-            with open(file.path, "rb", opener=plain_file) as opened:
-                for line in opened:
-                    try:
-                        told.add(_decode(line))
-                    except (msgspec.MsgspecError, ValueError):
-                        continue  # not an event of ours
-        except OSError:
-            continue
+            told.add(_decode(line))
+        except (msgspec.MsgspecError, ValueError):
+            continue  # not an event of ours
     return told

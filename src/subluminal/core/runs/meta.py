@@ -84,7 +84,10 @@ def given_meta(text: str) -> dict[str, Any]:
 def masked_meta(meta: Mapping[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
     """Returns the meta with secrets masked (unprintable-secrets)."""
     text = mask(msgspec.json.encode(dict(meta)).decode())
-    return msgspec.json.decode(text, type=dict[str, Any])
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return {}  # a secret is part of the JSON itself
 
 
 _HINT = "write KEY=VALUE, such as issue_id=42"

@@ -15,14 +15,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import UNSET, Raw, UnsetType
-
 from subluminal.clock import now
-from subluminal.config.places import Places, recordable
+from subluminal.config.places import Places
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.events import PolicyLoad, PolicyLoaded
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.limits import MAX_POLICY_EVENT_BYTES
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
@@ -30,6 +26,7 @@ from subluminal.core.gates import STATE_LOST, Gates, approvals_folder, blocked
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
+from subluminal.core.records.policy_loads import record_loads
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Ruling
 from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
@@ -47,9 +44,8 @@ from subluminal.core.runs.opening import (
 )
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine
-from subluminal.policy.snapshot import Snapshot
 from subluminal.state.errors import StateLost
-from subluminal.state.mutex import Mutex
+from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.run_state import RunState
 
 if TYPE_CHECKING:
@@ -85,25 +81,6 @@ class Parts(NamedTuple):
     """whether the client asks its person about calls that need approval"""
 
 
-class _Free:
-    """The stand-in for a lock where only one thread uses the host."""
-
-    def acquire(self, _timeout: float) -> bool:
-        return True
-
-    def release(self) -> None:
-        return
-
-    def __enter__(self) -> bool:
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-
-_FREE = _Free()
-
-
 class OpenRuns:
     """Enters runs as calls name them, and holds their enforcers."""
 
@@ -131,8 +108,8 @@ class OpenRuns:
         self._mend_at_ms = 0
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
-        self._mutex: LockType | _Free = _FREE
-        self.entry: Mutex | _Free = _FREE
+        self._mutex: LockType | Unshared = UNSHARED
+        self.entry: Mutex | Unshared = UNSHARED
         """held while a run is entered or mended, and while policies change"""
         wait_ms = _ENTRY_WAIT_MS if parts.sharing.wait_ms is None else parts.sharing.wait_ms
         self.bound_s = wait_ms / 1000
@@ -417,31 +394,3 @@ class OpenRuns:
 
 def _is_whole(run: Run) -> bool:
     return run.is_entered and problem_of(run) is None
-
-
-def record_loads(run: Run, loads: list[Load]) -> None:
-    """Records in a run which policies came into force and which were refused."""
-
-    def write() -> None:
-        for load in loads:
-            found = load.snapshot
-            details = PolicyLoad(
-                layer=load.layer,
-                ok=found is not None,
-                mode=UNSET if found is None else found.mode,
-                file=recordable(load.path),
-                problem=recordable(load.problem) or UNSET,
-            )
-            run.emit(
-                PolicyLoaded,
-                policy=UNSET if found is None else found.ref,
-                load=details,
-                snapshot=UNSET if found is None else _embedded(found),
-            )
-
-    run.record(write)
-
-
-def _embedded(snapshot: Snapshot) -> Raw | UnsetType:
-    text = snapshot.to_json()
-    return Raw(text) if len(text) <= MAX_POLICY_EVENT_BYTES else UNSET

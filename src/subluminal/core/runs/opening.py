@@ -25,7 +25,7 @@ from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.chain import seed
 from subluminal.journal.files import JournalBusy
 from subluminal.journal.seals import beginning
-from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.errors import StateAbsent, StateUnusable
 from subluminal.state.lock import RunLock
 from subluminal.state.run_state import RunState, Total
 from subluminal.state.storage import state_path
@@ -82,13 +82,6 @@ class AbsentJournal(Journal):
         """Does nothing: there is no file."""
 
 
-class StateAbsent(StateBusy):
-    """The run's lock is unavailable because there is no file to lock."""
-
-    def __init__(self, problem: StateUnusable) -> None:
-        SubluminalError.__init__(self, str(problem), hint=problem.hint)
-
-
 class AbsentState(RunState):
     """A state that could not be opened: counts nothing, and shares nothing with other shims."""
 
@@ -99,6 +92,9 @@ class AbsentState(RunState):
     def locked(self) -> RunLock:
         """Raises StateAbsent."""
         raise StateAbsent(self.problem)
+
+    def _whole_words(self) -> memoryview:
+        raise self.problem
 
     def owe(self, total: Total, amount: int = 1) -> None:
         """Does nothing: there are no totals."""

@@ -34,8 +34,8 @@ from subluminal.contracts.vocabulary import Mode, RunStatus
 from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
-from subluminal.state.errors import StateBusy, StateUnusable
-from subluminal.state.mutex import Mutex
+from subluminal.state.errors import StateAbsent, StateBusy, StateUnusable
+from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState, Totals
 
@@ -64,19 +64,6 @@ class Turn:
         self._mutex.release()
 
 
-class _AlwaysMine:
-    """The stand-in for a `Turn` in a run that only one thread uses."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-
-_ALWAYS_MINE = _AlwaysMine()
-
-
 class Run:
     """A run that this process is attached to, from `enter` to `leave`."""
 
@@ -101,7 +88,7 @@ class Run:
         self.state = state
         self.journal = journal
         self.why_stopped = why_stopped
-        self.turn: Turn | _AlwaysMine = turn or _ALWAYS_MINE
+        self.turn: Turn | Unshared = turn or UNSHARED
         self.is_threaded = turn is not None
         self._source = source
         self._seal_key = seal_key
@@ -267,8 +254,10 @@ class Run:
                     self.state.detach(self.shim_id)
                     self.state.mark_ended()
                 break
-            except (StateBusy, StateUnusable):
-                # The run ends without its state; the journal says that it ended.
+            # The run ends without its state; the journal says that it ended.
+            except (StateAbsent, StateUnusable):
+                break
+            except StateBusy:
                 if time.monotonic() > deadline:
                     break
         terminated = self.termination() is not None

@@ -13,7 +13,14 @@ from typing import Any
 
 from subluminal.config.places import Places, encode_name
 from subluminal.errors import SubluminalError
-from subluminal.journal.reading import Follower, JournalFile, Lines, files_in, journal_files
+from subluminal.journal.reading import (
+    Follower,
+    JournalFile,
+    Lines,
+    files_in,
+    journal_files,
+    lines_of,
+)
 
 Event = dict[str, Any]
 ShimLines = Callable[[], Iterable[bytes]]
@@ -159,15 +166,4 @@ def lines_by_shim(directory: str) -> list[ShimLines]:
     by_shim: dict[str, list[JournalFile]] = {}
     for file in sorted(files_in(directory, "")):
         by_shim.setdefault(file.shim, []).append(file)
-    return [partial(_lines_of, files) for _, files in sorted(by_shim.items())]
-
-
-def _lines_of(files: list[JournalFile]) -> Iterator[bytes]:
-    for file in files:
-        follower = Follower(file.path)
-        try:
-            while (piece := follower.read()) is not None:
-                if isinstance(piece, Lines):
-                    yield from piece.lines
-        finally:
-            follower.close()
+    return [partial(lines_of, files) for _, files in sorted(by_shim.items())]

@@ -1,8 +1,8 @@
 """The thread that writes the ledger: ingest first, housekeeping when there is nothing to ingest.
 
 One round reads journals and the ring into one batch, and commits the batch. If a commit fails, its
-lines are read again: nothing is lost, and nothing is stored twice. All work is done in bounded
-pieces, so `stop` takes effect soon, whatever the journals hold.
+lines are read again: nothing is lost, and nothing is stored twice. A round is a bounded piece of
+work, whatever the journals hold, so `stop` takes effect soon.
 
 Rounds that find nothing come less and less often, up to IDLE_S apart, or WATCHED_S while a stream
 is open. A reader that needs the newest events asks for a round (`refresh`).
@@ -92,7 +92,7 @@ class Writer(threading.Thread):
         self._key = home_key(places.state)
         self._store = Store(open_ledger_writer(places, self._key), places.ledger)
         self._belongings = Belongings(places.home, places.ledger)
-        self._following = Following(places.journal, self._store.lookups, lambda: self._is_stopping)
+        self._following = Following(places.journal, self._store.lookups)
         self._retention = Retention(
             self._store.connection, settings.keep_days, settings.max_bytes, self._key
         )
@@ -123,7 +123,7 @@ class Writer(threading.Thread):
         self.wake()
 
     def stop(self) -> None:
-        """Ends the thread after the current piece of work. It then signs a last checkpoint."""
+        """Ends the thread after the current round. It then signs a last checkpoint."""
         self._is_stopping = True
         self._wake.set()
         with self._rounds:
@@ -142,7 +142,7 @@ class Writer(threading.Thread):
             self._ring.release([self._parcel] if self._parcel else [], is_stored=False)
             self._ring.close()
             self._following.close()
-            self._store.close(leave_wal=not self._belongings.are_ours())
+            self._store.close()
             self._is_stopping = True
             with self._rounds:
                 self._rounds.notify_all()
@@ -214,7 +214,7 @@ class Writer(threading.Thread):
     def _fill(self, done: list[Parcel]) -> None:
         """Takes lines from the ring, in slices. Parcels that are taken whole go to `done`."""
         intake = self._store.intake
-        while not intake.is_full and not self._is_stopping:
+        while not intake.is_full:
             parcel = self._parcel or self._ring.take()
             if parcel is None:
                 break

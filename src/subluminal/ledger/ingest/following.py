@@ -6,7 +6,7 @@ no other files.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -56,13 +56,9 @@ class Tracked(Struct):
 class Following:
     """All journals below one directory."""
 
-    def __init__(
-        self, root: str, lookups: Lookups, is_stopping: Callable[[], bool] = lambda: False
-    ) -> None:
-        """`is_stopping` is asked between two pieces of work, each of which is bounded."""
+    def __init__(self, root: str, lookups: Lookups) -> None:
         self._root = root
         self._lookups = lookups
-        self._is_stopping = is_stopping
         self._tracked: dict[str, Tracked] = {}
         self._hot: dict[str, Tracked] = {}
         """files that are not cold"""
@@ -130,7 +126,7 @@ class Following:
                 must_wait = True
                 continue
             is_searching = self._read(tracked, intake)
-            if is_searching or intake.is_full or self._is_stopping():
+            if is_searching or intake.is_full:
                 # Moved to the end, so that the next round begins with the other files.
                 if files.pop(tracked.path, None) is not None:
                     files[tracked.path] = tracked
@@ -170,7 +166,7 @@ class Following:
         if follower is None:
             return False
         searches = 0
-        while not intake.is_full and not self._is_stopping():
+        while not intake.is_full:
             piece = follower.read(may_pause=True)
             tracked.unfinished = follower.searched - follower.offset
             if piece is None and follower.is_searching:

@@ -34,7 +34,9 @@ MAX_EVENTS = 6_000
 MAX_BYTES = 16_777_216
 MAX_DAMAGED = 65_536
 """Bounds of one transaction, in events, in bytes of lines and in damaged lines: they bound its
-memory too."""
+memory, and the time that it takes."""
+LINE_BYTES = 64
+"""What every line counts besides its own bytes: also an empty line takes time."""
 
 MAX_SINGLE = 64
 """Damaged lines of one transaction that are noted one by one. Further ones are joined with the line
@@ -114,7 +116,7 @@ class Intake:
                 counted = index
                 self._quarantine(line, origin, offset, reason)
             index = self._take_following(lines, index + 1)
-        self.bytes += sum(map(len, lines)) + len(lines)
+        self.bytes += sum(map(len, lines)) + LINE_BYTES * len(lines)
 
     def take_overlong(self, piece: Overlong, origin: str) -> None:
         """Quarantines a line that is longer than any event."""
@@ -122,6 +124,7 @@ class Intake:
         reason = f"a line of {size - 1} bytes is longer than any event"
         head = piece.head[:HEAD_BYTES]
         self._add_damaged(Damaged(origin, piece.offset, reason, head, size, piece.digest))
+        self.bytes += size
 
     def close_stretch(self) -> None:
         """Finishes the entry for the last damaged lines. Called before a commit."""

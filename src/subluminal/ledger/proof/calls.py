@@ -47,7 +47,6 @@ class Derived(Struct):
     """A call as derived from its events."""
 
     call: Call
-    first_n: int
     hint: HintRow | None = None
     args: str | UnsetType = UNSET
     """the hash of the preview that the event commits to; the text itself if the event carries it"""
@@ -113,7 +112,7 @@ class CallProof:
             self._compare_oldest()
 
     def _hold(self, call: Call, n: int) -> Derived:
-        derived = Derived(call, n)
+        derived = Derived(call)
         self._latest[call.call_id] = derived
         self._held[call.call_id, n] = derived
         if len(self._held) > MAX_HELD:
@@ -132,7 +131,9 @@ class CallProof:
         call = derived.call
         if self._latest.get(call.call_id) is derived:
             del self._latest[call.call_id]
-        key = (call.call_id, self._shim.id, derived.first_n)
+        # As in the row: a later decision or end takes the place of an earlier one.
+        first_n = next(n for n in (call.start_n, call.decision_n, call.end_n) if n is not None)
+        key = (call.call_id, self._shim.id, first_n)
         rows = list(self._connection.execute(_FIND, key))
         if not rows and self.has_dropped and call.start_n is None:
             return
@@ -140,7 +141,7 @@ class CallProof:
         where = f"call `{call.call_id}` of run `{call.run_id}`"
         if len(rows) != 1:
             message = "the row is missing" if not rows else "there are two rows"
-            self._report.add("tool_calls", where, f"{message} for event {derived.first_n}")
+            self._report.add("tool_calls", where, f"{message} for event {first_n}")
             return
         stored = Call(*rows[0][:_WIDTH])
         call.id = stored.id

@@ -30,6 +30,8 @@ class StoredShim(Struct):
     is_chained_here: bool
     last_n: int
     head: bytes
+    anchored: bytes | None
+    """the head that a checkpoint signed last, as the row says"""
     gaps: set[tuple[int, int]]
     signed: dict[int, bytes]
     """the head that a checkpoint signed, by the number of the event before it"""
@@ -37,18 +39,24 @@ class StoredShim(Struct):
 
 def stored_shims(connection: apsw.Connection, run_id: str | None) -> list[StoredShim]:
     """The shims of a run, or all shims."""
-    sql = "SELECT id, shim_id, run_id, is_chained_here, last_n, head FROM shims"
+    sql = "SELECT id, shim_id, run_id, is_chained_here, last_n, head, anchored FROM shims"
     where, arguments = (" WHERE run_id = ?", (run_id,)) if run_id else ("", ())
     found = []
-    for number, shim_id, of_run, here, last_n, head in connection.execute(sql + where, arguments):
-        gaps = connection.execute("SELECT first_n, last_n FROM gaps WHERE shim = ?", (number,))
+    for row in connection.execute(sql + where, arguments):
+        gaps = connection.execute("SELECT first_n, last_n FROM gaps WHERE shim = ?", row[:1])
+        number, shim_id, of_run, here, last_n, head, anchored = row
         spans = {(first, last) for first, last in gaps}
-        found.append(StoredShim(number, shim_id, of_run, bool(here), last_n, head, spans, {}))
+        found.append(
+            StoredShim(number, shim_id, of_run, bool(here), last_n, head, anchored, spans, {})
+        )
     return found
 
 
 def add_signed(shims: Iterable[StoredShim], heads: Iterable[Head], report: Report) -> None:
-    """Gives each shim its signed heads. Reports shims that were signed and are gone."""
+    """Gives each shim its signed heads. Reports shims that were signed and are gone.
+
+    Reports also shims that pass for signed: the next checkpoint would leave them out.
+    """
     by_id = {shim.shim_id: shim for shim in shims}
     for head in heads:
         shim = by_id.get(head.shim_id)
@@ -57,6 +65,11 @@ def add_signed(shims: Iterable[StoredShim], heads: Iterable[Head], report: Repor
             report.add("shims", where, "a checkpoint signed its events, but they are gone")
         else:
             shim.signed[head.n] = head.head
+    for shim in by_id.values():
+        last = shim.signed[max(shim.signed)] if shim.signed else None
+        if shim.anchored not in (None, last):
+            message = "`anchored` is not the head that a checkpoint signed last"
+            report.add("shims", f"shim `{shim.shim_id}`", message)
 
 
 class ChainProof:
@@ -69,18 +82,23 @@ class ChainProof:
         drops: DropProof,
         home: HomeSeal,
         report: Report,
+        *,
+        is_counted: bool,
     ) -> None:
+        """`is_counted` says whether the state of a run of this home counts the shim's events."""
         self._connection = connection
         self._shim = shim
         self._drops = drops
-        self._seals = SealProof(home, shim.run_id, shim.shim_id, report)
+        self._seals = SealProof(home, shim.run_id, shim.shim_id, report, is_counted=is_counted)
         self._report = report
 
     def check(self) -> None:
         """Reports the first event that is wrong, every gap, and every drop that was not due."""
         shim = self._shim
         if shim.is_chained_here:
-            problem = self._check_here(of_shim_as_ingested(self._connection, shim.id))
+            problem = self._check_origin() or self._check_here(
+                of_shim_as_ingested(self._connection, shim.id)
+            )
         else:
             problem = self._check(of_shim(self._connection, shim.id))
         if problem is not None:
@@ -150,11 +168,19 @@ class ChainProof:
         self._check_time(segment, lines[-1])
         return None
 
+    def _check_origin(self) -> tuple[int, str] | None:
+        """Whether the first event that is left may come from a shim that chains nothing."""
+        for segment in of_shim_as_ingested(self._connection, self._shim.id):
+            if not segment.is_dropped and segment.has_its_hashes():
+                problem = self._seals.check_unchained(segment.lines()[0])
+                return None if problem is None else (segment.first_n, problem)
+        return None
+
     def _check_here(self, segments: Iterable[StoredSegment]) -> tuple[int, str] | None:
         """Proves a chain that the ledger made itself, in the order of ingest."""
         shim = self._shim
         prev = seed(shim.shim_id)
-        heads = set()
+        heads: set[bytes] = set()
         count = 0
         for segment in segments:
             if segment.prev.hex().encode() != prev:
@@ -184,7 +210,11 @@ class ChainProof:
         return None
 
     def _check_time(self, segment: StoredSegment, line: bytes) -> None:
-        if time_of(line) != segment.last_ms:
+        try:
+            is_right = time_of(line) == segment.last_ms
+        except ValueError:
+            is_right = False
+        if not is_right:
             self._add(segment.last_n, "`last_ms` is not the time of the segment's last event")
 
 

@@ -48,6 +48,11 @@ _COUNTS = (
         f"SELECT created_at / {BUCKET_MS}, min(id), max(id) FROM tool_calls GROUP BY 1",
     ),
 )
+_MISPLACED = (
+    "SELECT * FROM (SELECT id, first_pos, 1 + ifnull(sum(last_n - first_n + 1) OVER "
+    "(ORDER BY first_pos, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS wanted "
+    "FROM segments) WHERE first_pos <> wanted LIMIT 1"
+)
 _LAST_POS = "SELECT ifnull(max(first_pos + last_n - first_n), 0) FROM segments"
 
 
@@ -59,10 +64,7 @@ def check_derived(connection: apsw.Connection, report: Report) -> None:
             if report.is_full:
                 return
     _check_gaps(connection, report)
-    stored, told = read_counter(connection, EVENTS_TOTAL), next(connection.execute(_LAST_POS))[0]
-    # Dropped segments are joined, so the last event may be in one that begins earlier.
-    if stored < told:
-        report.add("counters", f"`{EVENTS_TOTAL}`", f"it is {stored}; the events say {told}")
+    _check_positions(connection, report)
 
 
 def _differences(connection: apsw.Connection, count: _Count) -> Iterator[tuple[str, str]]:
@@ -89,6 +91,23 @@ def _only_in(
 
 def _say(values: tuple[object, ...]) -> str:
     return " to ".join(str(value) for value in values)
+
+
+def _check_positions(connection: apsw.Connection, report: Report) -> None:
+    """Reports places in the order of ingest that are taken twice or by no event, and their count.
+
+    Dropped segments are joined, so the last event may be in one that begins earlier.
+    """
+    if report.holds and not report.dropped_events:
+        for number, first_pos, wanted in connection.execute(_MISPLACED):
+            message = (
+                f"its first event is at place {first_pos}, not {wanted}, in the order of ingest"
+            )
+            report.add("segments", f"segment {number}", message)
+            return
+    stored, told = read_counter(connection, EVENTS_TOTAL), next(connection.execute(_LAST_POS))[0]
+    if stored < told or (stored > told and not report.dropped_events):
+        report.add("counters", f"`{EVENTS_TOTAL}`", f"it is {stored}; the events say {told}")
 
 
 def _check_gaps(connection: apsw.Connection, report: Report) -> None:

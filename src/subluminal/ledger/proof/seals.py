@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import Places
+from subluminal.config.private_files import read_bounded
 from subluminal.core.controls.sealed import KeyUnusable, seal_key
 from subluminal.journal.chain import seed
 from subluminal.journal.seals import SEALED, beginning, has_seal_of
@@ -50,8 +51,12 @@ class HomeSeal:
 class SealProof:
     """Checks the seals of one shim's chain, line by line."""
 
-    def __init__(self, home: HomeSeal, run_id: str, shim_id: str, report: Report) -> None:
+    def __init__(
+        self, home: HomeSeal, run_id: str, shim_id: str, report: Report, *, is_counted: bool
+    ) -> None:
+        """`is_counted` says whether the state of a run of this home counts the shim's events."""
         self._home = home
+        self._is_counted = is_counted
         self._run_id, self._shim_id = run_id, shim_id
         self._report = report
         self._is_sealed_here = False
@@ -75,6 +80,17 @@ class SealProof:
             return self._check(line)
         return None
 
+    def check_unchained(self, line: bytes) -> str | None:
+        """Takes the first line of a shim that did not chain its events. Returns what is wrong."""
+        try:
+            host_id = _decode(line).source.host_id
+        except msgspec.MsgspecError as error:
+            return f"it is not an event: {error}"
+        if self._is_counted or (host_id and host_id == self._home.host_id):
+            return "it claims to be of this home, whose shims chain their events themselves"
+        self._report.foreign_shims += 1
+        return None
+
     def _check(self, line: bytes) -> str | None:
         source = _decode(line).source
         if not source.seal:
@@ -88,6 +104,8 @@ class SealProof:
         """Says where a chain comes from that this home did not seal."""
         event = _decode(line)
         if event.source.host_id != self._home.host_id:
+            if self._is_counted:
+                return "a shim of this home wrote it, and it claims to be of another home"
             self._report.foreign_shims += 1
             return None
         if not self._is_plain:
@@ -101,7 +119,6 @@ class SealProof:
 
 def _host_id(places: Places) -> str:
     try:
-        with open(os.path.join(places.state, "host_id"), encoding="ascii") as file:
-            return file.read().strip()
+        return read_bounded(os.path.join(places.state, "host_id"), 256).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""

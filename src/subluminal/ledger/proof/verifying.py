@@ -18,6 +18,7 @@ from subluminal.ledger.proof.checkpoints import (
 from subluminal.ledger.proof.control import ControlProof
 from subluminal.ledger.proof.derived import check_derived
 from subluminal.ledger.proof.drops import DropProof
+from subluminal.ledger.proof.file import check_pages, check_schema
 from subluminal.ledger.proof.findings import Report
 from subluminal.ledger.proof.hints import check_outcomes
 from subluminal.ledger.proof.policies import PolicyProof
@@ -54,6 +55,11 @@ def verify_ledger(
     counts, note = count_written(places, run_id), read_note(places)
     connection.execute("BEGIN")
     try:
+        check_schema(connection, report)
+        if run_id is None:
+            check_pages(connection, report)
+        if report.findings:
+            return report  # what is read through such a file proves nothing
         keys = load_keys(places)
         shims = stored_shims(connection, run_id)
         report.shims = len(shims)
@@ -66,12 +72,18 @@ def verify_ledger(
         check_anchors(connection, [*recorded_anchors(places), *anchors], keys, report)
         drops = DropProof(connection, keys.home, report)
         seal = HomeSeal(places, sealed_since(connection))
-        chains = [ChainProof(connection, shim, drops, seal, report) for shim in shims]
+        counted = {shim_id for _, shim_id in counts}
+        chains = [
+            ChainProof(connection, shim, drops, seal, report, is_counted=shim.shim_id in counted)
+            for shim in shims
+        ]
         _check_written(connection, places, counts, report)
         _verify(connection, run_id, list(zip(shims, chains, strict=True)), progress, report)
         if run_id is None:
             drops.end()
         _fill(connection, report)
+    except UnicodeDecodeError:
+        report.add("file", "`ledger.db`", "a text in it is not UTF-8")
     finally:
         connection.execute("ROLLBACK")
     return report

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import structs
 
 from subluminal.clock import rfc3339
+from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.query import hints
 from subluminal.ledger.query.events import decode_stored
@@ -78,7 +79,7 @@ def _places(
     """The numbers of a call's events, in order: start, decision, further rounds, end."""
     found = {n for n in (start_n, decision_n, end_n) if n is not None}
     if start_n is not None:
-        mark = b'"call_id":"%b"' % call_id.encode()
+        mark = b'"call_id":%b' % encode_json(call_id)
         last = start_n + _MAX_SEARCHED
         for n in range(start_n + 1, last if end_n is None else min(last, end_n)):
             line = reader.line(shim, n)

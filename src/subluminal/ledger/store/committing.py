@@ -23,7 +23,7 @@ from subluminal.ledger.store.counting import (
     count_batch,
     read_counter,
 )
-from subluminal.ledger.store.database import keep_wal, unavailable
+from subluminal.ledger.store.database import unavailable
 from subluminal.ledger.store.hint_links import HintLinks
 from subluminal.ledger.store.lookups import SqliteLookups
 from subluminal.ledger.store.segments import RAW
@@ -98,13 +98,8 @@ class Store:
         except apsw.Error as error:
             raise unavailable(self.path, error) from error
 
-    def close(self, *, leave_wal: bool = False) -> None:
-        """Closes the ledger. SQLite moves the WAL into the database file, and deletes it.
-
-        With `leave_wal` it does not: SQLite deletes by path, where another ledger may stand now.
-        """
-        if leave_wal:
-            keep_wal(self.connection)
+    def close(self) -> None:
+        """Closes the ledger. SQLite moves the WAL into the database file."""
         self.connection.close()
 
     def _write(self, intake: Intake) -> None:

@@ -4,7 +4,6 @@ Always use APSW's own SQLite. The system's has the WAL-reset bug, and two SQLite
 one file in one process drop each other's locks.
 """
 
-import ctypes
 import os
 from collections.abc import Callable
 from importlib import resources
@@ -44,6 +43,7 @@ def open_writer(path: str, sign_early_drop: Sign = lambda statement: None) -> ap
     `sign_early_drop` signs what an early version dropped, when its ledger is migrated.
     """
     make_private_dir(os.path.dirname(path))
+    _refuse_other_kind(path)
     # SQLite gives the -wal and -shm files the mode of the database file.
     _create_private(path)
     try:
@@ -72,6 +72,7 @@ def open_reader(path: str) -> apsw.Connection:
         raise LedgerUnavailable(
             f"there is no ledger at `{path}`", hint="`sub ledgerd start` creates it"
         )
+    _refuse_other_kind(path)
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(_BUSY_MS)
@@ -104,12 +105,6 @@ def unavailable(path: str, error: apsw.Error) -> LedgerUnavailable:
     }
     reason = str(error).removeprefix(type(error).__name__ + ": ")
     return LedgerUnavailable(f"ledger `{path}`: {reason}", hint=hints.get(type(error)))
-
-
-def keep_wal(connection: apsw.Connection) -> None:
-    """Leaves the WAL where it is when the connection is closed."""
-    setting = ctypes.c_int(1)
-    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(setting))
 
 
 def add_functions(connection: apsw.Connection, sign: Sign = lambda statement: None) -> None:
@@ -156,8 +151,20 @@ def _refuse_other_schema(version: int, path: str, *, may_be_older: bool = False)
         )
 
 
+def _refuse_other_kind(path: str) -> None:
+    """Refuses a pipe or a directory in place of the ledger: SQLite would never return."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise LedgerUnavailable(f"`{path}` is not a regular file", hint=_START_AGAIN)
+
+
 def _judge(*values: Any) -> str:
     return judge(*values)
+
+
+def copy_ledger(connection: apsw.Connection, path: str) -> None:
+    """Writes a copy of an open ledger to a new file."""
+    _create_private(path)
+    connection.execute("VACUUM INTO ?", (path,))
 
 
 def _create_private(path: str) -> None:

@@ -12,6 +12,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
+from subluminal.journal.chain import link
 from subluminal.timestamps import parse_rfc3339
 
 RAW, DEFLATED = 0, 1
@@ -46,6 +47,16 @@ class StoredSegment(NamedTuple):
             return []
         raw = self.packed if self.codec == RAW else unpack(self.packed)
         return raw.split(b"\n")
+
+    def has_its_hashes(self) -> bool:
+        """Whether its events are whole and have the hashes of its row. Dropped ones have none."""
+        prev = self.prev.hex().encode()
+        try:
+            for line in self.lines():
+                prev = link(prev, line)
+        except zlib.error:
+            return False
+        return self.is_dropped or prev == self.head.hex().encode()
 
 
 def of_shim(connection: apsw.Connection, shim: int) -> Iterator[StoredSegment]:

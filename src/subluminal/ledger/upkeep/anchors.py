@@ -15,6 +15,7 @@ from subluminal.clock import rfc3339
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
 from subluminal.ledger.upkeep.checkpoints import Checkpoint
+from subluminal.ledger.upkeep.state_files import read_state_file
 from subluminal.trust.home_key import HomeKey, is_signed, key_id_of
 
 FORMAT = 1
@@ -113,12 +114,8 @@ def anchors_path(places: Places) -> str:
 def recorded_anchors(places: Places) -> list[Anchor]:
     """The anchors that were recorded in this home."""
     path = anchors_path(places)
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_BYTES)
-    except FileNotFoundError:
-        return []
-    return find_anchors(text, path) if text.strip() else []
+    text = read_state_file(path, MAX_BYTES)
+    return find_anchors(text, path) if text and text.strip() else []
 
 
 def record_anchors(places: Places, anchors: list[Anchor]) -> int:

@@ -15,6 +15,7 @@ import apsw
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
 from subluminal.ledger.upkeep.note import Noted, append_note, read_note
+from subluminal.ledger.upkeep.state_files import read_state_file
 from subluminal.trust.home_key import HomeKey
 
 PURPOSE = "subluminal-ledger-checkpoint-v2"
@@ -52,12 +53,8 @@ def early_key_path(places: Places) -> str:
 def load_early_key(places: Places) -> bytes | None:
     """The key with which early versions signed; None if there is none."""
     path = early_key_path(places)
-    try:
-        with open(path, "rb") as file:
-            key = file.read(33)
-    except FileNotFoundError:
-        return None
-    if len(key) != 32:
+    key = read_state_file(path, 33)
+    if key is not None and len(key) != 32:
         raise SubluminalError(
             f"`{path}` is not a ledger key",
             hint="restore the file from a backup: it proves the oldest checkpoints",

@@ -10,8 +10,10 @@ import os
 from typing import NamedTuple
 
 from subluminal.config.places import Places
+from subluminal.ledger.upkeep.state_files import read_state_file
 
 _EARLY_SIGNATURE_BYTES = 32
+_MAX_BYTES = 1 << 30
 
 
 class Noted(NamedTuple):
@@ -49,11 +51,7 @@ def note_path(places: Places) -> str:
 
 def read_note(places: Places) -> Note:
     """Reads the note. It is empty if there is no file."""
-    try:
-        with open(note_path(places), "rb") as file:
-            texts = file.read().split(b"\n")
-    except FileNotFoundError:
-        texts = []
+    texts = (read_state_file(note_path(places), _MAX_BYTES) or b"").split(b"\n")
     note = Note({}, None)
     last: Noted | None = None
     for place, text in enumerate(texts, 1):

@@ -1,7 +1,8 @@
 """Makes everything that follows from the chained events anew: rows, counts, gaps, the search index.
 
-The chain itself, checkpoints, drops and anchors are not touched. All of it is one transaction: if
-it is interrupted, the ledger is as it was. It uses the code of ingest, so it makes the same rows.
+The chain itself, checkpoints, drops and anchors are not touched. Shims that only pass for signed
+are signed again. All of it is one transaction: if it is interrupted, the ledger is as it was. It
+uses the code of ingest, so it makes the same rows.
 
 Three things do not follow from the events that are left:
 
@@ -19,6 +20,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import UNSET
 
+from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.contracts.codec import NO_EVENT, decode_event
 from subluminal.journal.chain import preview_text_json, with_text
@@ -41,6 +43,7 @@ from subluminal.ledger.store.counting import (
     last_call_id,
     reach_counter,
 )
+from subluminal.ledger.store.database import copy_ledger
 from subluminal.ledger.store.segments import (
     StoredSegment,
     after,
@@ -101,6 +104,9 @@ _KEEP_TOOLS = (
     "first_seen = min(first_seen, excluded.first_seen), "
     "last_seen = max(last_seen, excluded.last_seen)"
 )
+_FORGET_UNSIGNED = (
+    "UPDATE shims SET anchored = NULL WHERE anchored NOT IN (SELECT head FROM checkpoint_heads)"
+)
 _LAST_POS = "SELECT ifnull(max(first_pos + last_n - first_n), 0) FROM segments"
 
 
@@ -110,6 +116,18 @@ def rebuild(store: Store, places: Places, progress: Progress = lambda done, tota
     with connection:
         _Rebuilding(store, places, progress).run()
     store.forget()
+
+
+def keep_evidence(store: Store) -> str | None:
+    """Copies the ledger if events in it were damaged or changed; returns the path of the copy.
+
+    The rows may be all that still tells what the events said.
+    """
+    if all(segment.has_its_hashes() for segment in after(store.connection, 0)):
+        return None
+    path = f"{store.path}.damaged-{now().wall_ms}"
+    copy_ledger(store.connection, path)
+    return path
 
 
 class _Rebuilding:
@@ -128,6 +146,8 @@ class _Rebuilding:
 
     def run(self) -> None:
         execute, executemany = self._connection.execute, self._connection.executemany
+        execute("REINDEX")
+        execute(_FORGET_UNSIGNED)
         self._keep_texts()
         lost_next = list(execute(_LOST_NEXT))
         for table in _MERGED:
@@ -141,10 +161,15 @@ class _Rebuilding:
         gaps = sorted(true_gaps(self._connection))
         execute("DELETE FROM gaps")
         executemany("INSERT INTO gaps VALUES (?, ?, ?)", gaps)
-        reach_counter(self._connection, EVENTS_TOTAL, next(execute(_LAST_POS))[0])
+        self._count_events()
         self._index(first_id)
         for table in ("kept_texts", *(f"old_{name}" for name in _MERGED)):
             execute(f"DROP TABLE temp.{table}")
+
+    def _count_events(self) -> None:
+        if not self._begun:
+            self._connection.execute("DELETE FROM counters WHERE name = ?", (EVENTS_TOTAL,))
+        reach_counter(self._connection, EVENTS_TOTAL, next(self._connection.execute(_LAST_POS))[0])
 
     def _keep_texts(self) -> None:
         """Keeps every preview text by its hash."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from subluminal import __version__
 from subluminal.config.loading import load_settings
-from subluminal.config.places import Places
+from subluminal.config.places import Places, exposed_file
+from subluminal.counts import counted
 from subluminal.errors import SubluminalError
 from subluminal.importer.clients.description import Scene
 from subluminal.importer.drift import findings
@@ -118,6 +119,9 @@ def _permissions(places: Places) -> Check:
             continue
         if status.st_mode & _OTHERS or status.st_uid not in (own, 0):
             bad.append(f"`{path}` is {stat.filemode(status.st_mode)}")
+    exposed = exposed_file(places)
+    if exposed is not None:
+        return Check("permissions", False, *exposed)
     if not bad:
         return Check("permissions", True, "only you can read what is recorded")
     return Check(
@@ -151,7 +155,7 @@ def _reports(places: Places) -> Check:
     if not names:
         return Check("reports", True, "no bug reports")
     newest = os.path.join(places.reports, names[-1])
-    count = f"{len(names)} bug report{'s' if len(names) > 1 else ''}"
+    count = counted(len(names), "bug report")
     return Check(
         "reports", False, f"{count}, newest: `{newest}`", "please send them to us, then delete them"
     )
@@ -227,7 +231,7 @@ def check_processes(places: Places) -> Iterator[Check]:
     else:
         yield Check("orphans", True, "no processes left over")
     closed = close_what_died(places)
-    runs = f"{closed} run{'s' if closed > 1 else ''}"
+    runs = counted(closed, "run")
     detail = f"closed {runs} whose processes had died" if closed else "no run was left open"
     yield Check("runs", True, detail)
 

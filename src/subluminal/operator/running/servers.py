@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import recordable
+from subluminal.counts import counted
 from subluminal.journal.reading import Follower, Lines, files_in
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _HEAD_BYTES = 4_194_304
 _PIECE_BYTES = 65_536
 _MAX_NAMED = 64
 """Most servers that are recorded by name."""
+_MAX_TOLD = 16
+"""Most servers that a sentence names."""
 _MAX_NAME_CHARS = 200
 
 
@@ -67,8 +70,8 @@ class Servers:
         told = [f"it is not known which servers are wrapped: {each}" for each in self._problems]
         if unseen:
             wrapped = sum(each.is_wrapped for each in self._servers.values())
-            servers = "1 server" if len(self._servers) == 1 else f"{len(self._servers)} servers"
-            calls = f"calls to {', '.join(unseen)} will not be seen"
+            servers = counted(len(self._servers), "server")
+            calls = f"calls to {_listed(unseen)} will not be seen"
             told.insert(0, f"{wrapped} of {servers} wrapped; {calls}")
         return "; ".join(told) or None
 
@@ -90,9 +93,14 @@ class Servers:
 
 def told_silent(silent: list[Silent]) -> str:
     """Returns the servers, each with the reason."""
-    return "; ".join(
-        each.why if each.server is None else f"`{each.server}` ({each.why})" for each in silent
-    )
+    told = [each.why if each.server is None else f"`{each.server}` ({each.why})" for each in silent]
+    return _listed(told, "; ")
+
+
+def _listed(names: list[str], comma: str = ", ") -> str:
+    """Returns as many names as a person reads."""
+    rest = len(names) - _MAX_TOLD
+    return comma.join(names[:_MAX_TOLD]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def read_servers(

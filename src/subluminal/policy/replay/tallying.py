@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from subluminal.contracts.vocabulary import Env
+from subluminal.counts import counted
 from subluminal.policy.replay.comparing import Change, Replayed, change_of
 from subluminal.policy.replay.replaying import RunReplay
-from subluminal.policy.rules.limit import counted
 
 WRITES = frozenset({"write_like"})
 """Risk classes of calls that write."""

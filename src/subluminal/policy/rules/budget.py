@@ -5,8 +5,9 @@ from typing import Any
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import HintKind, ReasonCode
+from subluminal.counts import counted
 from subluminal.policy.rules.entry import Condition, Subject
-from subluminal.policy.rules.limit import LimitEntry, counted, span
+from subluminal.policy.rules.limit import LimitEntry, span
 from subluminal.policy.visit import Visit
 
 # Looked up once: in Python 3.11 an enum member costs as much as a tuple.

@@ -79,11 +79,6 @@ class LimitEntry(Entry):
 _SPAN = {Scope.RUN: "in this run", Scope.TOOL: "of this tool", Scope.SERVER_TOOL: "of this tool"}
 
 
-def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun in the singular or plural."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def span(scope: Scope) -> str:
     """Returns words for the calls that share a counter of this scope."""
     return _SPAN[scope]

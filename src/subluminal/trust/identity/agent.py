@@ -102,7 +102,8 @@ def find_env(
     given = environ.get(env.SUB_ENV.name)
     if given:
         return _member(Env, given, Env.UNKNOWN), EnvSource.GIVEN
-    if isinstance(workload.ci_provider, str):
+    # Systems that the table of `ci_systems` does not have set this variable too.
+    if isinstance(workload.ci_provider, str) or environ.get("CI", "").lower() in ("true", "1"):
         return Env.CI, EnvSource.CI
     if has_terminal() or _is_codex_daemon(parent):
         return Env.DEV, EnvSource.TERMINAL
