@@ -72,7 +72,7 @@ def open_host(
             client_asks,
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
-        run_id=run_id or run_id_of(environ, places, client_pid or os.getppid()),
+        run_id=run_id or run_id_of(environ, places, client_pid),
         run_is_fixed=bool(run_id or environ.get(env.SUB_RUN_ID.name)),
     )
     if sharing.threads:

@@ -2,12 +2,14 @@
 
 import os
 import pwd
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from subluminal.contracts.identity import Workload
-from subluminal.trust.identity.agent import identity_of, parent_is
+from subluminal.trust.identity.agent import identity_of
 
 
 @pytest.mark.parametrize(
@@ -103,8 +105,16 @@ def test_a_given_workload_is_taken_whole(tmp_path: Path) -> None:
     assert identity.env != "ci"
 
 
-def test_parent() -> None:
-    assert not parent_is("no such client")
+def test_the_client_s_process_may_be_another_one_than_the_parent(tmp_path: Path) -> None:
+    """A hook shim is not a child of the client."""
+    program = tmp_path / "opencode"
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as client:
+        try:
+            assert identity_of({}, str(tmp_path), client.pid).client == "opencode"
+            assert identity_of({}, str(tmp_path)).client != "opencode"
+        finally:
+            client.kill()
 
 
 def test_names_that_are_not_valid_utf8_can_be_recorded(tmp_path: Path) -> None:

@@ -29,13 +29,14 @@ def uuid7() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def run_id_of(environ: Mapping[str, str], places: Places, client_pid: int) -> str:
+def run_id_of(environ: Mapping[str, str], places: Places, client_pid: int | None = None) -> str:
     """Returns the run of calls that do not name their own.
 
-    It is SUB_RUN_ID, else the client's session, else the run of the client's process.
+    It is SUB_RUN_ID, else the client's session, else the run of the client's process. That is the
+    parent of this process unless `client_pid` names another.
     """
     given = environ.get(env.SUB_RUN_ID.name) or session_of(environ)
-    return recordable(given) if given else _run_of_process(places, client_pid)
+    return recordable(given) if given else _run_of_process(places, client_pid or os.getppid())
 
 
 def session_of(environ: Mapping[str, str]) -> str | None:
