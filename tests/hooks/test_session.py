@@ -1,5 +1,6 @@
 """A session of Claude Code through its hooks: what is recorded, and what the client is told."""
 
+import json
 import os
 import signal
 
@@ -158,3 +159,13 @@ def test_sub_run_id_names_the_run(start, household):
     agent = start(SUB_RUN_ID="ci-7")
     agent.before()
     assert {event["run_id"] for event in household.events()} == {"ci-7"}
+
+
+def test_the_doors_of_a_run_are_told(agent, household, person):
+    agent.before()
+    agent.after()
+    agent.end()
+    household.wait_event("run_end")
+    (row,) = map(json.loads, person("query", "runs", "--json").splitlines())
+    person("ledgerd", "stop")
+    assert row["doors"] == ["agent_hook"]

@@ -107,6 +107,8 @@ class Score(Struct, frozen=True):
     """highest severity of a decision that was not a plain allow"""
     duration_ms: int
     """milliseconds from the start to the end; to the last event while the run goes on"""
+    doors: list[str]
+    """transports through which its calls came, such as `mcp_stdio` and `agent_hook`"""
 
 
 class ScorePage(Struct, frozen=True):

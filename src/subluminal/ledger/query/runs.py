@@ -84,8 +84,13 @@ class _Counts:
         self.errors = 0
         self.unknown = 0
         self.worst = -1
+        self.doors: set[str] = set()
 
-    def add(self, decision: str, status: str, error: str, severity: str, calls: int) -> None:
+    def add(
+        self, decision: str, status: str, error: str, severity: str, door: str, calls: int
+    ) -> None:
+        if door:
+            self.doors.add(door)
         if not decision:
             return
         self.decisions[decision] = self.decisions.get(decision, 0) + calls
@@ -102,8 +107,8 @@ def _count(connection: apsw.Connection, run_ids: list[str]) -> dict[str, _Counts
     found = {run_id: _Counts() for run_id in run_ids}
     sql = (
         "SELECT run_id, ifnull(decision, ''), ifnull(status, ''), ifnull(error_class, ''), "
-        "ifnull(severity, ''), count(*) FROM tool_calls INDEXED BY calls_by_run "
-        f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4, 5"
+        "ifnull(severity, ''), ifnull(transport, ''), count(*) FROM tool_calls INDEXED BY calls_by_run "
+        f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4, 5, 6"
     )
     if run_ids:
         rows: Any = connection.execute(sql, run_ids)
@@ -121,4 +126,5 @@ def _score(run: RunRecord, counts: _Counts) -> Score:
         counts.unknown,
         _SEVERITIES[counts.worst] if counts.worst >= 0 else None,
         max(0, until - parse_rfc3339(run.started_at)),
+        sorted(counts.doors),
     )
