@@ -2,7 +2,7 @@
 
 A call begins with the event before it and ends with the event after it. If there is none, because a
 person said no or because the client skips it, the call ends CANCELLED with the turn. A call that
-another door has taken over ends there (one-call-one-record).
+another door has taken over ends there.
 """
 
 from collections import deque
