@@ -41,7 +41,7 @@ SHAPES = {
         "tool.execute.before",
         "tool.execute.after",
         "session.idle",
-        "session.deleted",
+        "dispose",
         call="call_id",
         mcp="{0}_{1}",
     ),

@@ -30,6 +30,7 @@ from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
+from subluminal.core.tool_names import remember_tools
 from subluminal.policy.evaluation import Engine
 
 _CHECK_EVERY_MS = 250
@@ -294,6 +295,7 @@ class Host:
         """Records a page of the server's tool list in every run, if it changed."""
         listing = self._runs.listings.changed(server_name, cursor, tools)
         if listing is not None:
+            remember_tools(self.places, server_name, [tool.name for tool in tools or ()])
             for enforcer in list(self._open.values()):
                 record_listing(enforcer.run, listing)
 

@@ -21,6 +21,7 @@ from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.tool_names import exact_name
 
 _UNKNOWN_TOOL = "?"
 """The tool name in the record of an event that cannot be read."""
@@ -151,7 +152,7 @@ class Session:
             context["args_stream_hash"] = args_hash
         call = ToolCall(
             server_name=recordable(asked.server_name),
-            tool_name=asked.tool_name,
+            tool_name=self._exact_name(asked),
             args=args,
             args_hash=args_hash,
             bytes_in=size,
@@ -159,6 +160,13 @@ class Session:
             context=context,
         )
         return call, args_text
+
+    def _exact_name(self, asked: Call) -> str:
+        """Returns a tool's name as its server gives it, as far as that is known."""
+        spell = self._client.spell
+        if spell is None or asked.server_name.startswith("@"):
+            return asked.tool_name
+        return exact_name(self._host.places, asked.server_name, asked.tool_name, spell)
 
     # After a call
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName
+from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, speller
 from subluminal.adapters.agent_hooks.clients.double_underscore import tool_named
 from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
+_spell = speller("_-", "_")
 _KINDS = {
     "PreToolUse": Kind.BEFORE,
     "PostToolUse": Kind.AFTER,
@@ -38,7 +39,7 @@ def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
 def _call(members: Members, servers: Iterable[str]) -> Call:
     full = members.text("tool_name") or "?"
     own = members.object("mcp_server").get("name")
-    named = tool_named(full, [own] if isinstance(own, str) and own else servers)
+    named = tool_named(full, [own] if isinstance(own, str) and own else servers, _spell)
     server_name, tool_name = named or ToolName("@claude", full)
     return Call(
         server_name=server_name,
@@ -68,6 +69,7 @@ CLIENT = HookClient(
     name="claude",
     kinds=_KINDS,
     read=_read,
+    spell=_spell,
     refuse=_refuse,
     ask=lambda text: _decided("ask", text),
 )

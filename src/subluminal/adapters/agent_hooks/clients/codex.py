@@ -3,12 +3,13 @@ empty reason: then the call runs. So it gets a deny with a reason, and nothing e
 
 from collections.abc import Iterable
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName
+from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, speller
 from subluminal.adapters.agent_hooks.clients.double_underscore import tool_named
 from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
+_spell = speller("_", "_")
 _KINDS = {
     "PreToolUse": Kind.BEFORE,
     "PostToolUse": Kind.AFTER,
@@ -33,7 +34,7 @@ def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
 
 def _call(members: Members, servers: Iterable[str]) -> Call:
     full = members.text("tool_name") or "?"
-    server_name, tool_name = tool_named(full, servers) or ToolName("@codex", full)
+    server_name, tool_name = tool_named(full, servers, _spell) or ToolName("@codex", full)
     return Call(
         server_name=server_name,
         tool_name=tool_name,
@@ -52,4 +53,4 @@ def _refuse(text: str, _ends_run: bool) -> Answer:
     return Answer(stdout=encode_json({"hookSpecificOutput": output}))
 
 
-CLIENT = HookClient(name="codex", kinds=_KINDS, read=_read, refuse=_refuse)
+CLIENT = HookClient(name="codex", kinds=_KINDS, read=_read, refuse=_refuse, spell=_spell)

@@ -3,14 +3,21 @@ tells no call ids, and names the tools of MCP servers `SERVER-TOOL`."""
 
 from collections.abc import Iterable
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, split_name
+from subluminal.adapters.agent_hooks.clients.description import (
+    HookClient,
+    ToolName,
+    speller,
+    split_name,
+)
 from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
+_spell = speller("_-", "-")
 _KINDS = {
     "preToolUse": Kind.BEFORE,
     "postToolUse": Kind.AFTER,
+    "postToolUseFailure": Kind.AFTER,
     "sessionStart": Kind.STARTED,
     "userPromptSubmitted": Kind.PROMPTED,
     "agentStop": Kind.STOPPED,
@@ -31,16 +38,16 @@ def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
 
 
 def _error(members: Members) -> str | None:
+    told = members.text("error")
     result = members.object("toolResult")
-    if result.get("resultType") in (None, "success"):
-        return None
-    told = result.get("error") or result.get("textResultForLlm")
-    return told if isinstance(told, str) and told else "the tool failed"
+    if told is None and result.get("resultType") not in (None, "success"):
+        told = result.get("textResultForLlm") or "the tool failed"
+    return told
 
 
 def _call(members: Members, servers: Iterable[str]) -> Call:
     full = members.text("toolName") or "?"
-    named = split_name(full, "", "-", servers, str) or ToolName("@copilot", full)
+    named = split_name(full, "", "-", servers, _spell) or ToolName("@copilot", full)
     return Call(
         server_name=named.server_name,
         tool_name=named.tool_name,
@@ -60,5 +67,6 @@ CLIENT = HookClient(
     read=_read,
     refuse=_refuse,
     event_key="hookName",
+    spell=_spell,
     sends_ids=False,
 )

@@ -39,6 +39,8 @@ class HookClient(Struct, frozen=True, kw_only=True):
     which do not learn the session id of these clients."""
     sends_ids: bool = True
     """whether the client sends the model's call id to MCP servers too"""
+    spell: Callable[[str], str] | None = None
+    """how the client spells names of MCP tools in its events; None if exactly"""
 
     def kind_of(self, event_name: str | None) -> Kind:
         """Returns what an event tells."""
@@ -47,15 +49,22 @@ class HookClient(Struct, frozen=True, kw_only=True):
         return self.kinds.get(event_name or "", Kind.OTHER)
 
 
+def speller(kept: str, other: str) -> Callable[[str], str]:
+    """Returns how a client spells names: letters, digits and `kept` stay, others become `other`."""
+    return lambda name: "".join(
+        char if char.isascii() and (char.isalnum() or char in kept) else other for char in name
+    )
+
+
 def split_name(
-    full: str, prefix: str, joint: str, servers: Iterable[str], normal: Callable[[str], str]
+    full: str, prefix: str, joint: str, servers: Iterable[str], spell: Callable[[str], str]
 ) -> ToolName | None:
     """Splits the name of an MCP tool, with the longest server name that fits; None if none does.
 
-    `normal` returns a server's name as the client writes it in names of tools.
+    `spell` returns a server's name as the client spells it in names of tools.
     """
     for server in sorted(servers, key=len, reverse=True):
-        start = f"{prefix}{normal(server)}{joint}"
+        start = f"{prefix}{spell(server)}{joint}"
         if full.startswith(start) and len(full) > len(start):
             return ToolName(server, full[len(start) :])
     return None

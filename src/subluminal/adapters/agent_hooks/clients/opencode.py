@@ -3,18 +3,24 @@ names of MCP tools are `SERVER_TOOL`; the model's call id does not reach MCP ser
 
 from collections.abc import Iterable
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, split_name
+from subluminal.adapters.agent_hooks.clients.description import (
+    HookClient,
+    ToolName,
+    speller,
+    split_name,
+)
 from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
+_spell = speller("_-", "_")
 _KINDS = {
     "tool.execute.before": Kind.BEFORE,
     "tool.execute.after": Kind.AFTER,
     "session.created": Kind.STARTED,
     "chat.message": Kind.PROMPTED,
     "session.idle": Kind.STOPPED,
-    "session.deleted": Kind.ENDED,
+    "dispose": Kind.ENDED,
 }
 
 
@@ -32,20 +38,13 @@ def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
 
 def _call(members: Members, servers: Iterable[str]) -> Call:
     full = members.text("tool_name") or "?"
-    named = split_name(full, "", "_", servers, _normal) or ToolName("@opencode", full)
+    named = split_name(full, "", "_", servers, _spell) or ToolName("@opencode", full)
     return Call(
         server_name=named.server_name,
         tool_name=named.tool_name,
         args=members.args("tool_input"),
         args_raw=members.raw("tool_input"),
         call_id=members.text("call_id"),
-    )
-
-
-def _normal(server: str) -> str:
-    """Returns a server's name as opencode writes it in names of tools."""
-    return "".join(
-        char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in server
     )
 
 
@@ -59,5 +58,6 @@ CLIENT = HookClient(
     read=_read,
     refuse=_refuse,
     names_run=False,
+    spell=_spell,
     sends_ids=False,
 )
