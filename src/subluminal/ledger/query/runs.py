@@ -107,7 +107,8 @@ def _count(connection: apsw.Connection, run_ids: list[str]) -> dict[str, _Counts
     found = {run_id: _Counts() for run_id in run_ids}
     sql = (
         "SELECT run_id, ifnull(decision, ''), ifnull(status, ''), ifnull(error_class, ''), "
-        "ifnull(severity, ''), ifnull(transport, ''), count(*) FROM tool_calls INDEXED BY calls_by_run "
+        "ifnull(severity, ''), ifnull(transport, ''), count(*) "
+        "FROM tool_calls INDEXED BY calls_by_run "
         f"WHERE run_id IN ({', '.join('?' * len(run_ids))}) GROUP BY 1, 2, 3, 4, 5, 6"
     )
     if run_ids:
