@@ -100,6 +100,10 @@ class Transport(StrEnum):
     """a model provider's messages API"""
     HTTP = "http"
     """plain HTTP"""
+    AGENT_HOOK = "agent_hook"
+    """a hook of the client, for any tool of the agent (additive)"""
+    IN_PROCESS = "in_process"
+    """a function call inside the agent's own process (additive)"""
     UNKNOWN = "unknown"
     """not recognised"""
 
