@@ -4,15 +4,16 @@ Nobody knows how a forwarded call ended, so its end says ERROR with the class `u
 A refused call was refused, whether or not the client heard of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
+from subluminal.clock import rfc3339
 from subluminal.contracts.events import CallRef, ErrorDetail, ResultPreview, ToolCallEnd
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status
 from subluminal.core.runs.run import Run
-from subluminal.journal.reading import Follower, Lines, files_in
+from subluminal.journal.reading import Follower, JournalFile, Lines, files_in
 from subluminal.timestamps import parse_rfc3339
 
 LOST = "the shim was killed before the end of the call was recorded; its outcome is unknown"
@@ -20,7 +21,8 @@ _UNDECIDED = "the shim was killed before the call was decided; it was not forwar
 
 _START = b'{"type":"tool_call_start"'
 _DECISION = b'{"type":"tool_call_decision"'
-_END = b'{"type":"tool_call_end"'
+END = b'{"type":"tool_call_end"'
+"""How the line of an end begins."""
 _RUN_END = b'{"type":"run_end"'
 _HEALTH = b'{"type":"shim_health"'
 _LISTED = b'{"type":"tools_listed"'
@@ -79,6 +81,8 @@ class OpenCall(Struct):
     ts: str
     action: str | None = None
     summary: str = ""
+    begun_by: str = ""
+    """shim that recorded the start, if the dead process took the call over"""
 
     @property
     def is_lost(self) -> bool:
@@ -91,6 +95,8 @@ class LeftBehind:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenCall] = {}
+        self._ended_here: set[str] = set()
+        """calls that this process ended and another one began"""
         self._lost = 0
         """calls that another process has ended as lost before"""
         self._was_left = False
@@ -116,6 +122,17 @@ class LeftBehind:
         """Whether the process left its run, or another process has completed its record."""
         return self._was_left and not self._open
 
+    def add_taken(self, call: CallRef, started_ms: int, begun_by: str) -> None:
+        """Adds a call that the process took over from another, unless it has recorded its end."""
+        if call.call_id not in self._ended_here:
+            ts = rfc3339(started_ms)
+            self.last_ts = max(self.last_ts, ts)
+            self._open[call.call_id] = OpenCall(call, ts, Action.ALLOW, begun_by=begun_by)
+
+    def disown(self, call_id: str) -> None:
+        """Removes a call that another process has ended, or will end."""
+        self._open.pop(call_id, None)
+
     def add(self, line: bytes) -> None:
         """Adds the next line. Raises MsgspecError if the line is not a valid event."""
         if line.startswith(_START):
@@ -127,7 +144,7 @@ class LeftBehind:
             call = self._open.get(made.call.call_id)
             if call is not None:
                 call.action, call.summary = made.decision.action, made.decision.explain.summary
-        elif line.startswith(_END):
+        elif line.startswith(END):
             self._end(_decode_end(line))
         elif line.startswith(_HEALTH):
             self._health(line)
@@ -137,7 +154,8 @@ class LeftBehind:
             self._was_left = True
 
     def _end(self, end: _Ended) -> None:
-        self._open.pop(end.call.call_id, None)
+        if self._open.pop(end.call.call_id, None) is None:
+            self._ended_here.add(end.call.call_id)
         self.worked |= end.status == Status.OK
         if end.status == Status.ERROR and end.error.class_ == ErrorClass.UNKNOWN:
             # Whoever wrote this has not completed the record before the line that says so.
@@ -153,7 +171,8 @@ class LeftBehind:
 def read_left(directory: str, shim_id: str) -> LeftBehind:
     """Reads all files of a dead process' journal. The caller holds the journal's lock."""
     left = LeftBehind()
-    for line in _lines(directory, shim_id):
+    files = sorted(file for file in files_in(directory, "") if file.shim == shim_id)
+    for line in _lines(files):
         try:
             left.add(line)
         except msgspec.MsgspecError:
@@ -173,6 +192,7 @@ def end_calls(run: Run, left: LeftBehind) -> None:
             latency_ms=max(0, until_ms - parse_rfc3339(each.ts)),
             bytes_out=0,
             error=_error(each),
+            begun_by=each.begun_by or UNSET,
             preview=ResultPreview(truncated=False),
         )
 
@@ -185,10 +205,17 @@ def _error(each: OpenCall) -> ErrorDetail:
     return ErrorDetail(class_=ErrorClass.POLICY_BLOCK, message=each.summary)
 
 
-def _lines(directory: str, shim_id: str) -> Iterator[bytes]:
-    files = sorted(file for file in files_in(directory, "") if file.shim == shim_id)
+def all_lines(directory: str) -> Iterator[bytes]:
+    """Yields every line of every journal of a run, each journal in order."""
+    return _lines(sorted(files_in(directory, "")))
+
+
+def _lines(files: Iterable[JournalFile]) -> Iterator[bytes]:
     for file in files:
-        follower = Follower(file.path)
+        try:
+            follower = Follower(file.path)
+        except FileNotFoundError:
+            continue  # the ledger has removed it meanwhile
         try:
             while (piece := follower.read()) is not None:
                 if isinstance(piece, Lines):
