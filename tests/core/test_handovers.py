@@ -154,7 +154,7 @@ def test_a_disk_that_takes_no_offer_means_that_the_call_is_decided_anew(
 ) -> None:
     hook, shim = opened(), opened()
     hook.open_run()
-    (own_home / "state" / "handovers").write_text("not a directory")
+    (own_home / "state" / "handovers" / "offers").write_text("not a directory")
     begun = offered(hook)
     assert begun.handed is not None
     assert begun.handed.offer == ""
@@ -206,3 +206,47 @@ def test_tidying_removes_what_the_dead_left(own_home: Path, opened: Open) -> Non
     tidy(where)
     assert not any(path.exists() for path in left)
     assert len(files(own_home)[0]) == 1
+
+
+def test_an_offer_after_an_empty_look_is_seen(own_home: Path, opened: Open) -> None:
+    hook, shim = opened(), opened()
+    for number in range(3):
+        shim.finish(shim.begin(call(STDIO, "own"), b"{}"), OK)
+        assert not shim.offers.may_be_some(), "nothing was offered, so nobody looks"
+        begun = offered(hook, client_call_id=f"id-{number}")
+        assert shim.offers.may_be_some()
+        taken = shim.begin(call(STDIO, f"id-{number}"), b"{}")
+        assert taken.call_id == begun.call_id
+
+
+def test_offers_that_are_left_to_others_are_looked_at_again(own_home: Path, opened: Open) -> None:
+    hook, shim = opened(), opened()
+    begun = [offered(hook, client_call_id=each).call_id for each in ("a", "b")]
+    shim.begin(call(STDIO, "c"), b"{}")
+    taken = [shim.begin(call(STDIO, each), b"{}").call_id for each in ("b", "a")]
+    assert taken == begun[::-1]
+
+
+@pytest.mark.parametrize("how", ["cut", "removed", "replaced"])
+def test_a_number_that_somebody_broke_is_made_anew(own_home: Path, opened: Open, how: str) -> None:
+    hook, shim = opened(), opened()
+    shim.finish(shim.begin(call(STDIO, "own"), b"{}"), OK)
+    number = own_home / "state" / "handovers" / "generation"
+    if how == "cut":
+        os.truncate(number, 0)
+    else:
+        number.unlink()
+    if how == "replaced":
+        number.write_bytes(bytes(8))
+    shim.tick(1 << 40)
+    begun = offered(hook)
+    assert shim.begin(call(STDIO), b"{}").call_id == begun.call_id
+
+
+def test_where_the_number_cannot_be_kept_every_call_looks(own_home: Path, opened: Open) -> None:
+    (own_home / "state" / "handovers" / "generation").mkdir(parents=True)
+    (own_home / "state").chmod(0o700)
+    hook, shim = opened(), opened()
+    shim.finish(shim.begin(call(STDIO, "own"), b"{}"), OK)
+    begun = offered(hook)
+    assert shim.begin(call(STDIO), b"{}").call_id == begun.call_id

@@ -6,6 +6,7 @@ nothing, and records the end, because it is nearer to the server.
 
     offers/KEY.TIME.SHIM_ID.CALL_ID   a decided call that may be taken; SHIM_ID offers it
     taken/SHIM_ID.CALL_ID             a call that was taken; SHIM_ID will record its end
+    generation                        a number that every offer moves (`core.waiting_offers`)
 
 INVARIANT: at every moment one process is responsible for the end of a call. An offer is moved or
 removed by one system call: whoever succeeds is responsible from then on. A taken file is removed
@@ -29,6 +30,7 @@ from subluminal.config.places import Places, make_private_dir
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.events import CallRef
 from subluminal.core.controls.sealed import create_sealed, read_sealed, seal_key
+from subluminal.core.waiting_offers import tell_of_offer
 from subluminal.system.processes import boot_id
 
 WITH_ID_MS = 600_000
@@ -108,7 +110,7 @@ class Handovers:
     """The handovers of one home."""
 
     def __init__(self, places: Places) -> None:
-        self._state = places.state
+        self._places = places
         self.offers = os.path.join(places.handovers, "offers")
         self._taken = os.path.join(places.handovers, "taken")
 
@@ -126,9 +128,15 @@ class Handovers:
         path = os.path.join(self.offers, name)
         try:
             make_private_dir(self._taken)
-            return path if create_sealed(path, seal_key(self._state), _PURPOSE, data) else ""
+            if not create_sealed(path, seal_key(self._places.state), _PURPOSE, data):
+                return ""
         except OSError:
             return ""  # a full disk: the later door decides the call anew
+        try:
+            tell_of_offer(self._places)
+        except OSError:
+            return path  # the same
+        return path
 
     def names(self) -> list[str]:
         """Returns the names of all offers."""
@@ -185,7 +193,7 @@ class Handovers:
     def _read(self, path: str) -> Iterator[Found]:
         """Yields the handover in a file; nothing if the file is gone, damaged or not ours."""
         try:
-            data = read_sealed(path, seal_key(self._state), _PURPOSE, _MAX_BYTES)
+            data = read_sealed(path, seal_key(self._places.state), _PURPOSE, _MAX_BYTES)
             if data is not None:
                 yield Found(path, _decode(data))
         except (OSError, msgspec.MsgspecError):

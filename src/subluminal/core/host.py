@@ -14,7 +14,6 @@ ticks by itself. No method awaits or starts a thread. `begin` and `finish` wait 
 and for nothing else.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
+from subluminal.core.waiting_offers import WaitingOffers
 from subluminal.policy.evaluation import Engine
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ _LOOK_S, _MAX_LOOK_S = 0.005, 0.25
 
 _MAX_REPORTS = 16
 """Most bug reports that one process writes."""
-
-_exists, _F_OK = os.access, os.F_OK
-"""Looked up once, because every call asks whether there are handovers."""
 
 
 def _nothing() -> None:
@@ -79,6 +76,7 @@ class Host:
             on_bug=self.report_bug,
         )
         self._open, self._partial = self._runs.open, self._runs.partial
+        self.offers = WaitingOffers(parts.places)
         self._handovers: Handovers | None = None
         self._ended_here: list[Ruling] = []
         """calls that were taken over and have ended, until their end is on disk"""
@@ -92,7 +90,7 @@ class Host:
         very call, it is taken over: nothing is decided, counted or journalled, and `finish` records
         its end.
         """
-        if _exists(self.places.handovers, _F_OK):
+        if self.offers.may_be_some():
             taken = self._take(call, session)
             if taken is not None:
                 return taken
@@ -256,6 +254,7 @@ class Host:
         if mono_ms >= self._check_at_ms:
             self._check_at_ms = mono_ms + _CHECK_EVERY_MS
             self._runs.kill_switch.check()
+            self.offers.check()
             if self._runs.finders.running:
                 self._runs.finders.reap()
         loads = self._policies.poll(mono_ms, force=force)

@@ -68,8 +68,10 @@ def take(host: "Host", handovers: Handovers, call: ToolCall, session: str | None
 
     A door never takes an offer of its own kind: to it, an identical call is another call.
     """
+    number = host.offers.number()
     names = handovers.names()
     if not names:
+        host.offers.saw_none(number)
         return None
     key, _ = key_of(call, host.run_of(session))
     for found in handovers.offered(key, names):
