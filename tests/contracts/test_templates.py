@@ -209,6 +209,7 @@ ends = st.fixed_dictionaries(
         "result_stream_hash": maybe(hashes),
         "after_seq": maybe(counts),
         "mono_ms": maybe(counts),
+        "begun_by": maybe(ids),
         "preview": st.builds(
             ResultPreview,
             truncated=st.booleans(),
@@ -230,7 +231,7 @@ def test_tool_call_end(envelope: dict[str, Any], call: CallRef, end: dict[str, A
         event.status.encode(),
         event.latency_ms,
         event.bytes_out,
-        members(event, "error", "result_stream_hash", "after_seq", "mono_ms"),
+        members(event, "error", "result_stream_hash", "after_seq", "mono_ms", "begun_by"),
         preview_json(event.preview, "result_preview"),
     )
     assert line == msgspec.json.encode(event)

@@ -55,6 +55,30 @@ def test_the_order_in_which_shims_are_found_does_not_matter():
     assert len(orders) == 1
 
 
+def test_the_end_of_a_call_that_was_handed_over_follows_its_start():
+    """Whichever shim comes first by name, and although the second one began no call itself."""
+    for names in (("a", "b"), ("b", "a")):
+        first, later = Shim(names[0], "alpha"), Shim(names[1], "beta")
+        later.health("spawned")
+        calls = [first.begin(seq) for seq in (1, 2)]
+        for call in reversed(calls):
+            later.emit(
+                "tool_call_end",
+                call=call,
+                status="OK",
+                latency_ms=1,
+                bytes_out=1,
+                begun_by=names[0],
+                preview={"truncated": False},
+            )
+        kinds = [brief(line).partition(":")[2] for line in ordered([first, later])]
+        assert kinds == [
+            "shim_health",
+            *("tool_call_start1", "tool_call_decision", "tool_call_start2", "tool_call_decision"),
+            *("tool_call_end", "tool_call_end"),
+        ]
+
+
 def test_each_shims_own_order_is_kept():
     lines = list(ordered(run()))
     for road in run():

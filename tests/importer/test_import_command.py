@@ -209,6 +209,7 @@ def test_entries_that_are_not_clear_are_left_alone(sub: Any, write: Write, progr
         "number": {"command": "x", "args": [1]},
         "empty": {"command": ""},
         "words": {"command": ["x"]},
+        "@claude": {"command": "x"},
     }
     text = json.dumps({"mcpServers": entries})
     file = write(".claude.json", text)
@@ -216,6 +217,7 @@ def test_entries_that_are_not_clear_are_left_alone(sub: Any, write: Write, progr
     assert (ran.code, file.read_text()) == (0, text)
     assert ran.out.count("refused") == len(entries)
     assert "`both`" in ran.err
+    assert "names that begin with `@` are Subluminal's own" in ran.out + ran.err
     assert sub("import", "claude", "--check").code == 1
 
 

@@ -24,7 +24,7 @@ from subluminal.contracts.events import (
     ToolsListed,
 )
 from subluminal.contracts.identity import Source
-from subluminal.contracts.templates import EventTemplates, encode_json
+from subluminal.contracts.templates import EventTemplates, ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Client, Env, HintKind, Layer, Mode, RunStatus
 from subluminal.journal import Journal
 
@@ -117,10 +117,21 @@ class Producer:
 
     def finish(self, call_id: str, status: str = "OK") -> None:
         _, tool, args_hash = self._call
+        self._finish(tool, args_hash, call_id, status)
+
+    def finish_for(self, first: "Producer", call_id: str, status: str = "OK") -> None:
+        """Ends the last call of another shim, which handed it over."""
+        begun_by = b',"begun_by":"%b"' % first.shim_id.encode()
+        tool = self.tools[first.calls % 4]  # the same tool, in an event of this shim
+        self._finish(tool, first._call[2], call_id, status, begun_by)
+
+    def _finish(
+        self, tool: ToolTemplates, args_hash: bytes, call_id: str, status: str, extra: bytes = b""
+    ) -> None:
         self.clock_ms += 3
         shown = preview("result_preview", f"result of {call_id}, all is well{self.padding}")
         place = self._place(call_id, args_hash)
-        self.journal.add(tool.end % (*place, status.encode(), 3, 640, b"", shown))
+        self.journal.add(tool.end % (*place, status.encode(), 3, 640, extra, shown))
         self.journal.flush()
 
     def _place(self, call_id: str, args_hash: bytes) -> tuple[bytes, int, bytes, bytes, bytes]:

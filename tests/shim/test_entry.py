@@ -25,6 +25,10 @@ def test_help(capsys: Any, words: list[str]) -> None:
         (["stdio"], "`--server NAME` is missing"),
         (["stdio", "--server="], "`--server NAME` is missing"),
         (["stdio", "--", "cat"], "`--server NAME` is missing"),
+        (
+            ["stdio", "--server", "@x", "--", "cat"],
+            "names that begin with `@` are Subluminal's own; rename the server",
+        ),
         (["stdio", "--server", "x"], "the server's command is missing after `--`"),
         (["stdio", "--server", "x", "--"], "the server's command is missing after `--`"),
         (["stdio", "--server"], "`--server` has no value"),

@@ -19,6 +19,7 @@ class Places:
         self.settings = os.path.join(home, "config.toml")
         self.journal = os.path.join(home, "journal")
         self.state = os.path.join(home, "state")
+        self.handovers = os.path.join(self.state, "handovers")
         self.ledger = os.path.join(home, "ledger.db")
         self.policy = os.path.join(home, "policy.yaml")
         self.secrets = os.path.join(home, "secrets")

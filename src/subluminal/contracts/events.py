@@ -242,6 +242,9 @@ class ToolCallEnd(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_END.
     """additive: last `seq` of the run when a breaker counted this end; missing if none did"""
     mono_ms: int | UnsetType = UNSET
     """additive: monotonic clock at that moment, in milliseconds"""
+    begun_by: str | UnsetType = UNSET
+    """additive: `shim_id` of the process that recorded the start and the decision of the call, if
+    another process records its end (a handover)"""
     preview: ResultPreview
     """recorded text of the result"""
 

@@ -102,7 +102,9 @@ class Transport(StrEnum):
     HTTP = "http"
     """plain HTTP"""
     AGENT_HOOK = "agent_hook"
-    """additive: a hook of the agent's client (`sub hook`)"""
+    """additive: a hook of the client, for any tool of the agent"""
+    IN_PROCESS = "in_process"
+    """additive: a function call inside the agent's own process"""
     UNKNOWN = "unknown"
     """not recognised"""
 

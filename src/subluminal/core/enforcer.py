@@ -152,6 +152,8 @@ class Enforcer:
         learnt = b""
         if outcome.status is not _OK or ruling.assessment.is_watched:
             learnt = self._learn(ruling, outcome.status, latency_ms, mono_ns // 1_000_000)
+            if ruling.handed is not None and ruling.handed.begun_by:
+                learnt += b',"begun_by":"%b"' % ruling.handed.begun_by.encode()
         self.records.ended(ruling, outcome, latency_ms, learnt)
 
     def flush(self) -> bool:

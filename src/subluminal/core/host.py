@@ -1,8 +1,11 @@
 """The host: the one object that a door holds. It stands between a tool call and its decision.
 
     open      `wiring.open_host` puts a host together from settings, identity and policies
-    begin     decides and journals a call; enters the run if this is its first call here
+    begin     decides and journals a call; enters the run if this is its first call here. A call
+              that another door has decided and offered is taken over instead
     finish    records how a call ended
+    offer     lets a later door take an allowed call over (`core.handovers`)
+    withdraw  takes the offer back, or learns that the call was taken over
     tick      checks policies, settings and stops for changes; a loop calls it every 50 ms or so
     close     leaves every run and closes every file
 
@@ -13,7 +16,7 @@ and for nothing else.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -31,7 +34,11 @@ from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
 from subluminal.core.tool_names import remember_tools
+from subluminal.core.waiting_offers import WaitingOffers
 from subluminal.policy.evaluation import Engine
+
+if TYPE_CHECKING:
+    from subluminal.core.handovers import Handovers
 
 _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
@@ -70,29 +77,42 @@ class Host:
             on_bug=self.report_bug,
         )
         self._open, self._partial = self._runs.open, self._runs.partial
+        self.offers = WaitingOffers(parts.places)
+        self._handovers: Handovers | None = None
+        self._ended_here: list[Ruling] = []
+        """calls that were taken over and have ended, until their end is on disk"""
 
     # One call
 
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call; its start and decision are journalled when this returns.
 
-        `session` is the run that the call itself names, or None.
+        `session` is the run that the call itself names, or None. If another door has offered this
+        very call, it is taken over: nothing is decided, counted or journalled, and `finish` records
+        its end.
         """
-        # The fast way for nearly every call; `_claim` is the same for all of them.
+        if self.offers.may_be_some():
+            taken = self.take(call, session)
+            if taken is not None:
+                return taken
+        # The fast way for nearly every call; `claim` is the same for all of them.
         if session is None and not self._partial:
             enforcer = self._open.get(self.run_id)
             if enforcer is not None:
                 enforcer.open_calls += 1
                 return enforcer.begin(call, args_text)
-        return self._claim(session).begin(call, args_text)
+        return self.claim(session).begin(call, args_text)
 
     def begin_batch(
         self, batch: Sequence[tuple[ToolCall, bytes | None]], session: str | None = None
     ) -> list[Ruling]:
-        """Decides the calls of one batch, each with its canonical arguments: all pass, or none."""
+        """Decides the calls of one batch, each with its canonical arguments: all pass, or none.
+
+        The calls of a batch are never taken over: they are decided together, or not at all.
+        """
         from subluminal.core.batches import begin_batch  # only one revision of MCP has batches
 
-        enforcer = self._claim(session)
+        enforcer = self.claim(session)
         enforcer.open_calls += len(batch) - 1
         return begin_batch(enforcer, batch)
 
@@ -100,13 +120,13 @@ class Host:
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
     ) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
-        return self._claim(session).begin_undecidable(call, reason, summary)
+        return self.claim(session).begin_undecidable(call, reason, summary)
 
     def refuse(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
     ) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
-        return self._claim(session).refuse(call, reason, summary)
+        return self.claim(session).refuse(call, reason, summary)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
@@ -115,20 +135,78 @@ class Host:
         after the next `begin` or `flush`.
         """
         enforcer = ruling.enforcer
-        if not ruling.finished:
+        if not ruling.finished and (ruling.handed is None or self.withdraw(ruling)):
             enforcer.open_calls -= 1
             enforcer.finish(ruling, outcome, at_ns)
+            if ruling.handed is not None:
+                self._ended_here.append(ruling)
 
-    def offer(self, ruling: Ruling) -> None:
-        """TEMPORARY."""
+    # Handovers
+
+    def offer(self, ruling: Ruling, *, by_run: bool = False) -> None:
+        """Offers an allowed call to later doors, which would otherwise decide it again.
+
+        Call it before the client can go on with the call. From then on another door may take the
+        call over, and record its end. `by_run` says that the client does not tell the call's id to
+        later doors.
+        """
+        from subluminal.core.taking import offer  # only doors before other doors need it
+
+        offer(self._handover_files(), ruling, by_run=by_run)
 
     def withdraw(self, ruling: Ruling) -> bool:
-        """TEMPORARY."""
-        return True
+        """Takes an offer back; returns False if another door has taken the call over.
 
-    def take(self, call: ToolCall, session: str | None) -> Ruling | None:
-        """TEMPORARY."""
-        return None
+        Then the call is no longer this door's: `finish` does nothing. `finish` calls this itself.
+        """
+        if self._take_back(ruling):
+            return True
+        if not ruling.finished:
+            ruling.finished = True
+            self.release(ruling.enforcer)
+        return False
+
+    def _take_back(self, ruling: Ruling) -> bool:
+        """Removes the offer of a call, if there is one; False if another door was first."""
+        handed = ruling.handed
+        if handed is None or not handed.offer:
+            return True
+        from subluminal.core.handovers import remove
+
+        path, handed.offer = handed.offer, ""
+        if remove(path):
+            return True
+        if handed.taken:
+            remove(handed.taken)  # the next door has a file of its own
+        return False
+
+    def take(self, call: ToolCall, session: str | None = None) -> Ruling | None:
+        """Takes over a call that another door has offered; None if there is no such offer."""
+        from subluminal.core.taking import take
+
+        try:
+            return take(self, self._handover_files(), call, session)
+        except Exception as bug:  # noqa: BLE001 - the call is decided anew
+            self.report_bug(bug)
+            return None
+
+    def _handover_files(self) -> "Handovers":
+        if self._handovers is None:
+            from subluminal.core.handovers import Handovers
+
+            self._handovers = Handovers(self.places)
+        return self._handovers
+
+    def _settle(self, ended: list[Ruling]) -> None:
+        """Removes the files of calls that were taken over, once their ends are on disk."""
+        from subluminal.core.handovers import remove
+
+        self._ended_here = []
+        for ruling in ended:
+            if ruling.enforcer.flush() and ruling.handed is not None:
+                remove(ruling.handed.taken)
+
+    # Further rounds, and runs
 
     def begin_round(
         self, ruling: Ruling, number: int, bytes_in: int, args_text: bytes | None
@@ -148,15 +226,22 @@ class Host:
 
     def flush(self) -> None:
         """Writes buffered ends of calls to disk, and the number of events lost to a full disk."""
+        if self._ended_here:
+            self._settle(self._ended_here)
         self._runs.flush()
 
-    def _claim(self, session: str | None) -> Enforcer:
+    def claim(self, session: str | None) -> Enforcer:
+        """Returns the enforcer of a run and counts one open call; doors call `begin` instead."""
         run_id = self.run_of(session)
         enforcer = self._open.get(run_id)
         if enforcer is None or self._partial:
             enforcer = self._runs.enforcer(run_id)
         enforcer.open_calls += 1
         return enforcer
+
+    def release(self, enforcer: Enforcer) -> None:
+        """Counts the end of a call that `claim` counted as open."""
+        enforcer.open_calls -= 1
 
     # Changes of policies, settings and stops
 
@@ -172,6 +257,7 @@ class Host:
         if mono_ms >= self._check_at_ms:
             self._check_at_ms = mono_ms + _CHECK_EVERY_MS
             self._runs.kill_switch.check()
+            self.offers.check()
             if self._runs.finders.running:
                 self._runs.finders.reap()
         loads = self._policies.poll(mono_ms, force=force)
@@ -314,11 +400,15 @@ class Host:
     def leave(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it. Files stay open."""
         self._runs.leave_all(failure, served)
+        if self._ended_here:
+            self._settle(self._ended_here)
 
     def close(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves the runs that are still open, and closes every file."""
         if self._open:
             self.leave(failure, served)
+        if self._ended_here:
+            self._settle(self._ended_here)
         self._policies.close()
         self._runs.close()
 

@@ -32,7 +32,8 @@ class _NoCounters:
         return
 
 
-_EMPTY = _NoCounters()
+NO_COUNTERS = _NoCounters()
+"""For a call that must not be counted again."""
 
 
 class Round(NamedTuple):
@@ -89,10 +90,10 @@ def _evaluated(round_: Round, asked: Call, max_rounds: int) -> Evaluation:
     enforcer, call_id = round_.ruling.enforcer, round_.ruling.call_id
     wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
     engine = enforcer.engine
-    evaluation = engine.evaluate(asked, _EMPTY, wall_ms=wall_ms, mono_ms=mono_ms)
+    evaluation = engine.evaluate(asked, NO_COUNTERS, wall_ms=wall_ms, mono_ms=mono_ms)
     if not evaluation.forwarded and enforcer.may_be_granted(evaluation):
         evaluation = enforcer.settled(
-            evaluation, asked, call_id, wall_ms, mono_ms, round_.args_text, counters=_EMPTY
+            evaluation, asked, call_id, wall_ms, mono_ms, round_.args_text, counters=NO_COUNTERS
         )
     if evaluation.forwarded and round_.number > max_rounds:
         return _one_too_many(engine, max_rounds)

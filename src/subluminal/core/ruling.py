@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from subluminal.core.enforcer import Enforcer
 
 
+class Handed(Struct, gc=False):
+    """What a ruling has to do with handovers (`core.handovers`)."""
+
+    begun_by: str = ""
+    """shim id of the door that decided the call; empty if this door did"""
+    taken: str = ""
+    """file that says that this door has taken the call over; empty if it has not"""
+    offer: str = ""
+    """file that offers the call to later doors; empty if there is none"""
+
+
 class Ruling(Struct, gc=False):
     """What `begin` decided about a call."""
 
@@ -28,6 +39,8 @@ class Ruling(Struct, gc=False):
     finished: bool = False
     is_ending: bool = False
     """whether a thread is ending the call; only hosts with threads use it"""
+    handed: Handed | None = None
+    """set once the call was taken over from another door, or offered to others"""
 
     @property
     def decision(self) -> Decision:

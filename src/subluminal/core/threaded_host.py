@@ -47,7 +47,11 @@ class ThreadedHost(Host):
 
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call, as `Host.begin` does."""
-        enforcer = self._claim(session)
+        if self.offers.may_be_some():
+            taken = self._take(call, session)
+            if taken is not None:
+                return taken
+        enforcer = self.claim(session)
         try:
             return enforcer.begin(call, args_text)
         except BaseException:  # an interrupt: nobody will end the call
@@ -60,9 +64,25 @@ class ThreadedHost(Host):
         if enforcer.run.is_dropped or not self._runs.first_end(ruling):
             return
         try:
+            if not self._take_back(ruling):
+                ruling.finished = True
+                return
             enforcer.finish(ruling, outcome, at_ns)
+            if ruling.handed is not None:
+                self._settle([ruling])
         finally:
             self._runs.release(enforcer)
+
+    def withdraw(self, ruling: Ruling) -> bool:
+        """Takes an offer back, as `Host.withdraw` does; one thread at a time, for each call."""
+        if ruling.enforcer.run.is_dropped:
+            return False
+        if self._take_back(ruling):
+            return True
+        if self._runs.first_end(ruling):
+            ruling.finished = True
+            self._runs.release(ruling.enforcer)
+        return False
 
     def tick(
         self, mono_ms: int, settle: Callable[[], None] = lambda: None, *, force: bool = False
@@ -89,7 +109,8 @@ class ThreadedHost(Host):
         self._is_closed = True
         super().close(failure, served)
 
-    def _claim(self, session: str | None) -> Enforcer:
+    def claim(self, session: str | None) -> Enforcer:
+        """Returns the enforcer of a run and counts one open call, after changes were looked for."""
         if self._is_closed:
             raise SubluminalError("this host is closed", hint="open another one")
         mono_ms = time.monotonic_ns() // 1_000_000
@@ -103,6 +124,10 @@ class ThreadedHost(Host):
             if self._policies.loading:
                 self.give_up_waiting()
         return self._runs.claim(self.run_of(session))
+
+    def release(self, enforcer: Enforcer) -> None:
+        """Counts the end of a call that `claim` counted as open."""
+        self._runs.release(enforcer)
 
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until their policy is compiled."""

@@ -2,7 +2,8 @@
 
 Ordering by time would not be repeatable, because shims that start at once write in any order. Each
 shim's events stay in its own order, so that its hash chain holds. Events before a shim's first call
-come at the beginning, sorted by server name.
+come at the beginning, sorted by server name. The end of a call that another shim began (`begun_by`)
+comes after the start of that call.
 """
 
 import heapq
@@ -16,12 +17,14 @@ from subluminal.contracts.vocabulary import EventType
 from subluminal.export.chain import ChainedSource
 
 ShimLines = Callable[[], Iterable[bytes]]
-"""Returns the lines of one shim from the first on. It is called twice."""
+"""Returns the lines of one shim from the first on. It is called several times."""
 
 _LAST = 1 << 62
+_HANDED = b'"begun_by":'
 
 
 class _Subject(msgspec.Struct, frozen=True):
+    call_id: str = ""
     server_name: str = ""
     seq: int = 0
 
@@ -30,6 +33,7 @@ class _Peek(msgspec.Struct, frozen=True):
     source: ChainedSource
     type: str = ""
     run_id: str = ""
+    begun_by: str = ""
     call: _Subject = _Subject()
     health: _Subject = _Subject()
 
@@ -49,7 +53,9 @@ class _Rank(NamedTuple):
 def ordered(shims: Sequence[ShimLines]) -> Iterator[bytes]:
     """Yields every event of a run. Lines that are not events have no chain and are left out."""
     ranked = [(_rank(lines), lines) for lines in shims]
-    keyed = [_keyed(lines, rank) for rank, lines in sorted(ranked, key=lambda pair: pair[0])]
+    ranked.sort(key=lambda pair: pair[0])
+    seqs = _handed_over(shims)
+    keyed = [_keyed(lines, rank, seqs) for rank, lines in ranked]
     for _, _, line in heapq.merge(*keyed, key=lambda place: place[:2]):
         yield line
 
@@ -67,15 +73,38 @@ def _rank(lines: ShimLines) -> _Rank:
     return _Rank(bool(server_name), server_name, 0, shim_id)
 
 
-def _keyed(lines: ShimLines, rank: _Rank) -> Iterator[tuple[int, _Rank, bytes]]:
-    """Yields each line with the number of the last call that its shim had started."""
+def _handed_over(shims: Sequence[ShimLines]) -> dict[str, int]:
+    """Returns the numbers of the calls that one shim began and another one ended, by call_id."""
+    ends = (_event(line) for lines in shims for line in lines() if _HANDED in line)
+    wanted = {each.call.call_id for each in ends if each is not None and each.begun_by}
+    if not wanted:
+        return {}
+    events = (_event(line) for lines in shims for line in lines())
+    return {
+        each.call.call_id: each.call.seq
+        for each in events
+        if each is not None
+        and each.type == EventType.TOOL_CALL_START
+        and each.call.call_id in wanted
+    }
+
+
+def _keyed(
+    lines: ShimLines, rank: _Rank, seqs: dict[str, int]
+) -> Iterator[tuple[int, _Rank, bytes]]:
+    """Yields each line with its place: even for the last call that its shim had started.
+
+    The place after it, which is odd, is for the end of that call by another shim.
+    """
     place = 0
     for line in lines():
         event = _event(line)
         if event is None:
             continue
         if event.type == EventType.TOOL_CALL_START:
-            place = max(place, event.call.seq)
+            place = max(place, 2 * event.call.seq)
+        elif event.begun_by:
+            place = max(place, 2 * seqs.get(event.call.call_id, 0) + 1)
         elif event.type == EventType.RUN_END or _is_sweeping(event, rank):
             place = _LAST
         yield place, rank, line

@@ -167,9 +167,11 @@ def _entry(client: Client, table_path: tuple[str, ...], member: Member) -> Entry
 
 
 def _name_problem(name: str) -> str:
-    """Returns why a name cannot be a program's argument; empty if it can."""
+    """Returns why the shim cannot take a name; empty if it can."""
     if not name:
         return "its name is empty"
+    if name.startswith("@"):
+        return "names that begin with `@` are Subluminal's own; rename the server"
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

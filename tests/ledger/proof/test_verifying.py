@@ -84,7 +84,7 @@ def test_an_edit_of_any_derived_column_is_found(full: Home, column: str, value: 
         (
             "INSERT INTO tool_calls SELECT 9999, 'forged', run_id, server_name, tool_name, args_hash,"
             " decision, rule_id, status, latency_ms, bytes_in, bytes_out, 0, created_at, reason_code,"
-            " severity, NULL, NULL, seq, transport, shim, start_n, decision_n, end_n"
+            " severity, NULL, NULL, seq, transport, shim, start_n, decision_n, end_n, NULL"
             " FROM tool_calls WHERE id = 3",
             "call `forged` of run `run1`: there is no event for it",
         ),

@@ -27,6 +27,7 @@ _UNKNOWN_TOOL = "?"
 """The tool name in the record of an event that cannot be read."""
 _MAX_OPEN = 4_096
 """Most calls that are open at once; past it the oldest is ended."""
+_MAX_REFUSALS = 256
 _NOT_RUN = "the client did not run the call, or did not tell how it ended"
 
 _ALLOWED = Answer()
@@ -45,6 +46,8 @@ class Session:
         self._configured = configured
         self._servers: list[str] | None = None
         self._open: dict[object, deque[Ruling]] = {}
+        self._refusals: dict[str, tuple[ToolCall, Answer]] = {}
+        """what was told about the last refused calls, by the model's id of the call"""
         self.open_calls = 0
         self.has_ended = False
 
@@ -100,6 +103,9 @@ class Session:
 
     def _before(self, asked: Call, size: int, session: str | None) -> Answer:
         call, args_text = self._tool_call(asked, size)
+        told = self._told_before(call)
+        if told is not None:
+            return told
         if asked.args is None and call.args is None and len(asked.args_raw) <= self._max_bytes:
             summary = "the call's arguments can be read in more than one way"
             ruling = self._host.begin_undecidable(
@@ -115,13 +121,33 @@ class Session:
         self._remember(ruling)
         if self._client.ask is not None and ruling.decision.reason_code == ReasonCode.CLIENT_ASKED:
             return self._client.ask(ruling.decision.summary)
-        self._host.offer(ruling)
+        self._host.offer(ruling, by_run=not self._client.sends_ids)
         return _ALLOWED
+
+    def _told_before(self, call: ToolCall) -> Answer | None:
+        """Returns the answer of an event that came before: a hook may be configured twice."""
+        call_id = call.context.get("client_call_id")
+        if call_id is None:
+            return None
+        waiting = self._open.get(call_id)
+        if waiting and _is_same(waiting[0].call, call):
+            return _ALLOWED
+        refused_call, answer = self._refusals.get(call_id, (None, None))
+        return answer if refused_call is not None and _is_same(refused_call, call) else None
+
+    def _remember_refusal(self, call: ToolCall, answer: Answer) -> None:
+        call_id = call.context.get("client_call_id")
+        if call_id is None:
+            return
+        if len(self._refusals) >= _MAX_REFUSALS:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[call_id] = (call, answer)
 
     def _refused(self, ruling: Ruling) -> Answer:
         decision = ruling.decision
         ends_run = decision.action is Action.TERMINATE_RUN
         answer = self._client.refuse(message_of(decision, ruling.call.args), ends_run)
+        self._remember_refusal(ruling.call, answer)
         size = len(answer.stdout) + len(answer.stderr)
         self._host.finish(ruling, refused(decision.summary, size, decision.action))
         self._host.flush()
@@ -228,6 +254,14 @@ class Session:
 
         about = {"version": __version__, "home": recordable(self._host.places.home)}
         return Answer(stdout=encode_json({"subluminal": about}) + b"\n")
+
+
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    return (one.server_name, one.tool_name, one.args_hash) == (
+        other.server_name,
+        other.tool_name,
+        other.args_hash,
+    )
 
 
 def _key(call: ToolCall) -> object:

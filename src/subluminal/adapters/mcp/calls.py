@@ -268,7 +268,8 @@ class Calls:
             # A notification has no reply, so all that can be recorded is that it was forwarded.
             self._finish(ruling, outcomes.FORWARDED)
             return
-        deadline = ruling.started_ns + self._timeout_ns if self._timeout_ns else 0
+        # Not from `started_ns`: a call that was taken over may have waited for a person before.
+        deadline = time.monotonic_ns() + self._timeout_ns if self._timeout_ns else 0
         self._pending.ask(request_id, Pending(ruling, deadline))
 
     def _continued(
@@ -390,7 +391,7 @@ def _passed_alone(ruling: Ruling) -> bool:
 def _context(meta: dict[str, Any]) -> dict[str, str]:
     """Returns the client's call id and the traceparent that a call carries, for the record."""
     context: dict[str, str] = {}
-    for key in ("claudecode/toolUseId", "callId"):
+    for key in ("claudecode/toolUseId", "callId", "subluminal/toolUseId"):
         if isinstance(meta.get(key), str):
             context["client_call_id"] = meta[key]
     if isinstance(meta.get("traceparent"), str):

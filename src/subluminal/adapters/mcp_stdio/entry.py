@@ -59,6 +59,8 @@ class Options:
             self.values[name] = value if equals else rest.pop(0)
         if not self.values.get("--server"):
             self.problem = "`--server NAME` is missing"
+        elif self.values["--server"].startswith("@"):
+            self.problem = "names that begin with `@` are Subluminal's own; rename the server"
         elif not self.command:
             self.problem = "the server's command is missing after `--`"
 

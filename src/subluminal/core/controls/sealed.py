@@ -63,19 +63,22 @@ def _sealed(key: bytes, purpose: str, data: bytes) -> bytes:
     return _mac(key, purpose, data) + b"\n" + data
 
 
-def read_sealed(path: str, key: bytes, purpose: str) -> bytes | None:
-    """Returns the data of a sealed file; None if there is none that this home has sealed."""
+def read_sealed(path: str, key: bytes, purpose: str, most: int = _MAX_BYTES) -> bytes | None:
+    """Returns the data of a sealed file; None if there is none that this home has sealed.
+
+    A file of more than `most` bytes is not read.
+    """
     try:
-        return unseal(path, key, purpose)
+        return unseal(path, key, purpose, most)
     except (OSError, SealBroken):
         return None
 
 
-def unseal(path: str, key: bytes, purpose: str) -> bytes:
+def unseal(path: str, key: bytes, purpose: str, most: int = _MAX_BYTES) -> bytes:
     """Returns the data of a sealed file. Raises OSError or SealBroken."""
-    found = read_bounded(path, _MAX_BYTES + 1)
+    found = read_bounded(path, most + 1)
     mac, _, data = found.partition(b"\n")
-    if len(found) > _MAX_BYTES or not hmac.compare_digest(mac, _mac(key, purpose, data)):
+    if len(found) > most or not hmac.compare_digest(mac, _mac(key, purpose, data)):
         raise SealBroken
     return data
 

@@ -18,6 +18,7 @@ from subluminal.core.runs.attendance import (
     forget_process,
     noted_at,
 )
+from subluminal.core.runs.handed_calls import HandedCalls
 from subluminal.core.runs.left_calls import LeftBehind, end_calls, read_left
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import problem_of, take_over
@@ -50,7 +51,7 @@ def close_abandoned(places: Places, pid: int, reason: str) -> int:
         if run is None:
             continue
         try:
-            ended += _close(run, journal_dir(places, left.run_id), pid, reason)
+            ended += _close(places, run, pid, reason)
         except _TryAgain:
             is_done = False
         finally:
@@ -64,17 +65,23 @@ class _TryAgain(Exception):
     """The record of a dead process could not be completed now."""
 
 
-def _close(run: Run, directory: str, pid: int, reason: str) -> bool:
+def _close(places: Places, run: Run, pid: int, reason: str) -> bool:
     """Completes the record of a dead process; returns True if that ended the run.
 
     INVARIANT: the caller holds the lock of the journal, so one process at a time does this. Each
     step may be done again by the next process, if this one is killed: ends that are written are
     found in the journal, `count_lost` counts a shim once, and the last line says that all is done.
     """
+    directory = journal_dir(places, run.run_id)
     left = read_left(directory, run.shim_id)
+    handed = HandedCalls(places, run, directory)
+    handed.sort_out(left)
     has_state = problem_of(run) is None
+    if left.is_closed:
+        handed.forget()
+        return False
     # A process that died before it entered the run may have left a run that never began.
-    if left.is_closed or (has_state and run.state.started_at() is None):
+    if has_state and run.state.started_at() is None:
         return False
     if left.open and not run.record(lambda: end_calls(run, left)):
         raise _TryAgain
@@ -91,6 +98,7 @@ def _close(run: Run, directory: str, pid: int, reason: str) -> bool:
 
     if not run.record(write):
         raise _TryAgain
+    handed.forget()
     return is_last
 
 

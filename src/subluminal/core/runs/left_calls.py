@@ -4,8 +4,10 @@ Nobody knows how a forwarded call ended, so its end says ERROR with the class `u
 A refused call was refused, whether or not the client heard of it.
 """
 
+from collections.abc import Iterator
+
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from subluminal.contracts.events import CallRef, ErrorDetail, ResultPreview, ToolCallEnd
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status
@@ -19,7 +21,8 @@ _UNDECIDED = "the shim was killed before the call was decided; it was not forwar
 _START = b'{"type":"tool_call_start"'
 _DECISIONS = (b'{"type":"tool_call_decision"', b'{"type":"call_round"')
 """A call may be refused in a further round, although it was forwarded in its first."""
-_END = b'{"type":"tool_call_end"'
+END = b'{"type":"tool_call_end"'
+"""How the line of an end begins."""
 _RUN_END = b'{"type":"run_end"'
 _HEALTH = b'{"type":"shim_health"'
 _LISTED = b'{"type":"tools_listed"'
@@ -78,6 +81,8 @@ class OpenCall(Struct):
     at_ms: int
     action: str | None = None
     summary: str = ""
+    begun_by: str = ""
+    """shim that recorded the start, if the dead process took the call over"""
 
     @property
     def is_lost(self) -> bool:
@@ -90,6 +95,8 @@ class LeftBehind:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenCall] = {}
+        self._ended_here: set[str] = set()
+        """calls that this process ended and another one began"""
         self._lost = 0
         """calls that another process has ended as lost before"""
         self._was_left = False
@@ -115,6 +122,16 @@ class LeftBehind:
         """Whether the process left its run, or another process has completed its record."""
         return self._was_left and not self._open
 
+    def add_taken(self, call: CallRef, started_ms: int, begun_by: str) -> None:
+        """Adds a call that the process took over from another, unless it has recorded its end."""
+        if call.call_id not in self._ended_here:
+            self.last_ms = max(self.last_ms, started_ms)
+            self._open[call.call_id] = OpenCall(call, started_ms, Action.ALLOW, begun_by=begun_by)
+
+    def disown(self, call_id: str) -> None:
+        """Removes a call that another process has ended, or will end."""
+        self._open.pop(call_id, None)
+
     def add(self, line: bytes) -> None:
         """Adds the next line. Raises MsgspecError or ValueError if it is not a valid event."""
         if line.startswith(_START):
@@ -126,7 +143,7 @@ class LeftBehind:
             call = self._open.get(made.call.call_id)
             if call is not None:
                 call.action, call.summary = made.decision.action, made.decision.explain.summary
-        elif line.startswith(_END):
+        elif line.startswith(END):
             self._end(_decode_end(line))
         elif line.startswith(_HEALTH):
             self._health(line)
@@ -136,7 +153,8 @@ class LeftBehind:
             self._was_left = True
 
     def _end(self, end: _Ended) -> None:
-        self._open.pop(end.call.call_id, None)
+        if self._open.pop(end.call.call_id, None) is None:
+            self._ended_here.add(end.call.call_id)
         self.worked |= end.status == Status.OK
         if end.status == Status.ERROR and end.error.class_ == ErrorClass.UNKNOWN:
             # Whoever wrote this has not completed the record before the line that says so.
@@ -171,6 +189,7 @@ def end_calls(run: Run, left: LeftBehind) -> None:
             latency_ms=max(0, left.last_ms - each.at_ms),
             bytes_out=0,
             error=_error(each),
+            begun_by=each.begun_by or UNSET,
             preview=ResultPreview(truncated=False),
         )
 
@@ -181,3 +200,8 @@ def _error(each: OpenCall) -> ErrorDetail:
     if each.is_lost:
         return ErrorDetail(class_=ErrorClass.UNKNOWN, message=LOST)
     return ErrorDetail(class_=ErrorClass.POLICY_BLOCK, message=each.summary)
+
+
+def all_lines(directory: str) -> Iterator[bytes]:
+    """Yields every line of every journal of a run, each journal in order."""
+    return lines_of(sorted(files_in(directory, "")))

@@ -1,4 +1,4 @@
-"""Removes old files from the home: the state of old runs, their pins and approvals, old caches.
+"""Removes old files from the home: state, pins and approvals of old runs, handovers, caches.
 
 ledgerd does this from time to time. It does not touch records: the ledger has its own retention.
 """
@@ -8,6 +8,8 @@ import shutil
 import time
 
 from subluminal.config.places import Places
+from subluminal.core.handovers import Handovers
+from subluminal.core.runs.attendance import attendances, attending
 from subluminal.journal.reading import journal_files
 from subluminal.state.pruning import prune
 from subluminal.state.storage import runs_dir
@@ -32,6 +34,9 @@ def tidy(places: Places, keep_ms: int = KEEP_MS) -> None:
         for name in _names(directory):
             if name not in living:
                 _remove_if_old(os.path.join(directory, name), keep_ms)
+    Handovers(places).tidy(
+        {each.source.shim_id for pid in attending(places) for each in attendances(places, pid)}
+    )
     policies = os.path.join(places.cache, "policies")
     for name in _names(policies):
         _remove_if_old(os.path.join(policies, name), keep_ms)

@@ -8,7 +8,14 @@ from msgspec import Struct, field
 
 from subluminal.contracts.events import Event, PolicyLoaded, RunEnd, RunStart, ToolsListed
 from subluminal.journal.chain import link
-from subluminal.ledger.ingest.rows import Call, ControlRow, HintRow, Previews, RollupKey
+from subluminal.ledger.ingest.rows import (
+    Call,
+    ControlRow,
+    EndAhead,
+    HintRow,
+    Previews,
+    RollupKey,
+)
 
 
 class RunDelta(Struct):
@@ -51,6 +58,10 @@ class Batch:
         """approvals asked and answered, grants refused, switches moved"""
         self.grant_uses: list[tuple[str, int, int]] = []
         """grant id, row id of the call that it let pass, time in milliseconds"""
+        self.ends_ahead: dict[tuple[str, str], EndAhead] = {}
+        """ends whose call has not begun here, by shim_id and call_id"""
+        self.ends_met: list[tuple[str, str]] = []
+        """ends of earlier batches whose call has begun in this one"""
         self.first_new_id = 0
         """row id of the batch's first new call; calls with lower ids are from earlier batches"""
 

@@ -2,7 +2,8 @@
 
 Pure: ingest writes with it, verify proves with it. A start always begins a new row. A decision or
 an end belongs to the latest row with its call_id from the same shim; if there is none, it begins
-one.
+one. But the end of a call that was handed over belongs to a row of the shim that it names
+(`begun_by`), and waits until that row is there; an end from the row's own shim goes before it.
 """
 
 import msgspec
@@ -79,8 +80,8 @@ def decide(row: Call, event: CallDecision | CallRound, n: int) -> None:
     row.decision_n = n
 
 
-def finish(row: Call, event: CallEnd, n: int) -> None:
-    """Writes an end into the row of its call."""
+def finish(row: Call, event: CallEnd, n: int, end_shim: int | None = None) -> None:
+    """Writes an end into the row of its call. `end_shim`: see `Call`."""
     row.status = event.status
     row.latency_ms = event.latency_ms
     row.bytes_out = event.bytes_out
@@ -89,6 +90,12 @@ def finish(row: Call, event: CallEnd, n: int) -> None:
     if event.error is not UNSET:
         row.error_class = event.error.class_
     row.end_n = n
+    row.end_shim = end_shim
+
+
+def takes_handed_end(row: Call, event: CallEnd) -> bool:
+    """Whether an end that another shim recorded belongs into this row."""
+    return row.run_id == event.run_id and (row.end_n is None or row.end_shim is not None)
 
 
 def add_args_preview(previews: dict[int, Previews], event: CallStart, row: Call) -> None:

@@ -5,6 +5,7 @@ A call that an earlier batch began is looked up, in memory if it is still open, 
 
 from collections.abc import Callable
 
+import msgspec
 from msgspec import UNSET
 
 from subluminal.contracts.events import (
@@ -24,11 +25,19 @@ from subluminal.ledger.ingest import deriving
 from subluminal.ledger.ingest.batch import Batch, ControlAct, RunDelta
 from subluminal.ledger.ingest.deriving_control import control_row
 from subluminal.ledger.ingest.lookups import Lookups
-from subluminal.ledger.ingest.rows import OUT_OF_RANGE, Call, HintRow, rollup_key
-from subluminal.ledger.ingest.wire import CallDecision, CallEnd, CallStart, RowEvent
+from subluminal.ledger.ingest.rows import OUT_OF_RANGE, Call, EndAhead, HintRow, rollup_key
+from subluminal.ledger.ingest.wire import (
+    CallDecision,
+    CallEnd,
+    CallStart,
+    RowEvent,
+    decode_end,
+)
 
 CallKey = tuple[int, str]
 """row id of a shim, and a call_id that the shim gave"""
+AheadKey = tuple[str, str]
+"""shim_id of a shim, and a call_id that the shim gave"""
 
 
 class Folder:
@@ -37,8 +46,12 @@ class Folder:
     MAX_OPEN_CALLS = 50_000
     """Calls without an end that are kept in memory; older ones are looked up when they end."""
 
-    def __init__(self, lookups: Lookups) -> None:
+    def __init__(self, lookups: Lookups, number_of: Callable[[str], int | None]) -> None:
+        """`number_of` returns the row id of a shim; None if no event of it was seen."""
         self._lookups = lookups
+        self._number_of = number_of
+        self._ahead: set[AheadKey] = set(lookups.ends_ahead())
+        """ends that wait for the start of their call"""
         self._next_id = 1 + lookups.last_call_id()
         self._open: dict[CallKey, Call] = {}
         self.batch = self._new_batch()
@@ -121,6 +134,8 @@ class Folder:
         call = deriving.begin(event, self._next_id, shim, n, at_ms)
         self._add(call)
         deriving.add_args_preview(self.batch.previews, event, call)
+        if self._ahead:
+            self._meet(event, call)
 
     def _fold_decision(self, event: CallDecision, shim: int, n: int, at_ms: int) -> None:
         call = self._fresh.get((shim, event.call.call_id))
@@ -137,11 +152,43 @@ class Folder:
     def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
         if (event.latency_ms | event.bytes_out) >> 63:
             raise ValueError(OUT_OF_RANGE)
+        if event.begun_by is not UNSET:
+            self._fold_handed_end(event, event.begun_by, shim, n)
+            return
         call = self._fresh.get((shim, event.call.call_id))
         if call is None:
             call = self._earlier(event, shim, at_ms)
         deriving.finish(call, event, n)
         deriving.add_result_preview(self.batch.previews, event, call)
+
+    def _fold_handed_end(self, event: CallEnd, begun_by: str, shim: int, n: int) -> None:
+        """Adds the end of a call that another shim began; keeps it until the start is here."""
+        number = self._number_of(begun_by)
+        call = None if number is None else self._find(number, event.call.call_id)
+        if call is not None:
+            self._finish_handed(call, event, shim, n)
+            return
+        key = (begun_by, event.call.call_id)
+        self._ahead.add(key)
+        self.batch.ends_ahead[key] = EndAhead(*key, shim, n, msgspec.json.encode(event))
+
+    def _finish_handed(self, call: Call, event: CallEnd, shim: int, n: int) -> None:
+        if deriving.takes_handed_end(call, event):
+            deriving.finish(call, event, n, shim)
+            deriving.add_result_preview(self.batch.previews, event, call)
+
+    def _meet(self, event: CallStart, call: Call) -> None:
+        """Adds the end of a call that arrived before its start."""
+        key = (event.source.shim_id, call.call_id)
+        if key not in self._ahead:
+            return
+        self._ahead.remove(key)
+        end = self.batch.ends_ahead.pop(key, None)
+        if end is None:
+            end = self._lookups.find_end_ahead(*key)
+            self.batch.ends_met.append(key)
+        if end is not None:
+            self._finish_handed(call, decode_end(end.event), end.shim, end.n)
 
     def _earlier(self, event: CallDecision | CallEnd, shim: int, at_ms: int) -> Call:
         """The row of a call that an earlier batch began; a new row if no start was ever seen."""

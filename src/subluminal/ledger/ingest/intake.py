@@ -68,7 +68,7 @@ class Intake:
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
         self._shims = Shims(lookups)
-        self.folder = Folder(lookups)
+        self.folder = Folder(lookups, self._shims.number_of)
         self.segments: list[Segment] = []
         self.touched: dict[int, ShimState] = {}
         self.damaged: list[Damaged] = []

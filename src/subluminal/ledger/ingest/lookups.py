@@ -3,10 +3,11 @@
 A protocol, because `ingest` knows no engine. `store.lookups` answers it from SQLite.
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from subluminal.ledger.ingest.batch import ShimState
-from subluminal.ledger.ingest.rows import Call
+from subluminal.ledger.ingest.rows import Call, EndAhead
 
 
 class Lookups(Protocol):
@@ -17,6 +18,12 @@ class Lookups(Protocol):
 
     def find_call(self, shim: int, call_id: str) -> Call | None:
         """The newest call with this `call_id` from this shim."""
+
+    def ends_ahead(self) -> Iterable[tuple[str, str]]:
+        """The shim_id and call_id of every end that waits for the start of its call."""
+
+    def find_end_ahead(self, begun_by: str, call_id: str) -> EndAhead | None:
+        """The end that waits for this call."""
 
     def last_shim_id(self) -> int:
         """The highest row id of a shim; 0 if there is none."""

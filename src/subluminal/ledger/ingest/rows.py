@@ -40,6 +40,18 @@ class Call(Struct, gc=False):
     start_n: int | None = None
     decision_n: int | None = None
     end_n: int | None = None
+    end_shim: int | None = None
+    """the shim that recorded the end, if it is not the one that recorded the start"""
+
+
+class EndAhead(Struct, gc=False):
+    """A row of `ends_ahead`: the end of another shim's call, whose start is not here yet."""
+
+    begun_by: str
+    call_id: str
+    shim: int
+    n: int
+    event: bytes
 
 
 class Previews(Struct, gc=False):

@@ -30,6 +30,11 @@ class Shims:
             self._states[shim_id] = state
         return state
 
+    def number_of(self, shim_id: str) -> int | None:
+        """The row id of a shim; None if it was never seen."""
+        state = self._states.get(shim_id) or self._lookups.find_shim(shim_id)
+        return None if state is None else state.id
+
     def settle(self, touched: Iterable[ShimState]) -> None:
         """Called after a commit: what the batch added is stored now."""
         for state in touched:

@@ -124,6 +124,7 @@ class CallEnd(_Event, frozen=True, gc=False, tag=EventType.TOOL_CALL_END.value):
     bytes_out: int
     preview: ResultPreview
     error: Error | UnsetType = UNSET
+    begun_by: str | UnsetType = UNSET
 
 
 CallEvent = CallStart | CallDecision | CallEnd
@@ -131,6 +132,9 @@ RowEvent = CallEvent | Event
 
 decode_call: Callable[[bytes], CallEvent] = msgspec.json.Decoder(CallEvent).decode
 """Decodes one event of a call. Raises msgspec.MsgspecError for any other line."""
+
+decode_end: Callable[[bytes], CallEnd] = msgspec.json.Decoder(CallEnd).decode
+"""Decodes the end of a call. Raises msgspec.MsgspecError for any other line."""
 
 _CALL_EVENTS: tuple[Any, ...] = (ToolCallStart, ToolCallDecision, ToolCallEnd)
 

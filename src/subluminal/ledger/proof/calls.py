@@ -2,6 +2,9 @@
 
 The calls of one shim are derived again, in the order of ingest. Later events may still change a
 call, so each is held back until it is one of the oldest, and only then compared with its row.
+
+A call that was handed over has its end in the journal of another shim. Its row names that event,
+which must be the end of this very call; and every such end must have a row.
 """
 
 from collections import OrderedDict
@@ -26,6 +29,7 @@ from subluminal.ledger.ingest.wire import (
 )
 from subluminal.ledger.proof.chains import StoredShim
 from subluminal.ledger.proof.findings import Report
+from subluminal.ledger.store.segments import EventReader
 from subluminal.ledger.store.tables import columns
 from subluminal.timestamps import parse_rfc3339
 
@@ -39,6 +43,16 @@ _FIND = (
     "FROM tool_calls c LEFT JOIN previews p USING (id) "
     "WHERE c.call_id = ? AND c.shim = ? AND ifnull(c.start_n, ifnull(c.decision_n, c.end_n)) = ?"
 )
+_FIND_HANDED = (
+    "SELECT c.end_n FROM tool_calls c JOIN shims s ON s.id = c.shim "
+    "WHERE c.call_id = ? AND s.shim_id = ? AND c.run_id = ? ORDER BY c.id DESC LIMIT 1"
+)
+_FIND_AHEAD = (
+    "SELECT 1 FROM ends_ahead WHERE call_id = ? AND begun_by = ? UNION ALL "
+    "SELECT 1 FROM segments g JOIN shims s ON s.id = g.shim WHERE s.shim_id = ? AND g.lines IS NULL"
+)
+"""An end may have no row if its start never arrived, or if retention dropped it."""
+_HAS_DROPPED = "SELECT 1 FROM segments WHERE shim = ? AND lines IS NULL"
 _FIND_USE = "SELECT grant_id FROM grant_uses WHERE id = ?"
 _FIND_HINT = f"SELECT {columns(HintRow)} FROM hints WHERE id = ?"
 
@@ -64,6 +78,7 @@ class CallProof:
         self._connection = connection
         self._shim = shim
         self._report = report
+        self._reader = EventReader(connection)
         self._held: OrderedDict[tuple[str, int], Derived] = OrderedDict()
         self._latest: dict[str, Derived] = {}
         self.has_dropped = False
@@ -89,11 +104,10 @@ class CallProof:
                 _add_hint(derived, deriving.hint_of_decision(event, derived.call))
             if event.decision.grant is not UNSET:
                 derived.grants |= deriving.grants_of(event)
+        elif isinstance(event, CallEnd) and event.begun_by is not UNSET:
+            self._check_handed(event, event.begun_by)
         elif isinstance(event, CallEnd):
-            derived = self._derived(event, n)
-            deriving.finish(derived.call, event, n)
-            derived.result = _committed(event.preview.hash, event.preview.result_preview)
-            derived.result_flags = _flags(event.preview.redaction_flags)
+            _end(self._derived(event, n), event, n)
         elif isinstance(event, CallRound) and event.call.call_id in self._latest:
             if deriving.is_refused(event):
                 deriving.decide(self._latest[event.call.call_id].call, event, n)
@@ -126,6 +140,35 @@ class CallProof:
             derived = self._hold(call, n)
         return derived
 
+    def _check_handed(self, event: CallEnd, begun_by: str) -> None:
+        """Reports the end of a call of another shim whose row does not have an end."""
+        key = (event.call.call_id, begun_by)
+        row = self._connection.execute(_FIND_HANDED, (*key, event.run_id)).fetchone()
+        if row is None:
+            is_known = self._connection.execute(_FIND_AHEAD, (*key, begun_by)).fetchone()
+        else:
+            is_known = row[0]
+        if is_known is None:
+            where = f"call `{event.call.call_id}` of run `{event.run_id}`"
+            self._report.add("tool_calls", where, "its end, by another shim, is missing")
+
+    def _follow(self, derived: Derived, stored: Call, result: str | None) -> None:
+        """Derives the end that the row says another shim recorded."""
+        call, shim, n = derived.call, stored.end_shim, stored.end_n
+        if shim is None or n is None:
+            return
+        line = self._reader.line(shim, n)
+        event = None if line is None else decode_row_event(line)
+        if isinstance(event, CallEnd) and event.call.call_id == call.call_id:
+            if event.begun_by == self._shim.shim_id and event.run_id == call.run_id:
+                _end(derived, event, n, shim)
+        elif line is None and self._connection.execute(_HAS_DROPPED, (shim,)).fetchone():
+            # Nothing is left to compare with.
+            for name in ("status", "latency_ms", "bytes_out", "error_class", "end_n", "end_shim"):
+                setattr(call, name, getattr(stored, name))
+            call.preview_truncated = stored.preview_truncated
+            derived.result = UNSET if result is None else result
+
     def _compare_oldest(self) -> None:
         _, derived = self._held.popitem(last=False)
         call = derived.call
@@ -145,6 +188,8 @@ class CallProof:
             return
         stored = Call(*rows[0][:_WIDTH])
         call.id = stored.id
+        if call.end_n is None:
+            self._follow(derived, stored, rows[0][-1])
         self._compare_columns(call, stored, where)
         self._compare_previews(derived, rows[0][_WIDTH:], where)
         self._compare_hint(derived, where)
@@ -211,6 +256,12 @@ def feed_lines(proof: CallProof, lines: Iterable[bytes], first_n: int) -> list[E
             if isinstance(event, Event):
                 others.append(event)
     return others
+
+
+def _end(derived: Derived, event: CallEnd, n: int, end_shim: int | None = None) -> None:
+    deriving.finish(derived.call, event, n, end_shim)
+    derived.result = _committed(event.preview.hash, event.preview.result_preview)
+    derived.result_flags = _flags(event.preview.redaction_flags)
 
 
 def _add_hint(derived: Derived, hint: HintRow) -> None:

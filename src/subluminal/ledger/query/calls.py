@@ -53,15 +53,19 @@ def find_calls(connection: apsw.Connection, wanted: CallFilter, paging: Paging) 
 def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
     """One call with its events; the newest if several have this id; None if there is none."""
     row = connection.execute(
-        "SELECT id, shim, start_n, decision_n, end_n FROM tool_calls WHERE call_id = ? "
+        "SELECT id, shim, end_shim, start_n, decision_n, end_n FROM tool_calls WHERE call_id = ? "
         "ORDER BY id DESC LIMIT 1",
         (call_id,),
     ).fetchone()
     if row is None:
         return None
-    number, shim, *places = row
+    number, shim, end_shim, start_n, decision_n, end_n = row
     reader = EventReader(connection)
-    lines = [reader.line(shim, n) for n in _places(reader, call_id, shim, *places)]
+    own_end = end_n if end_shim is None else None
+    places = _places(reader, call_id, shim, start_n, decision_n, own_end)
+    lines = [reader.line(shim, n) for n in places]
+    if end_shim is not None:
+        lines.append(reader.line(end_shim, end_n))
     events = [decode_stored(line) for line in lines if line is not None]
     record = _records(connection, [number])[0]
     readable = [event for event in events if event is not None]

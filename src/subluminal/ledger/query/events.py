@@ -180,7 +180,7 @@ def _whole(connection: apsw.Connection, shim: int, event: _Peek, line: bytes) ->
         return line
     row = connection.execute(
         f"SELECT p.{column} FROM tool_calls c JOIN previews p USING (id) "
-        "WHERE c.call_id = ? AND c.shim = ? ORDER BY c.id DESC LIMIT 1",
+        "WHERE c.call_id = ?1 AND ?2 IN (c.shim, c.end_shim) ORDER BY c.id DESC LIMIT 1",
         (event.call.call_id, shim),
     ).fetchone()
     if row is None or row[0] is None:

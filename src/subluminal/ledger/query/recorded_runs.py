@@ -5,7 +5,8 @@ with the ledger.
 
 The order: each shim's events are in order already, and each gets a key (seq, 0 for a call or 1 for
 an end, monotonic time). The shims of a run are then merged by key. An end states the last `seq` of
-the run that was decided before breakers learnt of it (`after_seq`), and follows that call.
+the run that was decided before breakers learnt of it (`after_seq`), and follows that call. So does
+the end of a call that another shim began (`begun_by`).
 """
 
 import heapq
@@ -92,6 +93,7 @@ class _Line(Struct, frozen=True):
     latency_ms: int = 0
     after_seq: int | None = None
     mono_ms: int | None = None
+    begun_by: str | None = None
     policy: PolicyRef | None = None
     load: _Load | None = None
     approval: Raw = Raw(b"")
@@ -274,7 +276,7 @@ class _ShimEvents:
         status = Status(event.status)
         if event.after_seq is not None:
             self._seq = max(self._seq, event.after_seq)
-        elif self._tells_learning and status is not Status.OK:
+        elif status is not Status.OK and (self._tells_learning or event.begun_by is not None):
             return None  # the run's counters were not available, so no breaker learnt of the end
         ended = RecordedEnd(event.call.call_id, status, event.latency_ms, event.mono_ms)
         return (self._seq, 1, event.mono_ms or 0), ended

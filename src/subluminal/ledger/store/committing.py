@@ -12,7 +12,7 @@ from subluminal.clock import now
 from subluminal.ledger.ingest.batch import Batch, Damaged, Segment, ShimState
 from subluminal.ledger.ingest.deriving import merged_flags
 from subluminal.ledger.ingest.intake import Intake
-from subluminal.ledger.ingest.rows import Call, HintRow, Previews
+from subluminal.ledger.ingest.rows import Call, EndAhead, HintRow, Previews
 from subluminal.ledger.store.counting import (
     EVENTS_TOTAL,
     NEWER_EVENTS,
@@ -34,7 +34,7 @@ _INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})
 _UPDATE_CALL = (
     "UPDATE tool_calls SET decision = ?, rule_id = ?, status = ?, latency_ms = ?, bytes_out = ?, "
     "preview_truncated = ?, reason_code = ?, severity = ?, would_be = ?, error_class = ?, "
-    "decision_n = ?, end_n = ? WHERE id = ?"
+    "decision_n = ?, end_n = ?, end_shim = ? WHERE id = ?"
 )
 _UPSERT_PREVIEW = (
     f"INSERT INTO previews ({columns(Previews)}) VALUES ({marks(Previews)}) ON CONFLICT (id) DO "
@@ -46,6 +46,7 @@ _UPSERT_HINT = (
     "UPDATE SET hint_id = ifnull(excluded.hint_id, hint_id), "
     "rule_id = ifnull(excluded.rule_id, rule_id)"
 )
+_PUT_AHEAD = f"INSERT OR REPLACE INTO ends_ahead ({columns(EndAhead)}) VALUES ({marks(EndAhead)})"
 _UPSERT_SHIM = (
     "INSERT INTO shims (id, shim_id, run_id, is_chained_here, last_n, head) "
     "VALUES (?, ?, ?, ?, ?, ?) "
@@ -143,6 +144,8 @@ class Store:
         self._merge_stored_flags([batch.previews[row_id] for row_id in late])
         executemany(_UPSERT_PREVIEW, map(structs.astuple, batch.previews.values()))
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
+        executemany(_PUT_AHEAD, map(structs.astuple, batch.ends_ahead.values()))
+        executemany("DELETE FROM ends_ahead WHERE begun_by = ? AND call_id = ?", batch.ends_met)
         write_runs(self.connection, batch)
         write_policies(self.connection, batch)
         write_acts(self.connection, batch)
@@ -218,6 +221,7 @@ def _update_row(call: Call) -> tuple[object, ...]:
         call.error_class,
         call.decision_n,
         call.end_n,
+        call.end_shim,
         call.id,
     )
 

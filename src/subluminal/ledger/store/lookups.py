@@ -3,7 +3,7 @@
 import apsw
 
 from subluminal.ledger.ingest.batch import ShimState
-from subluminal.ledger.ingest.rows import Call
+from subluminal.ledger.ingest.rows import Call, EndAhead
 from subluminal.ledger.store.counting import last_call_id
 from subluminal.ledger.store.tables import columns
 
@@ -11,6 +11,7 @@ _FIND_CALL = (
     f"SELECT {columns(Call)} FROM tool_calls WHERE call_id = ? AND shim = ? "
     "ORDER BY id DESC LIMIT 1"
 )
+_FIND_AHEAD = f"SELECT {columns(EndAhead)} FROM ends_ahead WHERE begun_by = ? AND call_id = ?"
 
 
 class SqliteLookups:
@@ -25,6 +26,14 @@ class SqliteLookups:
     def find_call(self, shim: int, call_id: str) -> Call | None:
         row = self._connection.execute(_FIND_CALL, (call_id, shim)).fetchone()
         return None if row is None else Call(*row)
+
+    def ends_ahead(self) -> list[tuple[str, str]]:
+        rows = self._connection.execute("SELECT begun_by, call_id FROM ends_ahead")
+        return [(str(begun_by), str(call_id)) for begun_by, call_id in rows]
+
+    def find_end_ahead(self, begun_by: str, call_id: str) -> EndAhead | None:
+        row = self._connection.execute(_FIND_AHEAD, (begun_by, call_id)).fetchone()
+        return None if row is None else EndAhead(*row)
 
     def last_shim_id(self) -> int:
         row = next(self._connection.execute("SELECT ifnull(max(id), 0) FROM shims"))

@@ -28,6 +28,7 @@ from subluminal.journal.reading import Follower, Lines, journal_files
 from subluminal.ledger.ingest.deriving_runs import ENDED, STARTED
 from subluminal.ledger.ingest.folding import Folder
 from subluminal.ledger.ingest.intake import MAX_EVENTS
+from subluminal.ledger.ingest.shims import Shims
 from subluminal.ledger.ingest.wire import (
     CallEnd,
     CallEvent,
@@ -59,7 +60,7 @@ Progress = Callable[[int, int], None]
 """called with the number of events done, and of all events"""
 
 _CLEARED = (
-    *("tool_calls", "previews", "hints", "grant_uses", "search_again"),
+    *("tool_calls", "ends_ahead", "previews", "hints", "grant_uses", "search_again"),
     *("runs", "policy_versions", "tool_definitions"),
     *("rollups", "totals", "buckets"),
     *(table.name for table in CONTROL_TABLES),
@@ -80,6 +81,11 @@ _KEEP_NEXT = (
     "UPDATE hints SET next_id = ?1, outcome = ?2 WHERE next_id IS NULL AND id = "
     "(SELECT max(id) FROM tool_calls WHERE call_id = ?3 AND shim = ?4)"
 )
+_FORGET_AHEAD = (
+    "DELETE FROM ends_ahead WHERE begun_by IN (SELECT shim_id FROM shims "
+    "WHERE id IN (SELECT shim FROM segments WHERE lines IS NULL))"
+)
+"""Ends whose call was dropped."""
 _IS_EARLIER = "mode IS NULL OR (excluded.mode IS NOT NULL AND excluded.started_at < started_at)"
 _IS_LATER = "ended_at IS NULL OR excluded.ended_at > ended_at"
 _KEEP_RUNS = (
@@ -156,6 +162,7 @@ class _Rebuilding:
         self._fold()
         if self._begun:
             self._merge_old()
+            execute(_FORGET_AHEAD)
             executemany(_KEEP_NEXT, lost_next)
         executemany("UPDATE segments SET last_ms = ? WHERE id = ?", self._times)
         gaps = sorted(true_gaps(self._connection))
@@ -199,7 +206,8 @@ class _Rebuilding:
 
     def _fold(self) -> None:
         """Derives rows from all stored events, in the order of ingest."""
-        folder = Folder(self._store.lookups)
+        lookups = self._store.lookups
+        folder = Folder(lookups, Shims(lookups).number_of)
         done, folded = 0, 0
         total = int(next(self._connection.execute(_LAST_POS))[0])
         for segment in after(self._connection, 0):
@@ -265,6 +273,8 @@ class _Rebuilding:
             return True
         if not isinstance(event, CallEvent):
             return True
+        if isinstance(event, CallEnd) and event.begun_by is not UNSET:
+            return True  # its call is another shim's, and may come later
         if isinstance(event, CallStart) or (shim, n) in self._begun_late:
             begun.add(event.call.call_id)
         return event.call.call_id in begun

@@ -200,10 +200,10 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
 
 
 def _drop_acts(connection: apsw.Connection, segment: StoredSegment) -> None:
-    """Removes the rows of people's acts whose event is in the segment."""
-    for table in CONTROL_TABLES:
+    """Removes rows whose only event is in the segment: people's acts, ends without a start."""
+    for table in (*(each.name for each in CONTROL_TABLES), "ends_ahead"):
         connection.execute(
-            f"DELETE FROM {table.name} WHERE shim = ? AND n BETWEEN ? AND ?",
+            f"DELETE FROM {table} WHERE shim = ? AND n BETWEEN ? AND ?",
             (segment.shim, segment.first_n, segment.last_n),
         )
 
