@@ -48,7 +48,7 @@ class ThreadedHost(Host):
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call, as `Host.begin` does."""
         if self.offers.may_be_some():
-            taken = self._take(call, session)
+            taken = self.take(call, session)
             if taken is not None:
                 return taken
         enforcer = self.claim(session)
