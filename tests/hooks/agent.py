@@ -2,16 +2,17 @@
 
 import itertools
 import json
+import os
 import pathlib
 import queue
 import subprocess
 import sys
 import threading
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tests.hooks.shapes import RESULTS, SHAPES
 from tests.processes import WITHIN_S
-from tests.shim.household import SUB
+from tests.shim.household import SUB, Client
 
 FAKE_CLIENT = str(pathlib.Path(__file__).with_name("fake_client.py"))
 
@@ -33,6 +34,22 @@ class Said(NamedTuple):
         return self.code == 0 and not self.out
 
 
+class Server(NamedTuple):
+    """A stdio shim that the client started, in the place of a Popen."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    pid: int
+    stderr: None = None
+
+
+SESSION_VARIABLES = {
+    "claude": "CLAUDE_CODE_SESSION_ID",
+    "copilot": "COPILOT_AGENT_SESSION_ID",
+}
+"""How servers learn the session."""
+
+
 class Agent:
     """One client process with its sessions."""
 
@@ -44,6 +61,7 @@ class Agent:
         self.words = words
         self._numbers = itertools.count()
         self._answers: dict[int, queue.Queue] = {}
+        self.servers: list[Client] = []
         self.process = subprocess.Popen(
             [sys.executable, "-S", FAKE_CLIENT],
             stdin=subprocess.PIPE,
@@ -108,6 +126,26 @@ class Agent:
     def end(self):
         return self.event(self.shape.end, reason="other")()
 
+    def start_server(self, *options, **env):
+        """Starts a stdio shim as a child of the client; returns the client's end of it."""
+        number = next(self._numbers)
+        self._answers[number] = answers = queue.Queue()
+        pipes = [str(self.household.tmp_path / f"pipe-{number}-{end}") for end in ("in", "out")]
+        for path in pipes:
+            os.mkfifo(path)
+        if self.client in SESSION_VARIABLES:
+            env = {SESSION_VARIABLES[self.client]: self.session, **env}
+        upstream = self.household.server(*options)
+        argv = [*SUB, "shim", "stdio", "--server", "echo", "--", *upstream]
+        asked = {"id": number, "argv": argv, "env": env, "serve": pipes}
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        stdin, stdout = open(pipes[0], "wb"), open(pipes[1], "rb")
+        pid = answers.get(timeout=WITHIN_S)["code"]
+        server = Client(Server(stdin, stdout, pid))
+        self.servers.append(server)
+        return server
+
     def hook_shims(self):
         """Returns the pids of the living hook shims of the household."""
         return [
@@ -121,6 +159,9 @@ class Agent:
         self.process.wait(WITHIN_S)
 
     def close(self):
+        for server in self.servers:
+            server.close()
+            server.process.stdout.close()
         self.process.stdin.close()
         self.process.kill()
         self.process.wait(WITHIN_S)

@@ -1,7 +1,7 @@
 """A client with hooks: starts a command for each line of JSON on stdin, and answers in any order.
 
-Each line is {"id", "argv", "stdin", "env"}; each answer {"id", "code", "out", "err"}. With "serve",
-the command is a server whose pipes stay open, and the answer is its pid.
+Each line is {"id", "argv", "stdin", "env"}; each answer {"id", "code", "out", "err"}. With
+"serve": [INPUT, OUTPUT], the command is a server between two named pipes; the answer has its pid.
 """
 
 import json
@@ -34,5 +34,20 @@ def run(asked: dict) -> None:
     )
 
 
+def serve(asked: dict) -> None:
+    source, sink = asked["serve"]
+    with open(source, "rb") as incoming, open(sink, "wb") as outgoing:
+        server = subprocess.Popen(
+            asked["argv"],
+            stdin=incoming,
+            stdout=outgoing,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **asked["env"]},
+        )
+    answer(id=asked["id"], code=server.pid, out="", err="")
+    server.wait()
+
+
 for line in sys.stdin:
-    threading.Thread(target=run, args=[json.loads(line)], daemon=True).start()
+    asked = json.loads(line)
+    threading.Thread(target=serve if "serve" in asked else run, args=[asked], daemon=True).start()
