@@ -140,7 +140,7 @@ class Agent:
         asked = {"id": number, "argv": argv, "env": env, "serve": pipes}
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
-        stdin, stdout = open(pipes[0], "wb"), open(pipes[1], "rb")
+        stdin, stdout = pathlib.Path(pipes[0]).open("wb"), pathlib.Path(pipes[1]).open("rb")
         pid = answers.get(timeout=WITHIN_S)["code"]
         server = Client(Server(stdin, stdout, pid))
         self.servers.append(server)

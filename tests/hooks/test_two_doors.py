@@ -2,6 +2,7 @@
 
 import pytest
 from tests.hooks.shapes import SHAPES
+from tests.processes import wait_until
 from tests.shim.household import budget, policy
 
 META = {
@@ -89,9 +90,10 @@ def test_a_name_that_codex_spells_otherwise(start, household):
     """Codex writes `get-sum` as `get_sum`."""
     household.write_policy(policy(budget(1)))
     agent = start("codex")
-    server = agent.start_server("hyphens").ready("codex-mcp-client")
+    server = agent.start_server().ready("codex-mcp-client")
     server.answer(server.send("tools/list"))
-    household.wait_event("tools_listed")
+    known = household.home / "state" / "tools" / "echo"
+    wait_until(known.exists, "the shim to know the tools")
     assert agent.before("mcp__echo__get_sum", {"n": 1}, "t1").is_nothing
     meta = META["codex"](agent, "t1")
     assert server.code("get-sum", {"n": 1}, meta) == 0

@@ -70,6 +70,8 @@ def serve():
             message_id = b"%d" % message["id"] if "id" in message else b""
             if message.get("method") == "tools/call":
                 execute(message, message_id)
+            elif message.get("method") == "tools/list":
+                say(message_id, b'"result":{"tools":[{"name":"echo"},{"name":"get-sum"}]}')
             elif message_id:
                 say(message_id, b'"result":{}')
 

@@ -343,6 +343,30 @@ def test_calls_of_a_batch_are_decided_anew(household, door, shim):
     assert first.end(call_id)
 
 
+def test_further_rounds_of_a_call_that_was_taken_over_cost_nothing(household, door, shim, person):
+    household.write_policy(policy(budget(1)))
+    first, later = door(), shim()
+    call_id = first.decide("ask", {"n": 1})
+    params = {"name": "ask", "arguments": {"n": 1}, "_meta": ID}
+    for more in ({}, {"requestState": "r"}):
+        answer = later.answer(later.send("tools/call", **params, **more))
+        assert answer["result"]["resultType"] == "input_required"
+    last = {"requestState": "r", "inputResponses": {"done": True}}
+    assert "content" in later.answer(later.send("tools/call", **params, **last))["result"]
+    assert not first.end(call_id)
+    close_all(later, first)
+    assert counts(household) == [1, 1, 1]
+    assert totals(household) == (1, 0, 0)
+    shown = json.loads(person("show", call_id, "--json"))["events"]
+    person("ledgerd", "stop")
+    assert [event["type"] for event in shown] == [
+        "tool_call_start",
+        "tool_call_decision",
+        *["call_round"] * 2,
+        "tool_call_end",
+    ]
+
+
 # Processes that die
 
 
@@ -491,6 +515,9 @@ def test_the_ledger_joins_verifies_and_rebuilds(household, recorded, person):
     assert kinds == ["tool_call_start", "tool_call_decision", "tool_call_end"]
     (run,) = ledger_of(person, "query", "runs")
     assert run["calls"] == len(calls)
+    summary = json.loads(person("export", "run", RUN, "--json"))
+    allowed = [call for call in calls if call["decision"] == "ALLOW"]
+    assert sum(summary["statuses"].values()) == len(allowed)
     person("ledgerd", "stop")
     assert "damage" not in person("ledger", "verify")
     person("ledger", "rebuild")

@@ -5,6 +5,7 @@ person said no or because the client skips it, the call ends CANCELLED with the 
 another door has taken over ends there.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -21,6 +22,7 @@ from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.names import journal_dir
 from subluminal.core.tool_names import exact_name
 
 _UNKNOWN_TOOL = "?"
@@ -77,11 +79,23 @@ class Session:
             self._host.open_run(session=session)
         elif event.kind in (Kind.PROMPTED, Kind.STOPPED, Kind.ENDED):
             self.cancel_open()
-            self.has_ended |= event.kind is Kind.ENDED
+            if event.kind is Kind.ENDED:
+                self._end(session)
         if event.kind is Kind.PROMPTED and self._host.settings.hooks.prompts == "metadata":
             self._host.open_run(session=session).record_prompt(event.prompt or b"")
         self._host.flush()
         return Answer()
+
+    def _end(self, session: str | None) -> None:
+        """Notes that the session is over.
+
+        If the hook shim that held its run was killed, this one enters the run first, so that the
+        run gets its end.
+        """
+        self.has_ended = True
+        run_id = self._host.run_of(session)
+        if not self._host.has_runs and os.path.isdir(journal_dir(self._host.places, run_id)):
+            self._host.open_run(session=session)
 
     def _session(self, event: Event) -> str | None:
         """Returns the run that an event names, or None."""

@@ -189,6 +189,8 @@ def serve(
         os.setsid()
         os.chdir("/")
         host.tick(0, force=True)
+        served = {"server_name": f"@{kind.name}", "pid": os.getpid()}
+        host.tell(lambda run: run.health("alive", **served))
         session = Session(
             host,
             client_named(options.client),

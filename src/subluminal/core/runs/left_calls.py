@@ -26,7 +26,8 @@ END = b'{"type":"tool_call_end"'
 _RUN_END = b'{"type":"run_end"'
 _HEALTH = b'{"type":"shim_health"'
 _LISTED = b'{"type":"tools_listed"'
-_SPAWNED = b'"state":"spawned"'
+_SERVING = (b'"state":"spawned"', b'"state":"alive"')
+"""The states in which a shim names its server, or the client whose hooks it serves."""
 _COMPLETE = b'"calls_open":'
 """Only the process that completes a dead shim's record writes this member of a shim_health."""
 
@@ -163,8 +164,8 @@ class LeftBehind:
     def _health(self, line: bytes) -> None:
         if _COMPLETE in line:
             self._was_left = True
-        elif self.server_name is None and _SPAWNED in line:
-            self.server_name = _decode_health(line).health.server_name
+        elif self.server_name is None and any(state in line for state in _SERVING):
+            self.server_name = _decode_health(line).health.server_name or None
 
 
 def read_left(directory: str, shim_id: str) -> LeftBehind:

@@ -62,36 +62,32 @@ def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
     number, shim, end_shim, start_n, decision_n, end_n = row
     reader = EventReader(connection)
     own_end = end_n if end_shim is None else None
-    places = _places(reader, call_id, shim, start_n, decision_n, own_end)
-    lines = [reader.line(shim, n) for n in places]
+    own = {n for n in (start_n, decision_n, own_end) if n is not None}
+    if start_n is not None:
+        last = start_n + _MAX_SEARCHED if own_end is None else own_end
+        own |= _decided(reader, call_id, shim, start_n + 1, last)
+    lines = [reader.line(shim, n) for n in sorted(own)]
     if end_shim is not None:
-        lines.append(reader.line(end_shim, end_n))
+        # Further rounds and the end are in the journal of the shim that took the call over.
+        others = _decided(reader, call_id, end_shim, max(1, end_n - _MAX_SEARCHED), end_n)
+        lines += [reader.line(end_shim, n) for n in sorted({*others, end_n})]
     events = [decode_stored(line) for line in lines if line is not None]
     record = _records(connection, [number])[0]
     readable = [event for event in events if event is not None]
     return CallDetail(record, hints.hint_of_call(connection, number), readable)
 
 
-def _places(
-    reader: EventReader,
-    call_id: str,
-    shim: int,
-    start_n: int | None,
-    decision_n: int | None,
-    end_n: int | None,
-) -> list[int]:
-    """The numbers of a call's events, in order: start, decision, further rounds, end."""
-    found = {n for n in (start_n, decision_n, end_n) if n is not None}
-    if start_n is not None:
-        mark = b'"call_id":%b' % encode_json(call_id)
-        last = start_n + _MAX_SEARCHED
-        for n in range(start_n + 1, last if end_n is None else min(last, end_n)):
-            line = reader.line(shim, n)
-            if line is None:
-                break
-            if line.startswith(_DECIDED) and mark in line:
-                found.add(n)
-    return sorted(found)
+def _decided(reader: EventReader, call_id: str, shim: int, first: int, last: int) -> set[int]:
+    """The numbers of the decisions about a call and its rounds, from `first` to before `last`."""
+    mark = b'"call_id":%b' % encode_json(call_id)
+    found = set()
+    for n in range(first, min(last, first + _MAX_SEARCHED)):
+        line = reader.line(shim, n)
+        if line is None:
+            break
+        if line.startswith(_DECIDED) and mark in line:
+            found.add(n)
+    return found
 
 
 def _path_of_run(wanted: CallFilter) -> AccessPath:
