@@ -140,7 +140,12 @@ class Agent:
         asked = {"id": number, "argv": argv, "env": env, "serve": pipes}
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
-        stdin, stdout = pathlib.Path(pipes[0]).open("wb"), pathlib.Path(pipes[1]).open("rb")
+        stdin, stdout = (
+            os.fdopen(os.open(path, flag), mode)
+            for path, flag, mode in zip(
+                pipes, (os.O_WRONLY, os.O_RDONLY), ("wb", "rb"), strict=True
+            )
+        )
         pid = answers.get(timeout=WITHIN_S)["code"]
         server = Client(Server(stdin, stdout, pid))
         self.servers.append(server)
