@@ -54,7 +54,7 @@ test-posix: setup
 mutate: setup
 	$(BIN)/python -m tools.mutate
 
-## make e2e      the real Claude Code and Codex, headless, against a model of our own (installs them)
+## make e2e      the real clients, headless, against a model of our own (installs them)
 e2e: setup
 	$(BIN)/pytest tests/e2e
 

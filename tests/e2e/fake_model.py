@@ -1,24 +1,19 @@
-"""A fake model API on loopback, with Anthropic's Messages and OpenAI's Responses, on a script.
+"""A fake model API on loopback, on a script. `dialects` has the APIs that it speaks.
 
 It keeps no session: the number of tool results in a request tells how far its conversation is. So
-any number of agents can use one fake model at once. It keeps the tool results of all requests.
+any number of agents can use one fake model at once. It keeps all requests and their tool results.
 """
 
+import itertools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from tests.e2e.dialects import Dialect, ToolCall, dialect_of
+
 MAX_HOLD_S = 60
-
-
-class ToolCall(NamedTuple):
-    """A tool call that the model makes."""
-
-    server: str
-    tool: str
-    args: dict[str, Any]
 
 
 class Thought(NamedTuple):
@@ -31,15 +26,23 @@ class Thought(NamedTuple):
     think: Callable[[list[str]], ToolCall | None]
 
 
-class FakeModel:
-    """Answers with the script's calls, one after another, then with a text."""
+Step = ToolCall | Thought | list[ToolCall]
+"""One answer of the model. A list is several calls at once."""
 
-    def __init__(self, script: list[ToolCall | Thought], *, hold_at: int | None = None) -> None:
+
+class FakeModel:
+    """Answers with the script's calls, one step after another, then with a text."""
+
+    def __init__(self, script: list[Step], *, hold_at: int | None = None) -> None:
         self.script = script
+        self.requests: list[dict[str, Any]] = []
+        """the bodies of the conversations' requests"""
         self.results: list[list[str]] = []
         """the tool results of each request, as the model reads them"""
         self.held = threading.Event()
         """set while the request with `hold_at` results is kept waiting"""
+        self.numbers = itertools.count()
+        """numbers of the calls: no two of them have the same id, whichever agent makes them"""
         self._hold_at = hold_at
         self._release = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -50,6 +53,11 @@ class FakeModel:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def steps(self) -> Iterator[ToolCall | Thought]:
+        """Returns every call of the script."""
+        for step in self.script:
+            yield from step if isinstance(step, list) else [step]
 
     def last_results(self) -> list[str]:
         """Returns the tool results of the longest conversation."""
@@ -65,16 +73,26 @@ class FakeModel:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, results: list[str]) -> ToolCall | None:
-        """Returns the next call of the script; None at its end."""
+    def answer(self, body: dict[str, Any], results: list[str]) -> list[ToolCall]:
+        """Returns the next calls of the script; none at its end."""
+        self.requests.append(body)
         self.results.append(results)
         if len(results) == self._hold_at:
             self.held.set()
             self._release.wait(MAX_HOLD_S)
-        if len(results) >= len(self.script):
-            return None
-        step = self.script[len(results)]
-        return step if isinstance(step, ToolCall) else step.think(results)
+        step = self._step_after(len(results))
+        if isinstance(step, Thought):
+            step = step.think(results)
+        if step is None:
+            return []
+        return step if isinstance(step, list) else [step]
+
+    def _step_after(self, done: int) -> Step | None:
+        for step in self.script:
+            if done <= 0:
+                return step
+            done -= len(step) if isinstance(step, list) else 1
+        return None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self
@@ -92,11 +110,11 @@ class FakeModel:
             def do_POST(self) -> None:
                 length = int(self.headers.get("content-length") or 0)
                 body = json.loads(self.rfile.read(length) or b"{}")
-                stream = _stream_for(self.path, body, model)
-                if stream is None:
+                dialect = dialect_of(self.path)
+                if dialect is None:
                     self._reply(b'{"input_tokens":1}', "application/json")
                 else:
-                    self._reply(stream, "text/event-stream")
+                    self._reply(_stream(dialect, body, model), "text/event-stream")
 
             def _reply(self, data: bytes, kind: str) -> None:
                 try:
@@ -111,81 +129,8 @@ class FakeModel:
         return Handler
 
 
-def _stream_for(path: str, body: dict[str, Any], model: FakeModel) -> bytes | None:
-    route = path.partition("?")[0]
-    if route.endswith("/responses"):
-        return _events(_responses(model.answer(_responses_results(body)), len(model.results)))
-    if route.endswith("/messages"):
-        if not body.get("tools"):
-            return _events(
-                _messages(None, 0)
-            )  # a request for a title or a summary, not the conversation
-        results = _messages_results(body)
-        return _events(_messages(model.answer(results), len(results)))
-    return None
-
-
-def _events(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
-    )
-
-
-def _messages_results(body: dict[str, Any]) -> list[str]:
-    blocks = [
-        block
-        for message in body["messages"]
-        if isinstance(message["content"], list)
-        for block in message["content"]
-    ]
-    return [_text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
-
-
-def _responses_results(body: dict[str, Any]) -> list[str]:
-    items = [i for i in body["input"] if i.get("type") == "function_call_output"]
-    return [_text_of(item["output"]) for item in items]
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content)
-    return str(content)
-
-
-def _messages(call: ToolCall | None, number: int) -> list[dict[str, Any]]:
-    if call is None:
-        block: dict[str, Any] = {"type": "text", "text": ""}
-        delta = {"type": "text_delta", "text": "done"}
-    else:
-        name = f"mcp__{call.server}__{call.tool}"
-        block = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(call.args)}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "fake"}
-    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
-    stop = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
-    return [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": stop, "usage": usage},
-        {"type": "message_stop"},
-    ]
-
-
-def _responses(call: ToolCall | None, number: int) -> list[dict[str, Any]]:
-    if call is None:
-        content = [{"type": "output_text", "text": "done"}]
-        item = {"type": "message", "role": "assistant", "id": "m1", "content": content}
-    else:
-        item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
-        item |= {"namespace": f"mcp__{call.server}", "name": call.tool}
-        item |= {"arguments": json.dumps(call.args)}
-    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1}
-    usage |= {"output_tokens_details": None, "total_tokens": 2}
-    return [
-        {"type": "response.created", "response": {"id": "r1"}},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {"id": "r1", "usage": usage}},
-    ]
+def _stream(dialect: Dialect, body: dict[str, Any], model: FakeModel) -> bytes:
+    results = dialect.results(body)
+    # A request without tools is for a title or a summary, not the conversation.
+    calls = model.answer(body, results) if body.get("tools") else []
+    return dialect.stream([(next(model.numbers), call) for call in calls], body)

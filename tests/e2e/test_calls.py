@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import ORPHAN_S, SUB, Desk, is_closed, of_type, wait_until
-from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.dialects import ToolCall
+from tests.e2e.fake_model import FakeModel
 from tests.e2e.kinds import CLAUDE, Kind
 from tests.requirements import requirement
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import Desk, of_type
-from tests.e2e.fake_model import FakeModel, Thought, ToolCall
+from tests.e2e.dialects import ToolCall
+from tests.e2e.fake_model import FakeModel, Thought
 from tests.e2e.kinds import Kind
 
 Model = Callable[..., FakeModel]

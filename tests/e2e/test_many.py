@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import ORPHAN_S, Desk, is_closed, of_type, wait_until
-from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.dialects import ToolCall
+from tests.e2e.fake_model import FakeModel
 from tests.e2e.kinds import KINDS
 
 AGENTS = int(os.environ.get("E2E_AGENTS", "20"))

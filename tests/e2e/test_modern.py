@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.clients import Programs
 from tests.e2e.desk import Desk, is_closed, of_type
-from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.dialects import ToolCall
+from tests.e2e.fake_model import FakeModel
 from tests.e2e.kinds import CLAUDE
 
 HERE = Path(__file__).parent

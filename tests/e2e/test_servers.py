@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.e2e.clients import Programs
 from tests.e2e.desk import SUB, Desk, of_type
-from tests.e2e.fake_model import FakeModel, ToolCall
+from tests.e2e.dialects import ToolCall
+from tests.e2e.fake_model import FakeModel
 from tests.e2e.kinds import CLAUDE, Kind
 
 Model = Callable[..., FakeModel]
