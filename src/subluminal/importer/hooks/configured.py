@@ -19,8 +19,11 @@ class ConfiguredHook(NamedTuple):
     words: list[str]
 
 
-def configured_hooks(client: Client, scene: Scene) -> list[ConfiguredHook]:
-    """Returns our hooks, each command once. Raises SubluminalError if they cannot be read."""
+def configured_hooks(client: Client, scene: Scene, event: str) -> list[ConfiguredHook]:
+    """Returns our hooks, each command once; one that names its event names `event` instead.
+
+    Raises SubluminalError if they cannot be read.
+    """
     shape = shape_of(client)
     path = shape.file(scene)
     file = read_if_there(path)
@@ -30,8 +33,9 @@ def configured_hooks(client: Client, scene: Scene) -> list[ConfiguredHook]:
         found = recognise_plugin(file.data.decode("utf-8", "replace"), client.name)
         return [ConfiguredHook(found, found.words())] if found else []
     root = parse(reader_of(client, HookWish()), path, file.data).root
-    # Where the command names the event, it is still the same command.
-    commands = {
-        each.command._replace(event=None): each.command for each in find_hooks(client, root)
-    }
-    return [ConfiguredHook(each, ["/bin/sh", "-c", each.line()]) for each in commands.values()]
+    # A command that also refuses on failure is still the same command.
+    commands = [
+        each.command._replace(refuses_on_failure=False) for each in find_hooks(client, root)
+    ]
+    named = dict.fromkeys(c._replace(event=event) if c.event else c for c in commands)
+    return [ConfiguredHook(each, ["/bin/sh", "-c", each.line()]) for each in named]
