@@ -59,7 +59,7 @@ def test_a_session_is_recorded_as_one_run_and_the_configuration_comes_back(
     fake = model([read, status], hold_at=2)
     config = kind.write_config(desk, fake, {"fs": fs, "git": git(desk, servers)})
     before = config.read_bytes()
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     assert config.stat().st_mode & 0o777 == (0o600 if kind is CLAUDE else 0o644)
 
     desk.env["SUB_AGENT_ID"] = "tester-bot"
@@ -106,7 +106,7 @@ def test_the_model_receives_the_refusal_and_the_hint(
     fake = model([write, read, mended])
     kind.write_config(desk, fake, {"fs": fs})
     desk.policy(POLICY)
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     agent = kind.start(desk, programs, fake)
     assert agent.wait() == 0, agent.said
 
@@ -129,7 +129,7 @@ def test_sub_run_names_the_run_for_every_client(
     """Codex clears its servers' environment: without `env_vars` this would be another run."""
     fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})])
     kind.write_config(desk, fake, {"fs": fs})
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     agent = kind.start(desk, programs, fake, str(SUB), "run", "--agent-id", "fixer", "--")
     assert agent.wait() == 0, agent.said
     ((run_id, events),) = desk.runs().items()
@@ -146,7 +146,7 @@ def test_a_killed_agent_leaves_no_process_and_a_closed_run(
     """One of the servers ignores every signal and the end of its input (no-orphans)."""
     fake = model([ToolCall("stubborn", "env", {"name": "HOME"})], hold_at=1)
     kind.write_config(desk, fake, {"fs": fs, "stubborn": STUBBORN})
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     agent = kind.start(desk, programs, fake)
     assert fake.held.wait(60), agent.said
     names = [process.name for process in agent.look()]
@@ -169,7 +169,7 @@ def test_a_bound_secret_reaches_the_server_and_is_in_no_file_of_the_client(
     else:
         text += '[mcp_servers.stubborn.env]\nAPI_TOKEN = "tok-54321-vwxyz"\n'
     config.write_text(text)
-    desk.sub("import", kind.name, "--yes", "--bind-secrets", "--source", "file")
+    desk.sub("import", kind.name, "--yes", "--no-hooks", "--bind-secrets", "--source", "file")
     agent = kind.start(desk, programs, fake)
     assert agent.wait() == 0, agent.said
     # The model gets the secret from the server; the journal must not have it.

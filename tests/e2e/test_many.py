@@ -23,7 +23,7 @@ def test_many_agents_at_once(
     fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})] * 3)
     for kind in KINDS.values():
         kind.write_config(desk, fake, {"fs": fs})
-    desk.sub("import", "--yes")
+    desk.sub("import", "--yes", "--no-hooks")
     kinds = [list(KINDS.values())[number % 2] for number in range(AGENTS)]
     agents = [kind.start(desk, programs, fake) for kind in kinds]
     for agent in agents:

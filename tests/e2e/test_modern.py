@@ -56,7 +56,7 @@ def test_the_stateless_protocol_passes_untouched(
 ) -> None:
     fake = model([ToolCall("modern", "add", {"a": 40, "b": 2})], hold_at=1)
     CLAUDE.write_config(desk, fake, {"modern": modern})
-    desk.sub("import", "claude", "--yes")
+    desk.sub("import", "claude", "--yes", "--no-hooks")
     agent = CLAUDE.start(desk, programs, fake)
     assert fake.held.wait(60), agent.said
     agent.look()

@@ -46,7 +46,7 @@ def test_a_strict_run_in_which_every_server_is_seen(
     fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})])
     kind.write_config(desk, fake, {"fs": fs})
     desk.policy(POLICY)
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     agent = kind.start(desk, programs, fake, str(SUB), "run", "--strict", "--")
     assert agent.wait() == 0, agent.said
     assert "the run kept to its policy\n" in agent.said
@@ -61,7 +61,7 @@ def test_a_server_outside_the_run_fails_it(
     fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})])
     config = kind.write_config(desk, fake, {"fs": fs})
     desk.policy(POLICY)
-    desk.sub("import", kind.name, "--yes")
+    desk.sub("import", kind.name, "--yes", "--no-hooks")
     add_server(kind, config, "late", fs)
     agent = kind.start(desk, programs, fake, str(SUB), "run", "--strict", "--")
     assert agent.wait() == 3, agent.said

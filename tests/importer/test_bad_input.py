@@ -271,7 +271,7 @@ def test_a_file_that_changes_meanwhile_is_read_again(
 ) -> None:
     file = write(".claude.json", GOOD)
     Meddler(file, 2, monkeypatch)
-    assert sub("import", "claude").code == 0
+    assert sub("import", "claude", "--no-hooks").code == 0
     assert file.read_text().endswith("}\n\n")
     (backup,) = list_backups(places(os.environ))
     assert backup.before().decode() == GOOD + "\n\n"

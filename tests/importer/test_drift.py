@@ -66,7 +66,7 @@ def test_a_missing_program_is_found(
     sub: Any, write: Write, program: Path, user_home: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     write(".claude.json", CLAUDE)
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     moved = tmp_path / "new" / "sub"
     moved.parent.mkdir()
     moved.write_bytes(program.read_bytes())

@@ -93,9 +93,9 @@ def test_a_codex_configuration_is_wrapped_in_place(
 
 def test_importing_twice_changes_nothing(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     once, stamp = file.read_bytes(), file.stat()
-    ran = sub("import", "claude")
+    ran = sub("import", "claude", "--no-hooks")
     assert (ran.code, file.read_bytes(), file.stat().st_ino) == (0, once, stamp.st_ino)
     assert "Nothing to change." in ran.err
     assert len(list_backups(places(os.environ))) == 1
@@ -133,7 +133,7 @@ def test_mode_owner_and_links_stay(sub: Any, write: Write, program: Path, user_h
     real = write("dotfiles/claude.json", CLAUDE)
     real.chmod(0o640)
     (user_home / ".claude.json").symlink_to("dotfiles/claude.json")
-    assert sub("import", "claude").code == 0
+    assert sub("import", "claude", "--no-hooks").code == 0
     assert (user_home / ".claude.json").is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert b"shim" in real.read_bytes()
@@ -144,7 +144,7 @@ def test_mode_owner_and_links_stay(sub: Any, write: Write, program: Path, user_h
 
 def test_backups_are_private(sub: Any, write: Write, program: Path, own_home: Path) -> None:
     write(".claude.json", CLAUDE)
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     (backup,) = list_backups(places(os.environ))
     assert Path(backup.folder).parent == own_home / "backups"
     assert backup.before() == CLAUDE.encode()
@@ -223,7 +223,7 @@ def test_entries_that_are_not_clear_are_left_alone(sub: Any, write: Write, progr
 
 def test_rows_as_json(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
-    ran = sub("import", "claude", "--json")
+    ran = sub("import", "claude", "--no-hooks", "--json")
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert [(r["server_name"], r["action"], r["changed"]) for r in rows] == [
         ("fs", "wrap", True),
@@ -248,12 +248,12 @@ def test_a_person_is_asked_once(
     file = write(".claude.json", CLAUDE)
     monkeypatch.setattr("tests.cli.conftest.Stream.isatty", lambda _: True)
     monkeypatch.setenv("NO_COLOR", "1")
-    ran = sub("import", "claude", stdin=answer, terminal=True)
+    ran = sub("import", "claude", "--no-hooks", stdin=answer, terminal=True)
     assert ran.err.count("[Y/n]") == 1
     assert (file.read_text() != CLAUDE) is changes
     assert ran.code == (0 if changes else 2)
     file.write_text(CLAUDE)
-    assert "[Y/n]" not in sub("import", "claude", "--yes", terminal=True).err
+    assert "[Y/n]" not in sub("import", "claude", "--no-hooks", "--yes", terminal=True).err
 
 
 def test_secrets_move_into_a_source(sub: Any, write: Write, program: Path, own_home: Path) -> None:

@@ -21,7 +21,7 @@ Write = Callable[[str, str | bytes], Path]
 @requirement("001-13:restore")
 def test_the_exact_bytes_come_back(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     ran = sub("restore", "claude")
     assert (ran.code, file.read_text()) == (0, CLAUDE)
     assert ran.out == f"restored `{file}`: the exact bytes from before the import\n"
@@ -122,7 +122,7 @@ def test_a_dry_run_changes_nothing(sub: Any, write: Write, program: Path) -> Non
 def test_backups_are_listed(sub: Any, write: Write, program: Path) -> None:
     file = write(".claude.json", CLAUDE)
     assert sub("restore", "--list").err == "No backups.\n"
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     sub("restore", "claude")
     rows = [json.loads(line) for line in sub("restore", "--list", "--json").out.splitlines()]
     assert [(r["kind"], r["client"], r["path"]) for r in rows] == [
@@ -138,7 +138,7 @@ def test_a_broken_file_is_refused_and_the_backup_is_named(
     sub: Any, write: Write, program: Path
 ) -> None:
     file = write(".claude.json", CLAUDE)
-    sub("import", "claude")
+    sub("import", "claude", "--no-hooks")
     file.write_text(file.read_text()[:-3])
     broken = file.read_text()
     ran = sub("restore", "claude")

@@ -117,6 +117,7 @@ def test_a_moved_program_is_refreshed_and_never_nested(kind: str, data: st.DataO
     assert said[0] == said[1]
 
 
+@requirement("001-13:restore")
 @FEW
 @given(data=st.data())
 def test_restore_after_edits_keeps_exactly_the_edits(

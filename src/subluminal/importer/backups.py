@@ -8,6 +8,7 @@ index that two imports at once could damage.
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 
 import msgspec
 
@@ -36,6 +37,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """hash of the bytes that we left in the file"""
     servers: list[list[str]]
     """path inside the file of each entry that is wrapped after the change"""
+    hooks: list[str] = []
+    """events that run our hook after the change"""
+    trusted: dict[str, str] = {}
+    """hashes by which Codex trusts hooks after the change, by the hook's key"""
+    is_new: bool = False
+    """the file did not exist before"""
+    folders: list[str] = []
+    """directories that were made for a new file"""
 
 
 class Backup(msgspec.Struct, frozen=True):
@@ -78,8 +87,14 @@ def make_backup(
     before: bytes,
     after: bytes,
     servers: list[list[str]],
+    hooks: list[str] | None = None,
+    trusted: Mapping[str, str] | None = None,
+    new_folders: list[str] | None = None,
 ) -> Backup:
-    """Writes a file's bytes to a new backup, durably. Call it before changing the file."""
+    """Writes a file's bytes to a new backup, durably. Call it before changing the file.
+
+    `new_folders` is given for a file that does not exist yet.
+    """
     at = now().wall_ms
     stamp = rfc3339(at).replace(":", "").replace("-", "")
     manifest = Manifest(
@@ -91,6 +106,10 @@ def make_backup(
         created_at=rfc3339(at),
         after_sha256=digest(after),
         servers=servers,
+        hooks=hooks or [],
+        trusted=dict(trusted or {}),
+        is_new=new_folders is not None,
+        folders=new_folders or [],
     )
     folder = os.path.join(places.backups, manifest.backup_id)
     try:

@@ -9,6 +9,7 @@ from typing import Any
 from subluminal.errors import SubluminalError
 from subluminal.importer.clients.description import Scope
 from subluminal.importer.document import Document, Entry, EntryKind
+from subluminal.importer.hooks.finding import find_hooks, without_ours
 from subluminal.importer.overrides import reserved_members
 from subluminal.importer.wrapper import Installation, recognise
 
@@ -28,6 +29,28 @@ def check_wrapped(
 def check_unwrapped(before: Document, after: Document) -> None:
     """Raises unless every stdio entry starts the same server as before, without a shim."""
     _check(before, after, lambda old, new: not recognise(new.argv) and _same_server(old, new))
+
+
+def check_hooked(before: Document, after: Document) -> None:
+    """Raises unless every event that the hook needs runs it, and nothing else has changed."""
+    _check_rest(before, after)
+    hooks = after.client.hooks
+    found = [each.event for each in find_hooks(after.client, after.root)]
+    if hooks is None or any(found.count(event) != 1 for event in hooks.events):
+        raise _not_safe(before.path, "a hook would be missing")
+
+
+def check_unhooked(before: Document, after: Document) -> None:
+    """Raises unless no event runs our hook, and nothing else has changed."""
+    _check_rest(before, after)
+    if find_hooks(after.client, after.root):
+        raise _not_safe(before.path, "a hook would stay")
+
+
+def _check_rest(before: Document, after: Document) -> None:
+    was, now = (without_ours(each.client, each.root) for each in (before, after))
+    if repr(was) != repr(now):
+        raise _not_safe(before.path, "something besides the hooks would change")
 
 
 def _check(

@@ -4,6 +4,7 @@ Bytes become text with a tree, and edits make bytes again; a byte order mark is 
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 
@@ -70,13 +71,25 @@ def parse(client: Client, path: str, data: bytes) -> Document:
     has_mark = data.startswith(_MARK)
     body = data[len(_MARK) :] if has_mark else data
     text = _decode(body, path)
-    try:
+    with locating(path):
         root = client.notation.parse(text)
         return Document(client, path, text, has_mark, root, find_entries(client, root))
+
+
+@contextmanager
+def locating(path: str) -> Iterator[None]:
+    """Adds the name of the file to errors about its contents."""
+    try:
+        yield
     except InvalidInput as error:
         raise InvalidInput([_located(problem, path) for problem in error.problems]) from None
     except SubluminalError as error:
         raise SubluminalError(f"`{path}`: {error}", hint=error.hint) from None
+
+
+def is_blank(data: bytes) -> bool:
+    """Returns True if a file has no text at all."""
+    return not data.removeprefix(_MARK).strip()
 
 
 def _decode(body: bytes, path: str) -> str:
@@ -108,7 +121,7 @@ def find_entries(client: Client, root: Node) -> list[Entry]:
         _entry(client, table_path, member)
         for pattern in client.tables
         for table_path, table in _tables(root, pattern, ())
-        for member in _unique(table)
+        for member in unique_members(table)
         if member.name not in client.not_servers
     ]
 
@@ -120,11 +133,11 @@ def _tables(
         if node.kind is Kind.TABLE:
             yield path, node
         return
-    for member in _unique(node, None if pattern[0] == "*" else pattern[0]):
+    for member in unique_members(node, None if pattern[0] == "*" else pattern[0]):
         yield from _tables(member.node, pattern[1:], (*path, member.name))
 
 
-def _unique(table: Node, only: str | None = None) -> list[Member]:
+def unique_members(table: Node, only: str | None = None) -> list[Member]:
     """Returns a table's members, or only those of one name.
 
     Raises if a name occurs twice, because parsers differ in which of the two counts.
@@ -150,7 +163,7 @@ def _entry(client: Client, table_path: tuple[str, ...], member: Member) -> Entry
     problem = _name_problem(member.name)
     if problem or member.node.kind is not Kind.TABLE:
         return made(EntryKind.BROKEN, problem or "the entry is not an object")
-    _unique(member.node)
+    unique_members(member.node)
     is_remote = any(member.node.get(key) for key in _REMOTE_KEYS)
     if member.node.get("command") is None:
         if is_remote:

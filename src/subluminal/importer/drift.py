@@ -11,9 +11,10 @@ from subluminal.importer.backups import Manifest, list_backups
 from subluminal.importer.clients.description import Client, Scene, Scope
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.files import read_config
-from subluminal.importer.importing import Target, find_targets
+from subluminal.importer.hooks.entries import HookWish
+from subluminal.importer.importing import Target, find_targets, propose_import
 from subluminal.importer.overrides import overrides_in_file
-from subluminal.importer.proposal import Action, Proposal, Row, make_proposal
+from subluminal.importer.proposal import Action, HookRow, Proposal, Row, make_proposal
 from subluminal.importer.wrapper import Installation
 from subluminal.system.processes import commands
 
@@ -29,12 +30,14 @@ class DriftKind(Enum):
     REFUSED = "refused"
     """the entry cannot be wrapped"""
     REMOTE = "remote"
-    """the client reaches the server by URL, so its calls are not seen"""
+    """the client reaches the server by URL, so its calls are not seen without hooks"""
     WIPED = "wiped"
     """the file, or all its servers, disappeared after an import"""
     UNREADABLE = "unreadable"
     OVERRIDES = "overrides"
     """a project's file sets what would take its servers out of the user's home, run or policy"""
+    HOOKS = "hooks"
+    """hooks that were imported are missing, or run another `sub`"""
     DAEMON = "daemon"
     """a background daemon of Codex keeps servers of an earlier run"""
 
@@ -65,7 +68,7 @@ def findings(
     scope: Scope | None = None,
 ) -> list[Finding]:
     """Checks the clients' files."""
-    imported = _imported(places)
+    imported = imported_files(places)
     found: list[Finding] = []
     for client in clients:
         known = [m for m in imported if m.client == client.name]
@@ -73,10 +76,15 @@ def findings(
         if path is None and scope is None and client.reads_too is not None:
             outside = [each for each in client.reads_too(scene) if os.path.exists(each)]
             targets += [Target(client, each) for each in outside]
+        # Where hooks were imported, they see the calls of remote servers too.
+        unseen = not any(manifest.hooks for manifest in known)
         for target in targets:
-            found += _of_file(target, ours, known)
+            of_file = _of_file(target, ours, known)
+            found += [each for each in of_file if unseen or each.is_mendable]
         if path is None and scope is not Scope.USER:
             found += _in_settings(client, scene)
+        if path is None and scope is not Scope.PROJECT:
+            found += hook_findings(client, scene, ours, known)
         if path is None and scope is None:
             found += _gone(client, known)
         if client.name == "codex":
@@ -120,7 +128,7 @@ def codex_daemons() -> Iterator[Finding]:
             )
 
 
-def _imported(places: Places) -> list[Manifest]:
+def imported_files(places: Places) -> list[Manifest]:
     """Returns the newest import of each file that was not restored since."""
     newest = {b.manifest.real_path: b.manifest for b in list_backups(places)}
     return [manifest for manifest in newest.values() if manifest.kind == "import"]
@@ -151,6 +159,43 @@ def _of_file(target: Target, ours: Installation, known: list[Manifest]) -> Itera
         # An override is the reason to refresh; it has been named.
         if finding and not (row.dropped and row.action is Action.REFRESH):
             yield finding
+
+
+def hook_findings(
+    client: Client, scene: Scene, ours: Installation, known: list[Manifest]
+) -> Iterator[Finding]:
+    """Finds hooks that are not as the import left them, or that another `sub` left there."""
+    if client.hooks is None:
+        return
+    path = client.hooks.file(scene)
+    real = os.path.realpath(path)
+    was_imported = any(m.real_path == real and m.hooks for m in known)
+    try:
+        row = propose_import(Target(client, path, Scope.USER, HookWish()), ours)[0].hooks
+    except SubluminalError as error:
+        if was_imported:
+            hint = error.hint or f"fix the file, then run `sub import {client.name}`"
+            yield Finding(client.name, DriftKind.UNREADABLE, str(error), hint, path)
+        return
+    assert row is not None, "hooks were asked for"
+    message = _of_hooks(client, path, row, was_imported)
+    if message:
+        hint = f"put them right with `sub import {client.name}`"
+        yield Finding(client.name, DriftKind.HOOKS, message, hint, path)
+
+
+def _of_hooks(client: Client, path: str, row: HookRow, was_imported: bool) -> str:
+    """Returns what is wrong with the hooks of a file; empty if they are right, or not wanted."""
+    if row.action is Action.WRAP and was_imported:
+        return (
+            f"hooks of {client.title} are missing from `{path}`: its own tools are not seen, or "
+            "not all of their events"
+        )
+    if row.action is Action.REFRESH and row.program and not os.access(row.program, os.X_OK):
+        return f"hooks in `{path}` cannot run: they name `{row.program}`, which does not exist"
+    if row.action is Action.REFRESH:
+        return f"hooks in `{path}` are of another installation, or of an earlier version"
+    return ""
 
 
 def _override(proposal: Proposal, row: Row) -> Finding:

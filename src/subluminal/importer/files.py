@@ -1,4 +1,4 @@
-"""Reads a client's file and replaces it atomically: readers see the old file or the new one.
+"""Reads a client's file, and creates, replaces or removes it: readers see all of it, or none.
 
 Mode, owner and extended attributes are kept, and symbolic links are followed. Unusual files are
 refused before anything is touched. A file that changed since it was read is not replaced. Another
@@ -15,6 +15,7 @@ from subluminal.errors import SubluminalError
 from subluminal.system.files import copy_attributes, exchange
 
 MAX_CONFIG_BYTES = 16 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class ReadFile(NamedTuple):
@@ -52,6 +53,11 @@ def read_config(path: str) -> ReadFile:
     return ReadFile(real, data, found)
 
 
+def read_if_there(path: str) -> ReadFile | None:
+    """Reads a file that may be replaced later; None if there is none."""
+    return read_config(path) if os.path.exists(path) else None
+
+
 def refuse_unwritable(path: str, found: ReadFile) -> None:
     """Raises if the file is read-only, or cannot be replaced without losing something."""
     if not found.stat.st_mode & 0o222:
@@ -63,7 +69,10 @@ def refuse_unwritable(path: str, found: ReadFile) -> None:
             f"`{path}` has {found.stat.st_nlink} hard links, and replacing it would break them",
             hint="use a symbolic link, or a copy of the file",
         )
-    folder = os.path.dirname(found.path)
+    _refuse_closed(os.path.dirname(found.path))
+
+
+def _refuse_closed(folder: str) -> None:
     by_effective_user = os.access in os.supports_effective_ids
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=by_effective_user):
         raise SubluminalError(
@@ -93,6 +102,72 @@ def replace(found: ReadFile, data: bytes) -> None:
         _remove(temporary)
 
 
+def missing_folders(path: str) -> list[str]:
+    """Returns the directories that a new file needs, outermost first.
+
+    Raises if they cannot be made. A dangling symbolic link is followed.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        if os.path.lexists(folder):
+            raise SubluminalError(f"cannot create `{path}`: `{folder}` is not a directory")
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    _refuse_closed(folder)
+    return missing
+
+
+def create(path: str, data: bytes) -> None:
+    """Creates a file, 0600, and its directories. Raises FileChanged if it exists by now."""
+    real = os.path.realpath(path)
+    temporary = f"{real}.sub-{os.getpid()}"
+    folders = missing_folders(path)
+    try:
+        for folder in folders:
+            os.mkdir(folder, 0o700)
+        fd = os.open(temporary, _NEW, 0o600)
+        with open(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        os.link(temporary, real)  # unlike a rename, this never replaces another program's file
+        _sync_folder(os.path.dirname(real))
+    except FileExistsError:
+        raise FileChanged(f"another program created `{path}`", hint="try again") from None
+    except OSError as error:
+        _remove(temporary)
+        remove_folders(folders)
+        raise SubluminalError(f"cannot write `{path}`: {_reason(error)}") from None
+    finally:
+        _remove(temporary)
+
+
+def remove(found: ReadFile) -> None:
+    """Removes a file. Raises FileChanged if it is no longer what was read."""
+    aside = f"{found.path}.sub-{os.getpid()}"
+    try:
+        os.rename(found.path, aside)
+        try:
+            _refuse_changed(aside, found)
+        except FileChanged:
+            os.rename(aside, found.path)
+            raise
+        os.unlink(aside)
+        _sync_folder(os.path.dirname(found.path))
+    except OSError as error:
+        raise SubluminalError(f"cannot remove `{found.path}`: {_reason(error)}") from None
+
+
+def remove_folders(folders: list[str]) -> None:
+    """Removes directories that were made for a file, innermost first, if they are empty."""
+    for folder in reversed(folders):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return  # someone else uses it by now
+
+
 def _refuse_changed(path: str, found: ReadFile) -> None:
     if read_config(path).data != found.data:
         raise FileChanged(
@@ -101,8 +176,7 @@ def _refuse_changed(path: str, found: ReadFile) -> None:
 
 
 def _write_like(path: str, data: bytes, model: ReadFile) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(path, flags, 0o600)
+    fd = os.open(path, _NEW, 0o600)
     with open(fd, "wb") as file:
         file.write(data)
         file.flush()

@@ -16,10 +16,16 @@ from subluminal.importer.clients.description import Client, Scene, Scope
 from subluminal.importer.files import (
     FileChanged,
     ReadFile,
+    create,
+    missing_folders,
     read_config,
+    read_if_there,
     refuse_unwritable,
+    remove,
+    remove_folders,
     replace,
 )
+from subluminal.importer.hooks.entries import HookWish
 from subluminal.importer.overrides import is_in_repository
 from subluminal.importer.proposal import Action, Proposal, make_proposal
 from subluminal.importer.wrapper import Installation
@@ -35,6 +41,15 @@ class Target(NamedTuple):
     client: Client
     path: str
     scope: Scope | None = None
+    hooks: HookWish | None = None
+    """given if the file has the client's hooks, and they are wanted"""
+    trusted: Mapping[str, str] = {}
+    """hashes by which Codex is to trust hooks, by the hook's key"""
+
+    @property
+    def may_be_new(self) -> bool:
+        """Whether an import creates the file if it does not exist."""
+        return self.hooks is not None or bool(self.trusted)
 
 
 class Bound(NamedTuple):
@@ -71,6 +86,33 @@ def find_targets(
     return [target for real, target in found.items() if os.path.exists(real)]
 
 
+def with_hooks(targets: list[Target], client: Client, scene: Scene, wish: HookWish) -> list[Target]:
+    """Returns targets with the file of a client's hooks among them."""
+    assert client.hooks is not None, "the caller has checked"
+    path = client.hooks.file(scene)
+    real = os.path.realpath(path)
+    if any(os.path.realpath(target.path) == real for target in targets):
+        return [
+            target._replace(hooks=wish) if os.path.realpath(target.path) == real else target
+            for target in targets
+        ]
+    return [*targets, Target(client, path, Scope.USER, wish)]
+
+
+def without_hooks(targets: list[Target]) -> list[Target]:
+    """Returns targets without hooks, and without the files that would have only hooks."""
+    return [
+        target._replace(hooks=None)
+        for target in targets
+        if target.hooks is None or _has_servers(target)
+    ]
+
+
+def _has_servers(target: Target) -> bool:
+    hooks = target.client.hooks
+    return bool(hooks and hooks.beside_servers and os.path.exists(target.path))
+
+
 def _scope_of(client: Client, scene: Scene, path: str) -> Scope | None:
     """Returns the scope of a file that was named; None if it is neither known nor in a project."""
     real = os.path.realpath(path)
@@ -78,13 +120,36 @@ def _scope_of(client: Client, scene: Scene, path: str) -> Scope | None:
     return known[0] if known else Scope.PROJECT if is_in_repository(real) else None
 
 
-def propose_import(target: Target, ours: Installation) -> tuple[Proposal, ReadFile]:
-    """Reads a file and works out what an import would change in it."""
-    found = read_config(target.path)
-    proposal = make_proposal(target.client, target.path, found.data, ours, scope=target.scope)
-    if proposal.changes:
+def propose_import(target: Target, ours: Installation) -> tuple[Proposal, ReadFile | None]:
+    """Reads a file and works out what an import would change in it.
+
+    The file is None if the import would create it.
+    """
+    found = read_if_there(target.path) if target.may_be_new else read_config(target.path)
+    proposal = _proposal(target, found, ours)
+    if proposal.changes and found is None:
+        missing_folders(target.path)
+    elif proposal.changes and found is not None:
         refuse_unwritable(target.path, found)
     return proposal, found
+
+
+def _proposal(
+    target: Target,
+    found: ReadFile | None,
+    ours: Installation,
+    replacements: dict[tuple[str, ...], str] | None = None,
+) -> Proposal:
+    return make_proposal(
+        target.client,
+        target.path,
+        found.data if found else b"",
+        ours,
+        scope=target.scope,
+        replacements=replacements,
+        hooks=target.hooks,
+        trusted=target.trusted,
+    )
 
 
 def import_targets(
@@ -93,7 +158,7 @@ def import_targets(
     """Imports files and returns those that were changed. If it raises, no file was changed."""
     with one_at_a_time(places):
         ready = [(target, *propose_import(target, ours)) for target in targets]
-        done: list[tuple[Done, ReadFile]] = []
+        done: list[tuple[Done, ReadFile | None]] = []
         try:
             for target, proposal, found in ready:
                 made = _import_one(target, proposal, found, ours, places, bind)
@@ -127,29 +192,25 @@ def one_at_a_time(places: Places) -> Iterator[None]:
 def _import_one(
     target: Target,
     proposal: Proposal,
-    found: ReadFile,
+    found: ReadFile | None,
     ours: Installation,
     places: Places,
     bind: Bind | None,
-) -> tuple[Done, ReadFile] | None:
+) -> tuple[Done, ReadFile | None] | None:
     for _ in range(MAX_ATTEMPTS):
         before = proposal.before
         if bind and any(row.secrets for row in proposal.rows):
             bound = bind(proposal)
             before = bound.scrub(before)
-            proposal = make_proposal(
-                target.client,
-                target.path,
-                found.data,
-                ours,
-                scope=target.scope,
-                replacements=dict(bound.notes),
-            )
+            proposal = _proposal(target, found, ours, dict(bound.notes))
         if not proposal.changes:
             return None
         backup = _back_up(proposal, found, before, places)
         try:
-            replace(found, proposal.after)
+            if found is None:
+                create(target.path, proposal.after)
+            else:
+                replace(found, proposal.after)
         except FileChanged:
             backup.discard()
             proposal, found = propose_import(target, ours)
@@ -169,25 +230,32 @@ def keeps_changing(path: str, verb: str) -> FileChanged:
     )
 
 
-def _back_up(proposal: Proposal, found: ReadFile, before: bytes, places: Places) -> Backup:
+def _back_up(proposal: Proposal, found: ReadFile | None, before: bytes, places: Places) -> Backup:
     wrapped = (Action.WRAP, Action.REFRESH, Action.KEEP)
     return make_backup(
         places,
         kind="import",
         client=proposal.client.name,
         path=proposal.path,
-        real_path=found.path,
+        real_path=os.path.realpath(proposal.path),
         before=before,
         after=proposal.after,
         servers=[list(row.path) for row in proposal.rows if row.action in wrapped],
+        hooks=list(proposal.hooks.events) if proposal.hooks else [],
+        trusted=proposal.trusted,
+        new_folders=missing_folders(proposal.path) if found is None else None,
     )
 
 
-def _put_back(done: Done, found: ReadFile) -> None:
+def _put_back(done: Done, found: ReadFile | None) -> None:
     try:
-        current = read_config(found.path)
+        current = read_config(done.backup.manifest.real_path)
         if current.data == done.proposal.after:
-            replace(current, done.proposal.before)
+            if found is None:
+                remove(current)
+                remove_folders(done.backup.manifest.folders)
+            else:
+                replace(current, done.proposal.before)
             done.backup.discard()
     except SubluminalError:
         return  # the backup stays, so `sub restore` can still undo the import

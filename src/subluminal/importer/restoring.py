@@ -7,7 +7,6 @@ removed.
 
 import os
 import re
-from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,17 +15,24 @@ from subluminal.config.places import Places
 from subluminal.errors import InvalidInput, SecretUnavailable, SubluminalError
 from subluminal.importer.backups import Backup, digest, list_backups, make_backup
 from subluminal.importer.checking import check_unwrapped
-from subluminal.importer.clients.description import Client, Scene, Scope
-from subluminal.importer.document import Document, Entry, EntryKind, parse
+from subluminal.importer.clients.description import Client
+from subluminal.importer.document import Document, Entry, EntryKind, is_blank, parse
 from subluminal.importer.env_secrets import SecretNote, find_notes, read_note
-from subluminal.importer.files import FileChanged, read_config, refuse_unwritable, replace
+from subluminal.importer.files import (
+    FileChanged,
+    read_config,
+    refuse_unwritable,
+    remove,
+    remove_folders,
+    replace,
+)
 from subluminal.importer.importing import (
     MAX_ATTEMPTS,
     Target,
-    find_targets,
     keeps_changing,
     one_at_a_time,
 )
+from subluminal.importer.restored_file import RestoredFile, is_ours
 from subluminal.importer.text.notation import JSON, Edit
 from subluminal.importer.text.tree import Kind
 from subluminal.importer.wrapper import recognise
@@ -41,6 +47,8 @@ class How(Enum):
 
     EXACT = "exact"
     """with the exact bytes from before the import"""
+    REMOVED = "removed"
+    """the import created the file, so it is removed"""
     UNWRAPPED = "unwrapped"
     """changed since the import: our entries are unwrapped, everything else is kept"""
     UNTOUCHED = "untouched"
@@ -54,7 +62,10 @@ class Restoration(NamedTuple):
     how: How
     servers: list[str]
     before: bytes
-    after: bytes
+    after: bytes | None
+    """None if the file is removed"""
+    hooks: list[str]
+    """events whose hook of ours is taken out"""
 
 
 class Restorer:
@@ -67,21 +78,32 @@ class Restorer:
     def propose(self, target: Target) -> Restoration:
         """Works out what a restore would change."""
         found = read_config(target.path)
-        backups = [b for b in list_backups(self._places, found.path) if b.manifest.kind == "import"]
+        backups = list_backups(self._places, found.path)
         data = self._rewound(found.data, backups)
         how = How.UNTOUCHED if data == found.data else How.EXACT
-        document = self._parse(target, data, backups)
-        ours = [e for e in document.entries if _is_ours(e)]
+        left = RestoredFile(target, backups, data)
+        if data is not None and not is_blank(data):
+            data = self._taken_out(left, data)
+            if data != left.data:
+                how = How.UNWRAPPED
+        if data is None:
+            how = How.REMOVED
+        now = RestoredFile(target, backups, found.data)
+        return Restoration(target, how, now.servers(), found.data, data, now.hooks())
+
+    def _taken_out(self, file: RestoredFile, data: bytes) -> bytes | None:
+        """Takes out of a file what is still ours, and returns None if nothing else was in it."""
+        target = file.target
+        if file.is_plugin:
+            return None if file.hooks() else data
+        document = self._parse(file, data)
+        ours = [e for e in document.entries if is_ours(e)]
         if ours:
-            history = list(_histories(target.client, backups))
+            history = file.history()
             edits = [edit for e in ours for edit in self._edits(target.client, e, history)]
             data = document.edited(edits)
-            check_unwrapped(document, parse(target.client, target.path, data))
-            how = How.UNWRAPPED
-        servers = [
-            e.server for e in parse(target.client, target.path, found.data).entries if _is_ours(e)
-        ]
-        return Restoration(target, how, servers, found.data, data)
+            check_unwrapped(document, parse(document.client, target.path, data))
+        return file.without_trust(file.without_hooks(data))
 
     def restore(self, target: Target) -> Restoration:
         """Restores a file, after a backup of its current contents."""
@@ -114,19 +136,33 @@ class Restorer:
             servers=[],
         )
         try:
-            replace(found, restoration.after)
+            if restoration.after is None:
+                remove(found)
+                self._remove_folders(found.path)
+            else:
+                replace(found, restoration.after)
         except SubluminalError:
             backup.discard()
             raise
 
-    def _rewound(self, data: bytes, backups: list[Backup]) -> bytes:
-        """Goes back import by import, as long as nobody else changed the file in between."""
-        left = list(backups)
+    def _remove_folders(self, real_path: str) -> None:
+        """Removes directories that were made for the file, if they are empty now."""
+        for backup in list_backups(self._places, real_path):
+            remove_folders(backup.manifest.folders)
+
+    def _rewound(self, data: bytes, backups: list[Backup]) -> bytes | None:
+        """Goes back import by import, as long as nobody else changed the file in between.
+
+        Returns None if that ends where the file did not exist.
+        """
+        left = [each for each in backups if each.manifest.kind == "import"]
         while True:
             known = digest(data)
             match = next((b for b in reversed(left) if b.manifest.after_sha256 == known), None)
             if match is None:
                 return data
+            if match.manifest.is_new:
+                return None
             left.remove(match)
             data = self._filled(match.before())
 
@@ -158,59 +194,24 @@ class Restorer:
             edits.append(Edit(node.start, node.end, JSON.quote(self._value(note))))
         return edits
 
-    def _parse(self, target: Target, data: bytes, backups: list[Backup]) -> Document:
+    def _parse(self, file: RestoredFile, data: bytes) -> Document:
         try:
-            return parse(target.client, target.path, data)
+            return file.parse(data)
         except InvalidInput as error:
-            if not backups:
+            if not file.backups:
                 raise
-            kept = os.path.join(backups[-1].folder, "before")
+            kept = os.path.join(file.backups[-1].folder, "before")
             problem = error.problems[0]._replace(
                 hint=f"fix the file by hand; its backup from before the import is `{kept}`"
             )
             raise InvalidInput([problem]) from None
 
 
-def restorable(
-    client: Client,
-    scene: Scene,
-    places: Places,
-    *,
-    path: str | None = None,
-    scope: Scope | None = None,
-) -> list[Target]:
-    """Returns the client's files here, and its files that were imported from elsewhere."""
-    targets = find_targets(client, scene, path=path, scope=scope)
-    if path is not None or scope is not None:
-        return targets
-    known = {os.path.realpath(target.path) for target in targets}
-    for backup in list_backups(places):
-        manifest = backup.manifest
-        if manifest.client == client.name and manifest.real_path not in known:
-            known.add(manifest.real_path)
-            if os.path.exists(manifest.real_path):
-                targets.append(Target(client, manifest.path))
-    return targets
-
-
-def _is_ours(entry: Entry) -> bool:
-    return entry.kind is EntryKind.STDIO and recognise(entry.argv) is not None
-
-
-def _histories(client: Client, backups: list[Backup]) -> Iterator[Document]:
-    """Yields the file as it was before each import, newest first."""
-    for backup in reversed(backups):
-        try:
-            yield parse(client, backup.manifest.path, backup.before())
-        except SubluminalError:
-            continue  # a damaged backup must not prevent unwrapping
-
-
 def _before(entry: Entry, history: list[Document]) -> Before:
     """Looks an entry up in the backups: by its path, or by its command if it was renamed."""
     found = recognise(entry.argv)
     command = entry.argv[found.length :] if found else entry.argv
-    plain = [e for d in history for e in d.entries if e.kind is EntryKind.STDIO and not _is_ours(e)]
+    plain = [e for d in history for e in d.entries if e.kind is EntryKind.STDIO and not is_ours(e)]
     known = [e for e in plain if e.path == entry.path] or [e for e in plain if e.argv == command]
     if not known:
         return Before()

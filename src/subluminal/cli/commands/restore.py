@@ -7,7 +7,8 @@ from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode
 from subluminal.importer.backups import list_backups
 from subluminal.importer.clients.table import CLIENTS
-from subluminal.importer.restoring import How, Restoration, restorable
+from subluminal.importer.restorable import restorable
+from subluminal.importer.restoring import How, Restoration
 from subluminal.operator.importing import Surroundings, surroundings
 
 EXAMPLE = """sub restore claude
@@ -49,7 +50,8 @@ def run(args: Args, out: Output) -> int:
     for plan in ours:
         if args.json:
             row = {"client": plan.target.client.name, "path": plan.target.path}
-            out.json({**row, "how": plan.how.value, "servers": plan.servers})
+            found = {"servers": plan.servers, "hooks": plan.hooks}
+            out.json({**row, "how": plan.how.value, **found})
         else:
             _print(plan, args.dry_run, out)
     if not ours:
@@ -59,12 +61,17 @@ def run(args: Args, out: Output) -> int:
 
 def _print(plan: Restoration, dry_run: bool, out: Output) -> None:
     verb = "would restore" if dry_run else "restored"
-    how = (
-        "the exact bytes from before the import"
-        if plan.how is How.EXACT
-        else f"unwrapped {', '.join(plan.servers)}; everything else is kept"
-    )
-    out.line(f"{verb} `{shown(plan.target.path)}`: {shown(how)}")
+    out.line(f"{verb} `{shown(plan.target.path)}`: {shown(_how(plan))}")
+
+
+def _how(plan: Restoration) -> str:
+    if plan.how is How.EXACT:
+        return "the exact bytes from before the import"
+    if plan.how is How.REMOVED:
+        return "removed, because the import created it"
+    done = [f"unwrapped {', '.join(plan.servers)}"] if plan.servers else []
+    done += ["took out the hooks"] if plan.hooks else []
+    return f"{' and '.join(done) or 'took out what was ours'}; everything else is kept"
 
 
 def _list(here: Surroundings, args: Args, out: Output) -> int:
@@ -82,6 +89,7 @@ def _list(here: Surroundings, args: Args, out: Output) -> int:
                     "path": manifest.path,
                     "created_at": manifest.created_at,
                     "servers": [path[-1] for path in manifest.servers],
+                    "hooks": manifest.hooks,
                     "folder": backup.folder,
                 }
             )

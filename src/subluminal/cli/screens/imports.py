@@ -13,7 +13,7 @@ from subluminal.importer.binding import Binder
 from subluminal.importer.clients.description import Scene, Scope
 from subluminal.importer.drift import Finding
 from subluminal.importer.importing import Done
-from subluminal.importer.proposal import Action, Proposal, Row
+from subluminal.importer.proposal import Action, HookRow, Proposal, Row
 from subluminal.secrets.value import SecretValue
 
 _WORDS = {
@@ -23,6 +23,7 @@ _WORDS = {
     Action.REMOTE: ("not yet", "yellow"),
     Action.REFUSE: ("refused", "red"),
 }
+_HOOK_WORDS = {**_WORDS, Action.WRAP: ("add", "green"), Action.KEEP: ("added", "dim")}
 _MAX_DETAIL_CHARS = 60
 
 
@@ -36,14 +37,27 @@ def print_rows(
         if as_json:
             for row in plan.rows:
                 out.json(_json_row(plan, row, redactor, changed))
+            if plan.hooks:
+                out.json(_json_hooks(plan, plan.hooks, changed))
             continue
         scope = f" ({plan.scope.value})" if plan.scope else ""
         out.line(out.paint(f"{plan.client.title}: {shown(plan.path)}{scope}", "bold"))
         width = max((len(shown(row.server)) for row in plan.rows), default=0)
         for row in plan.rows:
             _print_row(row, width, redactor, out)
-        if not plan.rows:
+        if plan.hooks:
+            _print_hooks(plan.hooks, width, out)
+        elif not plan.rows:
             out.line("  no MCP servers")
+
+
+def _print_hooks(hooks: HookRow, width: int, out: Output) -> None:
+    word, colour = _HOOK_WORDS[hooks.action]
+    word = out.paint(f"{word:<8}", colour)
+    detail = ", ".join(hooks.events)
+    if len(detail) > _MAX_DETAIL_CHARS:
+        detail = detail[: _MAX_DETAIL_CHARS - 1] + "…"
+    out.line(f"  {'hooks':<{width}}  {word}  {detail}")
 
 
 def _print_row(row: Row, width: int, redactor: Redactor, out: Output) -> None:
@@ -69,7 +83,21 @@ def _json_row(plan: Proposal, row: Row, redactor: Redactor, changed: set[str]) -
         "detail": redactor.redact(row.detail)[0],
         "secrets": [secret.variable for secret in row.secrets],
         "dropped": list(row.dropped),
-        "changed": plan.path in changed and row.action in (Action.WRAP, Action.REFRESH),
+        "changed": plan.path in changed and row.changes,
+    }
+
+
+def _json_hooks(plan: Proposal, hooks: HookRow, changed: set[str]) -> dict[str, Any]:
+    """The agent's own tools are a server of its name with `@`, as in the record."""
+    return {
+        "client": plan.client.name,
+        "path": plan.path,
+        "scope": plan.scope.value if plan.scope else None,
+        "server_name": f"@{plan.client.name}",
+        "action": hooks.action.value,
+        "detail": "hooks",
+        "hooks": list(hooks.events),
+        "changed": plan.path in changed and plan.adds_hooks,
     }
 
 
@@ -111,7 +139,9 @@ def warn_about(plans: list[Proposal], out: Output, *, binds_secrets: bool) -> No
                     "set; the import removes it",
                     "set it in your own environment or configuration if you want it",
                 )
-    remote = [row.server for plan in plans for row in plan.rows if row.action is Action.REMOTE]
+    hooked = {plan.client.name for plan in plans if plan.hooks}
+    rows = [row for plan in plans if plan.client.name not in hooked for row in plan.rows]
+    remote = [row.server for row in rows if row.action is Action.REMOTE]
     if remote:
         told = ", ".join(f"`{name}`" for name in remote)
         out.warning(
@@ -132,15 +162,14 @@ def warn_about(plans: list[Proposal], out: Output, *, binds_secrets: bool) -> No
         )
 
 
-def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) -> None:
-    """Prints what changed, and how to undo it."""
+def print_done(done: list[Done], binder: Binder | None, out: Output) -> None:
+    """Prints what changed."""
     if not done:
         out.talk("Nothing to change.")
         return
     out.talk("")
     for finished in done:
-        count = sum(row.action in (Action.WRAP, Action.REFRESH) for row in finished.proposal.rows)
-        out.talk(f"wrapped {counted(count, 'server')} in `{shown(finished.proposal.path)}`")
+        out.talk(f"{_told(finished.proposal)} `{shown(finished.proposal.path)}`")
         out.talk(f"  backup: `{finished.backup.folder}`")
     for moved in binder.outcomes.values() if binder else ():
         told = f"`{moved.variable}` of `{moved.server}`"
@@ -159,6 +188,16 @@ def print_done(done: list[Done], binder: Binder | None, undo: str, out: Output) 
         trusts = also_decides(approval.command, Scene(os.environ, os.getcwd()))
         if trusts:
             warn_trusts(server, trusts, out)
+
+
+def print_next(done: list[Done], undo: str, out: Output, *, deaf: frozenset[str]) -> None:
+    """Prints what holds now, and how to undo it. `deaf` are clients that do not run their hooks."""
+    if not done:
+        return
+    hooked = [each.proposal.client for each in done if each.proposal.adds_hooks]
+    told = " and ".join(client.title for client in hooked if client.name not in deaf)
+    if told:
+        out.talk(f"Every tool of {told} is now decided and recorded, not only MCP servers.")
     out.talk(f"Restart the client, then watch its calls with `sub tail`. Undo this with `{undo}`.")
 
 
@@ -168,6 +207,15 @@ def warn_trusts(server: str, trusts: str, out: Output) -> None:
         f"which code of `{server}` gets the secret also depends on {trusts}",
         "to rule that out, install the server, and approve the path of its program",
     )
+
+
+def _told(proposal: Proposal) -> str:
+    """Says what was done to a file, up to its name."""
+    count = sum(row.changes for row in proposal.rows)
+    servers = f"wrapped {counted(count, 'server')}"
+    if not proposal.adds_hooks:
+        return f"{servers} in"
+    return f"{servers} and added hooks in" if count else "added hooks to"
 
 
 def _redactor(plans: list[Proposal]) -> Redactor:

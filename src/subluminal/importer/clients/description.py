@@ -80,6 +80,56 @@ class Shape(NamedTuple):
     """key of the list of variables that the client passes on, if it clears the others"""
 
 
+class HookForm(Enum):
+    """How the entry of one hook looks in a client's file."""
+
+    GROUPED = "grouped"
+    """`hooks.EVENT` is a list of groups, each with a list `hooks`"""
+    FLAT = "flat"
+    """`hooks.EVENT` is a list of hooks, and the event's JSON does not name the event"""
+    PLUGIN = "plugin"
+    """the file is a program that the client loads, and all of it is ours"""
+
+
+class FailClosed(Enum):
+    """How a client is told to refuse a call when the hook itself fails."""
+
+    MEMBER = "member"
+    """`"onFailure": "block"` beside the command"""
+    EXIT_CODE = "exit code"
+    """the command ends with a text on stderr and exit code 2"""
+    ALWAYS = "always"
+    """the client does that by itself"""
+
+
+class HookShape(NamedTuple):
+    """Where a client keeps hooks, and what a hook looks like there."""
+
+    folder: Callable[[Scene], str]
+    """the client's own directory, which exists where the client is used"""
+    name: str
+    """the file's path below that directory"""
+    events: tuple[str, ...]
+    """events that the hook needs, as the client names them"""
+    decides: str
+    """the event before a tool call, whose answer decides it; only there a failure may refuse"""
+    form: HookForm = HookForm.GROUPED
+    fail_closed: FailClosed = FailClosed.EXIT_CODE
+    command_key: str = "command"
+    timeout: tuple[str, int] = ("timeout", 10)
+    """key and value of the client's time limit"""
+    shorter: Mapping[str, int] = {}
+    """events with a smaller limit"""
+    header: tuple[tuple[str, int], ...] = ()
+    """members of a new file besides `hooks`"""
+    beside_servers: bool = False
+    """True if the same file holds MCP servers"""
+
+    def file(self, scene: Scene) -> str:
+        """Returns the path of the file with the hooks."""
+        return os.path.join(self.folder(scene), self.name)
+
+
 class Client(NamedTuple):
     """A program whose configuration can be imported."""
 
@@ -96,6 +146,8 @@ class Client(NamedTuple):
     """files of a project that set variables for all servers"""
     reads_too: Callable[[Scene], list[str]] | None = None
     """files that the client reads, but an import leaves alone: they are outside the project"""
+    hooks: HookShape | None = None
+    """None if the client has no hooks, or none that we know"""
 
 
 def user_file(path: str) -> ConfigFile:

@@ -11,6 +11,9 @@ from subluminal.config.plain_files import plain_file
 from subluminal.importer.clients.description import (
     Client,
     ConfigFile,
+    FailClosed,
+    HookForm,
+    HookShape,
     Scene,
     Shape,
     project_files,
@@ -27,6 +30,10 @@ def _claude_files(scene: Scene) -> list[ConfigFile]:
     folder = scene.environ.get("CLAUDE_CONFIG_DIR") or scene.user_home
     own = user_file(os.path.join(folder, ".claude.json"))
     return [own, *project_files(scene, ".mcp.json")]
+
+
+def _claude_folder(scene: Scene) -> str:
+    return scene.environ.get("CLAUDE_CONFIG_DIR") or scene.in_home(".claude")
 
 
 def _claude_settings(scene: Scene) -> list[str]:
@@ -48,14 +55,28 @@ CLAUDE = Client(
     tables=(("mcpServers",), ("projects", "*", "mcpServers")),
     variable_files=_claude_settings,
     reads_too=_claude_reads_too,
+    hooks=HookShape(
+        _claude_folder,
+        "settings.json",
+        events=(
+            *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+            *("PostToolUseFailure", "Stop", "SessionEnd"),
+        ),
+        decides="PreToolUse",
+        fail_closed=FailClosed.MEMBER,
+    ),
 )
 
 
 def _codex_files(scene: Scene) -> list[ConfigFile]:
     """`config.toml` and profiles in CODEX_HOME, and `.codex/config.toml` of trusted projects."""
-    home = scene.environ.get("CODEX_HOME") or scene.in_home(".codex")
+    home = _codex_home(scene)
     main = os.path.join(home, "config.toml")
     return [user_file(main), *_codex_profiles(home), *_codex_project_files(scene, main)]
+
+
+def _codex_home(scene: Scene) -> str:
+    return scene.environ.get("CODEX_HOME") or scene.in_home(".codex")
 
 
 def _codex_profiles(home: str) -> list[ConfigFile]:
@@ -92,6 +113,17 @@ CODEX = Client(
     tables=(("mcp_servers",),),
     notation=TOML,
     shape=Shape(env_vars_key="env_vars"),
+    hooks=HookShape(
+        _codex_home,
+        "hooks.json",
+        events=(
+            *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+            *("Stop", "Interrupt", "SessionEnd"),
+        ),
+        decides="PreToolUse",
+        # Codex allows these two no more, and complains if more is asked for.
+        shorter={"Interrupt": 3, "SessionEnd": 3},
+    ),
 )
 
 
@@ -105,7 +137,24 @@ def _gemini_variables(scene: Scene) -> list[str]:
     return shared_files(scene, os.path.join(".gemini", ".env"), ".env")
 
 
-GEMINI = Client("gemini", "Gemini CLI", _gemini_files, _SERVERS, variable_files=_gemini_variables)
+GEMINI = Client(
+    "gemini",
+    "Gemini CLI",
+    _gemini_files,
+    _SERVERS,
+    variable_files=_gemini_variables,
+    hooks=HookShape(
+        lambda scene: scene.in_home(".gemini"),
+        "settings.json",
+        events=(
+            *("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool"),
+            *("AfterAgent", "SessionEnd"),
+        ),
+        decides="BeforeTool",
+        timeout=("timeout", 10_000),
+        beside_servers=True,
+    ),
+)
 
 
 def _opencode_files(scene: Scene) -> list[ConfigFile]:
@@ -122,16 +171,49 @@ OPENCODE = Client(
     (("mcp",), ("mcp", "servers")),
     shape=Shape(command_is_list=True, env_key="environment"),
     not_servers=frozenset({"servers"}),
+    hooks=HookShape(
+        lambda scene: scene.in_config("opencode"),
+        os.path.join("plugin", "subluminal.js"),
+        events=(
+            *("session.created", "chat.message", "tool.execute.before", "tool.execute.after"),
+            *("session.idle", "session.deleted"),
+        ),
+        decides="tool.execute.before",
+        form=HookForm.PLUGIN,
+        fail_closed=FailClosed.ALWAYS,
+    ),
 )
 
 
+def _copilot_home(scene: Scene) -> str:
+    return scene.environ.get("COPILOT_HOME") or scene.in_home(".copilot")
+
+
 def _copilot_files(scene: Scene) -> list[ConfigFile]:
-    folder = scene.environ.get("COPILOT_HOME") or scene.in_home(".copilot")
-    own = user_file(os.path.join(folder, "mcp-config.json"))
+    own = user_file(os.path.join(_copilot_home(scene), "mcp-config.json"))
     return [own, *project_files(scene, ".mcp.json", os.path.join(".github", "mcp.json"))]
 
 
-COPILOT = Client("copilot", "GitHub Copilot CLI", _copilot_files, _SERVERS)
+COPILOT = Client(
+    "copilot",
+    "GitHub Copilot CLI",
+    _copilot_files,
+    _SERVERS,
+    hooks=HookShape(
+        _copilot_home,
+        os.path.join("hooks", "subluminal.json"),
+        events=(
+            *("sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse"),
+            *("postToolUseFailure", "agentStop", "sessionEnd"),
+        ),
+        decides="preToolUse",
+        form=HookForm.FLAT,
+        fail_closed=FailClosed.ALWAYS,
+        command_key="bash",
+        timeout=("timeoutSec", 10),
+        header=(("version", 1),),
+    ),
+)
 
 
 def _cursor_files(scene: Scene) -> list[ConfigFile]:

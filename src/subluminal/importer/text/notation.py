@@ -74,9 +74,7 @@ class Notation(ABC):
         edits = [_remove_line(member) for member in members if not member.inline]
         spans = [(m.start, m.node.end) for m in table.members]
         inline = [at for at, m in enumerate(table.members) if m in members and m.inline]
-        for first, last in _rows(inline):
-            edits += _remove_spans(table.members[first].node.text, spans, first, last)
-        return edits
+        return edits + _remove_items(table, spans, inline)
 
 
 class Json(Notation):
@@ -122,11 +120,17 @@ def append(found: Node, raws: Sequence[str], comma: str) -> Edit:
 
 def drop(found: Node, positions: Sequence[int]) -> list[Edit]:
     """Removes items from a list."""
-    spans = [(item.start, item.end) for item in found.items]
+    return _remove_items(found, [(item.start, item.end) for item in found.items], positions)
+
+
+def _remove_items(
+    found: Node, spans: Sequence[tuple[int, int]], positions: Sequence[int]
+) -> list[Edit]:
+    """Removes items from between the brackets of a list or table."""
     inside = found.start + 1
     if len(positions) == len(spans) > 0 and spans[0][0] > inside:
-        # An insertion into an empty list leaves no space before the first item. So the client has
-        # reformatted this list, and clients write empty lists without space inside.
+        # An insertion between empty brackets leaves no space before the first item. So the client
+        # has reformatted this, and clients write empty lists and tables without space inside.
         around = found.text[inside : spans[0][0]] + found.text[spans[-1][1] : found.end - 1]
         if not around.strip(_SPACES + ","):
             return [Edit(inside, found.end - 1, "")]

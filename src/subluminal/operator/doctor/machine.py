@@ -14,7 +14,7 @@ from subluminal.config.places import Places, exposed_file
 from subluminal.counts import counted
 from subluminal.errors import SubluminalError
 from subluminal.importer.clients.description import Scene
-from subluminal.importer.drift import findings
+from subluminal.importer.drift import DriftKind, findings
 from subluminal.importer.wrapper import our_installation
 from subluminal.journal.reading import journal_files
 from subluminal.ledger.client.http import Client, DaemonUnavailable
@@ -239,7 +239,9 @@ def check_processes(places: Places) -> Iterator[Check]:
 def check_clients(places: Places) -> Iterator[Check]:
     """Checks that every server of every client goes through a shim."""
     scene = Scene(os.environ, os.getcwd())
-    found = findings(scene, places, our_installation(places, scene.user_home))
+    ours = our_installation(places, scene.user_home)
+    # Hooks have checks of their own, which also run them.
+    found = [f for f in findings(scene, places, ours) if f.kind is not DriftKind.HOOKS]
     for finding in found:
         name, ok = f"client ({finding.client})", not finding.is_mendable
         yield Check(name, ok, finding.message, finding.hint)
