@@ -94,7 +94,7 @@ def test_an_allowed_call_runs_and_its_end_is_told(plugin: Plugin) -> None:
         "tool.execute.before",
         "tool.execute.after",
         "session.idle",
-        "session.deleted",
+        "dispose",
     ]
     (session,) = {each["session_id"] for each in events}
     assert session.isdecimal()

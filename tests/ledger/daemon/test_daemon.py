@@ -132,7 +132,7 @@ def _is_zombie(pid: int) -> bool:
 def test_a_failed_start_says_why(home: Home) -> None:
     os.makedirs(home.places.ledger)
     with pytest.raises(
-        client.DaemonUnavailable, match="did not start: .*ledger.db` is not a regular file"
+        client.DaemonUnavailable, match=r"did not start: .*ledger.db` is not a regular file"
     ):
         client.start(home.places)
     with pytest.raises(client.DaemonUnavailable, match="does not answer"):

@@ -176,7 +176,7 @@ OPENCODE = Client(
         os.path.join("plugin", "subluminal.js"),
         events=(
             *("session.created", "chat.message", "tool.execute.before", "tool.execute.after"),
-            *("session.idle", "session.deleted"),
+            *("session.idle", "dispose"),
         ),
         decides="tool.execute.before",
         form=HookForm.PLUGIN,

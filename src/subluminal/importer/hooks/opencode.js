@@ -88,6 +88,6 @@ export const Subluminal = async ({ directory }) => {
       const more = { tool_name: input.tool, tool_input: input.args, call_id: input.callID }
       await tell("tool.execute.after", { ...more, tool_response: output })
     },
-    dispose: async () => tell("session.deleted"),
+    dispose: async () => tell("dispose"),
   }
 }
