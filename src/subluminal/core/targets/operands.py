@@ -1,0 +1,142 @@
+"""The paths and hosts among the arguments of well-known programs (`programs`)."""
+
+import os
+from typing import cast
+
+from subluminal.contracts.targets import Access
+from subluminal.core.targets import programs
+from subluminal.core.targets.found import Directories, Found
+from subluminal.core.targets.hosts import named_host, remote_host, urls_in
+
+
+def operand_targets(name: str, argv: list[str], found: Found, directories: Directories) -> None:
+    """Adds the paths and hosts that a program is given."""
+    _urls(argv, found, directories)
+    if name in programs.REMOTE:
+        for word in argv[1:]:
+            # `git push origin main:next` names two branches.
+            host = remote_host(word) if name != "git" or "@" in word or "clone" in argv else None
+            if host is not None and "://" not in word:
+                found.host(host)
+    if name in programs.HOST_OPERAND:
+        _hosts(name, argv, found)
+    operands = programs.OPERANDS.get(name)
+    if operands is not None:
+        _paths(argv, operands, found, directories)
+    _special(name, argv, found, directories)
+
+
+def _urls(argv: list[str], found: Found, directories: Directories) -> None:
+    for word in argv[1:]:
+        if "://" in word:
+            for url in urls_in(word) or [word]:
+                found.url(url, directories)
+
+
+def _hosts(name: str, argv: list[str], found: Found) -> None:
+    valued = programs.HOST_VALUED.get(name, "")
+    words = iter(argv[1:])
+    for word in words:
+        if word.startswith("-"):
+            if len(word) == 2 and word[1] in valued:
+                next(words, "")
+            continue
+        if "://" in word:
+            continue
+        host = named_host(word)
+        if host is None:
+            found.opaque(f"the host of `{word[:80]}` cannot be told")
+        else:
+            found.host(host)
+        if name not in ("curl", "wget", "http", "https"):
+            return  # what follows is a command, or a port
+
+
+def _paths(
+    argv: list[str], operands: programs.Operands, found: Found, directories: Directories
+) -> None:
+    given: list[str] = []
+    skips = operands.skips
+    access = operands.access
+    words = iter(argv[1:])
+    for word in words:
+        if word == "--":
+            given += words
+        elif word.startswith("-") and len(word) > 1:
+            name, has_value, value = word.partition("=")
+            if name in operands.script or name[:2] in operands.script:
+                skips = 0
+            if name in operands.in_place or (name[:2] in operands.in_place and name[1] != "-"):
+                access = "write"
+            self_valued = name.startswith("--") and has_value
+            for options, kind in ((operands.reads, "read"), (operands.writes, "write")):
+                if name in options:
+                    path = value if self_valued else next(words, "")
+                    found.path(path, cast(Access, kind), directories)
+                    break
+                if not name.startswith("--") and name[:2] in options:
+                    found.path(word[2:], cast(Access, kind), directories)
+                    break
+            else:
+                if _takes_value(word, operands):
+                    next(words, "")
+        else:
+            given.append(word)
+    paths = [word for word in given[skips:] if "://" not in word]
+    if operands.last and len(paths) > 1:
+        found.path(paths.pop(), cast(Access, operands.last), directories)
+    elif operands.last and access == "read" and paths and argv[0].endswith("ln"):
+        found.path(os.path.basename(paths[0].rstrip("/")), "write", directories)
+    if access:
+        for path in paths:
+            found.path(path, cast(Access, access), directories)
+
+
+def _takes_value(word: str, operands: programs.Operands) -> bool:
+    if word.startswith("--"):
+        return word in operands.long_valued
+    return word[-1] in operands.valued and not any(
+        letter in operands.valued for letter in word[1:-1]
+    )
+
+
+def _special(name: str, argv: list[str], found: Found, directories: Directories) -> None:
+    if name == "dd":
+        for word in argv[1:]:
+            key, _, value = word.partition("=")
+            if key in ("if", "of"):
+                found.path(value, "read" if key == "if" else "write", directories)
+    elif name == "tar":
+        _tar(argv, found, directories)
+    elif name == "git":
+        _git(argv, found, directories)
+    elif name == "curl" and any(
+        word in ("-O", "--remote-name", "-J")
+        or (word[:1] == "-" and word[1:2] != "-" and "O" in word)
+        for word in argv[1:]
+    ):
+        found.path(".", "write", directories)
+    elif name in programs.WRITES_HERE and not {"-O", "-P", "-d", "--spider"}.intersection(argv):
+        found.path(".", "write", directories)
+
+
+def _tar(argv: list[str], found: Found, directories: Directories) -> None:
+    letters = argv[1].lstrip("-") if len(argv) > 1 else ""
+    writes = "x" in letters or "--extract" in argv
+    place = "."
+    for option, value in zip(argv[1:], argv[2:], strict=False):
+        if option in ("-C", "--directory"):
+            place = value
+        elif option in ("-f", "--file") or (option == argv[1] and option.endswith("f")):
+            found.path(value, "read" if writes or "t" in letters else "write", directories)
+    if writes:
+        found.path(place, "write", directories)
+
+
+def _git(argv: list[str], found: Found, directories: Directories) -> None:
+    for option, value in zip(argv[1:], argv[2:], strict=False):
+        if option in ("-C", "--git-dir", "--work-tree"):
+            found.path(value, "write", directories)
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    if words[:1] == ["clone"] and len(words) > 2:
+        found.path(words[2], "write", directories)
