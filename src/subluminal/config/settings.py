@@ -129,8 +129,8 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     secret_bindings: list[SecretBinding] = field(default_factory=list)
     """Secrets that this server gets as environment variables. Takes effect at its next start."""
     targets: dict[str, TargetSettings] = field(default_factory=dict)
-    """By tool: the arguments that say what a call touches, for rules that match `targets`. The tools
-    of the clients themselves are known."""
+    """By tool: the arguments that say what a call touches, for rules that match `targets`. The
+    clients' own tools are known."""
 
 
 class Settings(_Section, frozen=True, kw_only=True):

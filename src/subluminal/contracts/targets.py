@@ -23,8 +23,8 @@ class Targets(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Additive: what a tool call touches, as far as its arguments say."""
 
     commands: list[list[str]] = field(default_factory=list)
-    """commands of shell lines, each as its words, quotes removed; a command inside of another, as in
-    `sudo git push`, is listed too"""
+    """commands of shell lines, each as its words, quotes removed; a command inside of another, as
+    in `sudo git push`, is listed too"""
     paths: list[PathTarget] = field(default_factory=list)
     """files and directories"""
     hosts: list[str] = field(default_factory=list)

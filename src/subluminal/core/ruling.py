@@ -10,6 +10,7 @@ from msgspec import Struct
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.gate import Assessment
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import ErrorClass, Status
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Ruling(Struct, gc=False):
     finished: bool = False
     is_ending: bool = False
     """whether a thread is ending the call; only hosts with threads use it"""
+    targets: Targets | None = None
+    """what the call touches, if a rule asked for it"""
 
     @property
     def decision(self) -> Decision:

@@ -161,6 +161,22 @@ def _options(re2: Any, max_mem: int | None = None) -> Any:
     return options
 
 
+def text_test(patterns: NamePatterns) -> Callable[[str], bool]:
+    """Returns a test of texts that may have several lines: `.` of a regex matches line ends too."""
+    if patterns.any:
+        return lambda _text: True
+    exact = frozenset(patterns.exact)
+    prefix, suffix = patterns.prefix, patterns.suffix
+    finders = _finders([f"(?s:{pattern})" for pattern in patterns.re2]) if patterns.re2 else []
+
+    def holds(text: str) -> bool:
+        if text in exact or text.startswith(prefix) or text.endswith(suffix):
+            return True
+        return any(find(text) for _, find in finders)
+
+    return holds
+
+
 class NameIndex:
     """Finds the rules that match a name. Rules that do not match cost nothing."""
 

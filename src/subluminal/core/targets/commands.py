@@ -1,5 +1,6 @@
 """Reads one command of a line: opens wrappers and shells, and knows builtins and interpreters."""
 
+import itertools
 import os
 import re
 from collections.abc import Callable
@@ -7,10 +8,11 @@ from fnmatch import fnmatchcase
 
 from subluminal.core.targets import programs
 from subluminal.core.targets.found import MAX_DEPTH, Directories, Found
+from subluminal.core.targets.globs import resolve_globs
 from subluminal.core.targets.operands import operand_targets
 from subluminal.core.targets.options import end_of_options
 from subluminal.core.targets.patches import files_of
-from subluminal.core.targets.words import Word, resolve_globs
+from subluminal.core.targets.words import Word
 
 Nested = Callable[[str, Directories, int], Directories]
 """Reads a line inside of a line: (text, directories, depth) to the directories after it."""
@@ -21,6 +23,10 @@ _ASSIGNMENT = re.compile(r"([^=]*)=(.*)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+$")
 _FED = ("/dev/", "/proc/")
 _AWK_ACTS = re.compile(r"system|getline|[|>]|@|printf?\s.*>|close|ENVIRON\[")
+_SED_FLAG = re.compile(
+    r"-(?:[nErsuz]*|[nEr]*i[^ /]{0,8}|l)"
+    r"|--(?:quiet|silent|in-place(?:=\S*)?|regexp-extended|null-data|separate|posix|version|help)"
+)
 _SED_PLAIN = re.compile(
     r"\s*(?:(?:[0-9]+|\$|/[^/]*/)(?:,(?:[0-9]+|\$|/[^/]*/|\+[0-9]+))?!?\s*)?"
     r"(?:[pdDNnGgHhxlq=]|s(?P<d>[/|#,:@!])(?:\\.|(?!(?P=d))[^\\])*(?P=d)(?:\\.|(?!(?P=d))[^\\])*(?P=d)[gpIi0-9]*"
@@ -199,7 +205,7 @@ class Commands:
     def _xargs(self, argv: list[str], at: int, directories: Directories) -> None:
         if os.path.basename(argv[at]) not in programs.HARMLESS:
             self._found.opaque(f"the arguments that xargs gives `{argv[at]}` are not known")
-        for option, value in zip(argv[1:at], argv[2:at], strict=False):
+        for option, value in itertools.pairwise(argv):
             if option in ("-a", "--arg-file"):
                 self._found.path(value, "read", directories)
 
@@ -370,10 +376,7 @@ def _sed_scripts(argv: list[str]) -> list[str] | None:
             from_file = True
         elif word.startswith("--expression="):
             scripts.append(word.partition("=")[2])
-        elif re.fullmatch(
-            r"-(?:[nErsuz]*|[nEr]*i[^ /]{0,8}|l)|--(?:quiet|silent|in-place(?:=\S*)?|regexp-extended|null-data|separate|posix|debug|version|help|sandbox)",
-            word,
-        ):
+        elif _SED_FLAG.fullmatch(word):
             continue
         elif word.startswith("-") and len(word) > 1:
             return None

@@ -1,5 +1,6 @@
 """Collects the targets of one call while its arguments are read, within bounds."""
 
+from subluminal.contracts.limits import MAX_TARGETS_BYTES
 from subluminal.contracts.targets import Access, PathTarget, Targets
 from subluminal.core.targets.hosts import host_of
 from subluminal.core.targets.paths import forms_of, is_file, network_host
@@ -8,9 +9,6 @@ MAX_LINE_BYTES = 8_192
 """Longest command line or patch header that is read, in bytes."""
 MAX_COMMANDS = 128
 """Most commands of one call."""
-MAX_TARGETS_BYTES = 8_192
-"""Most text of all targets of one call, in bytes. Patterns are matched against it, so it bounds the
-cost of a decision (linear-patterns)."""
 MAX_DEPTH = 24
 """Deepest nesting of commands in commands."""
 _MAX_REASONS = 8

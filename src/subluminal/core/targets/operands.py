@@ -1,6 +1,8 @@
 """The paths and hosts among the arguments of well-known programs (`programs`)."""
 
+import itertools
 import os
+from collections.abc import Iterator
 from typing import cast
 
 from subluminal.contracts.targets import Access
@@ -55,41 +57,58 @@ def _hosts(name: str, argv: list[str], found: Found) -> None:
 def _paths(
     argv: list[str], operands: programs.Operands, found: Found, directories: Directories
 ) -> None:
-    given: list[str] = []
-    skips = operands.skips
-    access = operands.access
+    given = _Given(operands.access, operands.skips)
     words = iter(argv[1:])
     for word in words:
         if word == "--":
-            given += words
+            given.words += words
         elif word.startswith("-") and len(word) > 1:
-            name, has_value, value = word.partition("=")
-            if name in operands.script or name[:2] in operands.script:
-                skips = 0
-            if name in operands.in_place or (name[:2] in operands.in_place and name[1] != "-"):
-                access = "write"
-            self_valued = name.startswith("--") and has_value
-            for options, kind in ((operands.reads, "read"), (operands.writes, "write")):
-                if name in options:
-                    path = value if self_valued else next(words, "")
-                    found.path(path, cast(Access, kind), directories)
-                    break
-                if not name.startswith("--") and name[:2] in options:
-                    found.path(word[2:], cast(Access, kind), directories)
-                    break
-            else:
-                if _takes_value(word, operands):
-                    next(words, "")
+            path = _option(word, words, operands, given)
+            if path is not None:
+                found.path(path[0], path[1], directories)
         else:
-            given.append(word)
-    paths = [word for word in given[skips:] if "://" not in word]
+            given.words.append(word)
+    paths = [word for word in given.words[given.skips :] if "://" not in word]
     if operands.last and len(paths) > 1:
         found.path(paths.pop(), cast(Access, operands.last), directories)
-    elif operands.last and access == "read" and paths and argv[0].endswith("ln"):
+    elif operands.last and paths and argv[0].endswith("ln"):
         found.path(os.path.basename(paths[0].rstrip("/")), "write", directories)
-    if access:
-        for path in paths:
-            found.path(path, cast(Access, access), directories)
+    if given.access:
+        for path_ in paths:
+            found.path(path_, cast(Access, given.access), directories)
+
+
+class _Given:
+    """The operands of a command so far, and what its options say about them."""
+
+    def __init__(self, access: str, skips: int) -> None:
+        self.access = access
+        self.skips = skips
+        self.words: list[str] = []
+
+
+def _option(
+    word: str, words: Iterator[str], operands: programs.Operands, given: _Given
+) -> tuple[str, Access] | None:
+    """Reads one option and its value. Returns the path that it names, if any."""
+    name, has_value, value = word.partition("=")
+    is_long = word.startswith("--")
+    names = {name} if is_long else {word, word[:2]}
+    if names.intersection(operands.script):
+        given.skips = 0
+    if names.intersection(operands.in_place):
+        given.access = "write"
+    for options, access in ((operands.reads, "read"), (operands.writes, "write")):
+        if not names.intersection(options):
+            continue
+        if is_long:
+            path = value if has_value else next(words, "")
+        else:
+            path = word[2:] or next(words, "")
+        return path, cast(Access, access)
+    if _takes_value(word, operands):
+        next(words, "")
+    return None
 
 
 def _takes_value(word: str, operands: programs.Operands) -> bool:
@@ -110,13 +129,14 @@ def _special(name: str, argv: list[str], found: Found, directories: Directories)
         _tar(argv, found, directories)
     elif name == "git":
         _git(argv, found, directories)
-    elif name == "curl" and any(
-        word in ("-O", "--remote-name", "-J")
-        or (word[:1] == "-" and word[1:2] != "-" and "O" in word)
-        for word in argv[1:]
-    ):
-        found.path(".", "write", directories)
-    elif name in programs.WRITES_HERE and not {"-O", "-P", "-d", "--spider"}.intersection(argv):
+    elif (
+        name == "curl"
+        and any(
+            word in ("-O", "--remote-name", "-J")
+            or (word[:1] == "-" and word[1:2] != "-" and "O" in word)
+            for word in argv[1:]
+        )
+    ) or (name in programs.WRITES_HERE and not {"-O", "-P", "-d", "--spider"}.intersection(argv)):
         found.path(".", "write", directories)
 
 
@@ -124,7 +144,7 @@ def _tar(argv: list[str], found: Found, directories: Directories) -> None:
     letters = argv[1].lstrip("-") if len(argv) > 1 else ""
     writes = "x" in letters or "--extract" in argv
     place = "."
-    for option, value in zip(argv[1:], argv[2:], strict=False):
+    for option, value in itertools.pairwise(argv):
         if option in ("-C", "--directory"):
             place = value
         elif option in ("-f", "--file") or (option == argv[1] and option.endswith("f")):
@@ -134,7 +154,7 @@ def _tar(argv: list[str], found: Found, directories: Directories) -> None:
 
 
 def _git(argv: list[str], found: Found, directories: Directories) -> None:
-    for option, value in zip(argv[1:], argv[2:], strict=False):
+    for option, value in itertools.pairwise(argv):
         if option in ("-C", "--git-dir", "--work-tree"):
             found.path(value, "write", directories)
     words = [word for word in argv[1:] if not word.startswith("-")]

@@ -8,7 +8,28 @@ without a value, so its value counts as an operand: a target too many, never one
 from typing import NamedTuple
 
 RESERVED = frozenset(
-    "if then else elif fi do done case esac while until for select function { } ! [[ ]] in".split()
+    [
+        "if",
+        "then",
+        "else",
+        "elif",
+        "fi",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "while",
+        "until",
+        "for",
+        "select",
+        "function",
+        "{",
+        "}",
+        "!",
+        "[[",
+        "]]",
+        "in",
+    ]
 )
 """Words that begin or end a compound command. In the place of a program they mean a misreading."""
 
@@ -39,11 +60,30 @@ UNREADABLE = {
 """Commands that are not read any further, with the reason."""
 
 HARMLESS = frozenset(
-    "echo printf test [ true false : exit return break continue shift wait sleep date pwd".split()
+    [
+        "echo",
+        "printf",
+        "test",
+        "[",
+        "true",
+        "false",
+        ":",
+        "exit",
+        "return",
+        "break",
+        "continue",
+        "shift",
+        "wait",
+        "sleep",
+        "date",
+        "pwd",
+    ]
 )
 """Commands whose arguments touch nothing, so that they need not be known."""
 
-ASSIGNING = frozenset("read mapfile readarray getopts unset export declare typeset local".split())
+ASSIGNING = frozenset(
+    ["read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local"]
+)
 """Builtins that set variables named by their arguments."""
 
 STEERING = (
@@ -147,7 +187,7 @@ RUNNERS = {
 }
 """Programs whose subcommand runs the command behind it."""
 
-SHELLS = frozenset("sh bash dash zsh ksh ash mksh rbash".split())
+SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"])
 SHELL_FLAGS = "abefhklmnptuvxBCEHPT"
 """Options of shells that may stand beside `-c`, or before a script."""
 

@@ -1,6 +1,7 @@
 """Reads the targets of a call from its arguments, by a table of tools (doors, section 1)."""
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from subluminal.contracts.targets import Targets
@@ -8,7 +9,7 @@ from subluminal.core.targets.found import Found
 from subluminal.core.targets.hosts import urls_in
 from subluminal.core.targets.patches import files_of
 from subluminal.core.targets.paths import roots_of
-from subluminal.core.targets.table import CLIENT_TOOLS, Argument, Table, Tool
+from subluminal.core.targets.table import CLIENT_TOOLS, Argument, Kind, Table, Tool
 
 _MAX_PATCH_CHARS = 1_048_576
 _NO_TARGETS = Targets()
@@ -69,38 +70,40 @@ def _value(
     argument: Argument, value: Any, found: Found, directories: tuple[str, ...] | None
 ) -> None:
     """Reads one argument. A list stands for several paths, or for the words of a command."""
-    if isinstance(value, list) and argument.kind != "text" and value:
-        if argument.kind == "command" and all(isinstance(word, str) for word in value):
-            _argv(value, found, directories)
-            return
-        if argument.kind in ("path", "url") and all(isinstance(each, str) for each in value):
-            for each in value:
-                _value(argument, each, found, directories)
-            return
-    if not isinstance(value, str) or "\0" in value:
+    texts = value if isinstance(value, list) and value else [value]
+    if not all(isinstance(text, str) and "\0" not in text for text in texts):
         found.opaque(f"`{argument.names[0]}` is not a {argument.kind}")
-    elif argument.kind == "command":
-        from subluminal.core.targets.line import read_line  # loads the parser
+    elif argument.kind == "command" and texts is value:
+        _argv(texts, found, directories)
+    else:
+        for text in texts:
+            _READERS[argument.kind](argument, text, found, directories)
 
-        read_line(value, found, directories)
-    elif argument.kind == "path":
-        _path(argument, value, found, directories)
-    elif argument.kind == "patch":
-        _patch(value, found, directories)
-    elif argument.kind == "text":
-        for url in urls_in(value):
-            found.url(url, directories)
-    elif not found.url(value, directories):
-        found.opaque(f"`{value[:80]}` is not a URL")
+
+def _command(
+    _argument: Argument, text: str, found: Found, directories: tuple[str, ...] | None
+) -> None:
+    from subluminal.core.targets.line import read_line
+
+    read_line(text, found, directories)
+
+
+def _url(_argument: Argument, text: str, found: Found, directories: tuple[str, ...] | None) -> None:
+    if not found.url(text, directories):
+        found.opaque(f"`{text[:80]}` is not a URL")
+
+
+def _prose(
+    _argument: Argument, text: str, found: Found, directories: tuple[str, ...] | None
+) -> None:
+    for url in urls_in(text):
+        found.url(url, directories)
 
 
 def _argv(words: list[str], found: Found, directories: tuple[str, ...] | None) -> None:
     from subluminal.core.targets.commands import Commands
     from subluminal.core.targets.line import read_line
 
-    if any("\0" in word for word in words):
-        found.opaque("a word contains a NUL")
-        return
     commands = Commands(
         found, lambda text, places, depth: read_line(text, found, places, depth + 1)
     )
@@ -120,9 +123,20 @@ def _path(
         found.path(value, access, directories)
 
 
-def _patch(value: str, found: Found, directories: tuple[str, ...] | None) -> None:
+def _patch(
+    _argument: Argument, value: str, found: Found, directories: tuple[str, ...] | None
+) -> None:
     files = files_of(value) if len(value) <= _MAX_PATCH_CHARS else None
     if files is None:
         found.opaque("the patch cannot be read")
     for each in files or ():
         found.path(each, "write", directories)
+
+
+_READERS: dict[Kind, Callable[[Argument, str, Found, tuple[str, ...] | None], None]] = {
+    "command": _command,
+    "path": _path,
+    "url": _url,
+    "patch": _patch,
+    "text": _prose,
+}

@@ -156,15 +156,10 @@ def _tool(given: TargetSettings) -> Tool:
     access: tuple[Literal["read", "write"], ...] = ("read", "write")
     if given.access is not None:
         access = (given.access,)
-    return Tool(
-        tuple(
-            Argument((name,), kind, access)
-            for kind, name in (
-                ("command", given.command),
-                ("path", given.path),
-                ("url", given.url),
-                ("patch", given.patch),
-            )
-            if name is not None
-        )
+    named: tuple[tuple[Kind, str | None], ...] = (
+        ("command", given.command),
+        ("path", given.path),
+        ("url", given.url),
+        ("patch", given.patch),
     )
+    return Tool(tuple(Argument((name,), kind, access) for kind, name in named if name is not None))

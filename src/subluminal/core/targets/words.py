@@ -1,26 +1,34 @@
-"""Reads one word of a shell line: quotes removed, braces expanded, `~` and globs resolved.
+"""Reads one word of a shell line: quotes removed, braces and `~` resolved. Globs: `globs`.
 
 A word is *known* if its value can be told before the line runs. The parser finds the expansions in
 a word; the rest is read here, because the parser drops blanks in quoted text.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-_MAX_WORDS = 64
+MAX_WORDS = 64
 """Most words that braces or a glob may expand to. More make the word unknown."""
-_MAX_ENTRIES = 2_000
-"""Most entries of a directory in which a glob is resolved."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 _PLAIN_QUOTED = re.compile(r"'([^']*)'|\"([^\"\\$`]*)\"")
-_GLOB = frozenset("*?[")
+GLOB = frozenset("*?[")
 _ANSI = {
-    **{"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r"},
-    **{"t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?"},
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "?": "?",
 }
 _ANSI_CODE = re.compile(r"([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})")
 
@@ -64,26 +72,23 @@ def read_word(text: str, expansions: Sequence[Expansion] = (), *, home: str) -> 
     if quoted is not None:
         return Word((quoted[1] or quoted[2] or "",))
     chars = _Lexer(text, expansions).chars()
-    if chars is None:
+    alternatives = [] if chars is None else _braces(chars) or []
+    ready = [_tilde(each, home) for each in alternatives]
+    known = [each for each in ready if each is not None]
+    if not known or len(known) != len(ready):
         return Word((text,), known=False)
-    alternatives = _braces(chars)
-    if alternatives is None:
-        return Word((text,), known=False)
-    with_home = [_tilde(each, home) for each in alternatives]
-    ready = [each for each in with_home if each is not None]
-    if len(ready) != len(with_home):
-        return Word((text,), known=False)
-    # A word that braces leave without a character disappears; one with quotes does not.
-    texts = tuple("".join(char for char, _ in each) for each in ready)
-    if any(_has_glob(each) for each in ready):
-        return Word(texts, globs=True, patterns=tuple(ready))
-    if any(not each for each in texts) and not ("'" in text or '"' in text):
+    texts = tuple("".join(char for char, _ in each) for each in known)
+    if any(map(has_glob, known)):
+        return Word(texts, globs=True, patterns=tuple(known))
+    if "'" not in text and '"' not in text:
+        # A word that braces leave without a character disappears; one with quotes does not.
         texts = tuple(each for each in texts if each)
     return Word(texts)
 
 
-def _has_glob(chars: Chars) -> bool:
-    return any(char in _GLOB and not quoted for char, quoted in chars)
+def has_glob(chars: Chars) -> bool:
+    """Whether characters of a word are a glob."""
+    return any(char in GLOB and not quoted for char, quoted in chars)
 
 
 class _Lexer:
@@ -102,29 +107,36 @@ class _Lexer:
         return None if at is None else tuple(self._found)
 
     def _unquoted(self, at: int) -> int | None:
-        text, char = self._text, self._text[at]
+        char = self._text[at]
         if at in self._expansions:
             return self._expanded(at, quoted=False)
-        if char == "\\":
-            if at + 1 >= len(text):
-                return None
-            if text[at + 1] != "\n":
-                self._found.append(Char(text[at + 1], True))
-            return at + 2
-        if char == "'":
-            return self._raw(at + 1)
-        if char == '"':
-            return self._quoted(at + 1)
         if char == "$":
-            if text[at + 1 : at + 2] == "'":
-                return self._ansi(at + 2)
-            if text[at + 1 : at + 2] == '"':
-                return self._quoted(at + 2)
-            if _starts_expansion(text, at):
-                return None
-        elif char in "`<>|&;() \t\n":
+            return self._dollar(at)
+        if char == "\\":
+            return self._escaped(at + 1)
+        if char in "\"'":
+            return self._raw(at + 1) if char == "'" else self._quoted(at + 1)
+        if char in "`<>|&;() \t\n":
             return None  # the parser and this reader disagree on where the word ends
         self._found.append(Char(char, False))
+        return at + 1
+
+    def _dollar(self, at: int) -> int | None:
+        after = self._text[at + 1 : at + 2]
+        if after == "'":
+            return self._ansi(at + 2)
+        if after == '"':
+            return self._quoted(at + 2)
+        if _starts_expansion(self._text, at):
+            return None
+        self._found.append(Char("$", False))
+        return at + 1
+
+    def _escaped(self, at: int) -> int | None:
+        if at >= len(self._text):
+            return None
+        if self._text[at] != "\n":
+            self._found.append(Char(self._text[at], True))
         return at + 1
 
     def _expanded(self, at: int, *, quoted: bool) -> int | None:
@@ -213,7 +225,7 @@ def _braces(chars: Chars) -> list[Chars] | None:
     if closing in chars[:start] or any(closing in tail and opening not in tail for tail in rest):
         return None
     found = [chars[:start] + part + tail for part in _split(inner) for tail in rest]
-    return found if len(found) <= _MAX_WORDS else None
+    return found if len(found) <= MAX_WORDS else None
 
 
 def _has_range(chars: Chars) -> bool:
@@ -233,104 +245,15 @@ def _split(chars: Chars) -> list[Chars]:
 
 def _tilde(chars: Chars, home: str) -> Chars | None:
     """Resolves a leading `~`; None if it is another user's, or another shell's syntax."""
-    if not chars or chars[0].quoted or chars[0].char not in "~=":
-        # bash resolves `~` also behind `=` and `:` of what looks like an assignment.
-        suspect = any(
-            left in (Char("=", False), Char(":", False)) and right == Char("~", False)
-            for left, right in pairwise(chars)
-        )
-        return None if suspect else chars
-    if chars[0].char == "=":
-        return None  # zsh: the path of a program
-    if len(chars) > 1 and chars[1] != Char("/", False):
-        return None
-    if not home.startswith("/"):
-        return None
-    return tuple(Char(char, True) for char in home) + chars[1:]
-
-
-def resolve_globs(word: Word, directories: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Returns the names that globs match now, as bash sorts them; None if they cannot be told."""
-    found: list[str] = []
-    for chars in word.patterns:
-        if not _has_glob(chars):
-            found.append("".join(char for char, _ in chars))
-            continue
-        absolute = bool(chars) and chars[0].char == "/"
-        if not absolute and (directories is None or len(directories) != 1):
+    first = chars[0] if chars else Char("", True)
+    if first == Char("~", False):
+        is_own = len(chars) == 1 or chars[1] == Char("/", False)
+        if not is_own or not home.startswith("/"):
             return None
-        names = _matches(chars, "" if absolute or directories is None else directories[0])
-        if names is None:
-            return None
-        found += names or ["".join(char for char, _ in chars)]
-        if len(found) > _MAX_WORDS:
-            return None
-    return tuple(found)
-
-
-def _matches(chars: Chars, directory: str) -> list[str] | None:
-    parts: list[Chars] = []
-    part: list[Char] = []
-    for each in chars:
-        if each.char == "/":
-            parts.append(tuple(part))
-            part = []
-        else:
-            part.append(each)
-    parts.append(tuple(part))
-    found = [""]
-    for number, each in enumerate(parts):
-        is_last = number == len(parts) - 1
-        if not _has_glob(each):
-            name = "".join(char for char, _ in each)
-            found = [prefix + name + ("" if is_last else "/") for prefix in found]
-            if number and any(map(_has_glob, parts[:number])):
-                found = [path for path in found if os.path.lexists(_in(directory, path))]
-            continue
-        pattern = _pattern(each)
-        if pattern is None:
-            return None
-        expanded: list[str] = []
-        for prefix in found:
-            names = _entries(_in(directory, prefix) or ".")
-            if names is None:
-                return None
-            expanded += [
-                prefix + name + ("" if is_last else "/")
-                for name in names
-                if pattern.fullmatch(name)
-                and (name[0] != "." or each[0].char == ".")
-                and (is_last or os.path.isdir(_in(directory, prefix + name)))
-            ]
-            if len(expanded) > _MAX_WORDS:
-                return None
-        found = expanded
-    return sorted(found)
-
-
-def _in(directory: str, path: str) -> str:
-    return path if path.startswith("/") or not directory else f"{directory}/{path}"
-
-
-def _entries(directory: str) -> list[str] | None:
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return []
-    return names if len(names) <= _MAX_ENTRIES else None
-
-
-def _pattern(chars: Chars) -> "re.Pattern[str] | None":
-    """Translates one part of a glob; None if it has a set, whose meaning depends on the locale."""
-    out: list[str] = []
-    for char, quoted in chars:
-        if quoted or char not in _GLOB:
-            out.append(re.escape(char))
-        elif char == "[":
-            return None
-        else:
-            # A row of stars is one star. Backtracking is bounded by the length of a name.
-            mark = ".*" if char == "*" else "."
-            if not (mark == ".*" and out and out[-1] == mark):
-                out.append(mark)
-    return None if out.count(".*") > 4 else re.compile("".join(out), re.DOTALL)
+        return tuple(Char(char, True) for char in home) + chars[1:]
+    # bash resolves `~` also behind `=` and `:` of an assignment; zsh takes `=ls` as a path.
+    marks = (Char("=", False), Char(":", False))
+    is_odd = first == marks[0] or any(
+        left in marks and right == Char("~", False) for left, right in pairwise(chars)
+    )
+    return None if is_odd else chars

@@ -22,6 +22,7 @@ from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
+from subluminal.policy.replay.hidden_targets import target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
@@ -137,15 +138,14 @@ class RunReplay:
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
         said = recorded.said
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = Call(
+            call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
+        )
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             return _Answer(said_by(failed))
         self._counters.was_asked = False
-        if isinstance(call.args, PartialArgs):
-            found = self._possible(call, call.args, asked, setting)
-        else:
-            found = [self._evaluation(call, asked, setting)]
+        found = self._possible(call, asked, setting)
         if found is None:
             self._counters.doubt_everything()
             if self._as_recorded:
@@ -162,8 +162,21 @@ class RunReplay:
         return self._settled(call, asked, setting, found)
 
     def _possible(
-        self, call: RecordedCall, args: PartialArgs, asked: Call, setting: Setting
+        self, call: RecordedCall, asked: Call, setting: Setting
     ) -> list[Evaluation] | None:
+        """Evaluates a call for everything that its arguments and targets could have been."""
+        if call.targets is None and call.args is not None and setting.engine.needs_targets(asked):
+            return target_evaluations(
+                lambda hidden: self._with_args(call, replace(asked, targets=hidden), setting)
+            )
+        return self._with_args(call, asked, setting)
+
+    def _with_args(
+        self, call: RecordedCall, asked: Call, setting: Setting
+    ) -> list[Evaluation] | None:
+        args = call.args
+        if not isinstance(args, PartialArgs):
+            return [self._evaluation(call, asked, setting)]
         return setting.possibilities.evaluations(
             lambda tried: self._evaluation(call, with_args(asked, tried), setting), args
         )
