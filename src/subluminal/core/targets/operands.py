@@ -101,11 +101,8 @@ def _option(
     for options, access in ((operands.reads, "read"), (operands.writes, "write")):
         if not names.intersection(options):
             continue
-        if is_long:
-            path = value if has_value else next(words, "")
-        else:
-            path = word[2:] or next(words, "")
-        return path, cast(Access, access)
+        attached = value if is_long else word[2:]
+        return (attached if attached or has_value else next(words, "")), cast(Access, access)
     if _takes_value(word, operands):
         next(words, "")
     return None
