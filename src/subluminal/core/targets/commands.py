@@ -54,7 +54,8 @@ class Commands:
         for word in words:
             texts: tuple[str, ...] | None = word.texts
             if word.globs:
-                texts = resolve_globs(word, directories)
+                texts = None if self._found.changes else resolve_globs(word, directories)
+                self._found.globs += 1
             if texts is None:
                 known = False
                 texts = word.texts
@@ -73,6 +74,7 @@ class Commands:
             found.opaque(f"`{program}` in the place of a program is not read")
             return None, None
         found.command(argv)
+        found.changes = found.changes or not programs.changes_nothing(name)
         if "/" in program:
             found.path(program, "read", directories)
         if name in programs.UNREADABLE:
@@ -320,15 +322,24 @@ class Commands:
                 self._found.opaque("the sed script may run commands or write files")
 
     def _git(self, argv: list[str], _directories: Directories, _depth: int) -> None:
+        subcommand = _git_subcommand(argv)
         for number, word in enumerate(argv):
-            if word in ("-c", "--config-env"):
+            # Behind other subcommands than clone, `-c` means something else.
+            is_setting = number < subcommand or "clone" in argv[subcommand : subcommand + 1]
+            if word in ("-c", "--config", "--config-env") and is_setting:
                 setting = "".join(argv[number + 1 : number + 2])
-                if "commit" not in argv[1:number] and not setting.lower().startswith(
-                    programs.GIT_KEYS
-                ):
+                if not setting.lower().startswith(programs.GIT_KEYS):
                     self._found.opaque(f"`git -c {setting[:40]}` may run commands")
             elif "ext::" in word or word.startswith(programs.GIT_RUNS):
                 self._found.opaque("an option of git runs commands")
+
+
+def _git_subcommand(argv: list[str]) -> int:
+    """Returns the index of the subcommand: the first word behind git's own options."""
+    at = 1
+    while at < len(argv) and argv[at].startswith("-"):
+        at += 2 if argv[at] in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
+    return at
 
 
 def _module_at(argv: list[str], options: programs.Options, module: str) -> bool:

@@ -24,6 +24,9 @@ _HEREDOC = ["<<", "heredoc_start", "heredoc_body", "heredoc_end"]
 class Expansions(Tree, ABC):
     """The words of one line."""
 
+    in_substitution = False
+    """whether the commands of `$(…)` are being read"""
+
     @abstractmethod
     def substitution(self, node: "Node", directories: Directories) -> None:
         """Reads the commands of `$(…)` or `<(…)`."""
@@ -63,7 +66,9 @@ class Expansions(Tree, ABC):
         if node.type in ("expansion", "arithmetic_expansion"):
             return self._braced(node, directories)
         literal = self._heredoc_value(node)
+        was_inside, self.in_substitution = self.in_substitution, literal is None
         self.substitution(node, directories)
+        self.in_substitution = was_inside
         # bash passes the name of an open file instead of `<(…)`; which one does not matter.
         return "/dev/fd/63" if node.type == "process_substitution" else literal
 

@@ -28,6 +28,10 @@ class Found:
         self._hosts: dict[str, None] = {}
         self._why: dict[str, None] = {}
         self._room = MAX_TARGETS_BYTES
+        self.changes = False
+        """whether a command so far may have made files: from then on globs cannot be resolved"""
+        self.globs = 0
+        """number of globs that were resolved"""
 
     def opaque(self, why: str) -> None:
         """Notes that the call may touch more than is listed."""

@@ -7,7 +7,7 @@ directories after success and after failure, so that `cd a && b` and `cd a; b` a
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.core.targets.commands import Commands
@@ -24,6 +24,7 @@ _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u0085\u2028\u2029]")
 _INTEGER = re.compile(r"-?[0-9]+|\$[?#]|\"\$[?#]\"")
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[0-9]+\]")
 _ARITHMETIC_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
+_SHELL_OPERATORS = frozenset(("<", ">", "<<", ">>", "&&", "||", "(", ")", ";", "|", "&"))
 _MAX_DIRECTORIES = 8
 
 
@@ -115,9 +116,13 @@ class _Line(Redirections):
     def statements(self, node: "Node", directories: Directories) -> After:
         """Reads the statements below a node, one after the other."""
         after = After(directories, directories)
+        globs, beside = self.found.globs, False
         for child in self.children(node):
             if child.is_named:
                 after = self._statement(child, after.either)
+            beside = beside or child.type == "&"
+        if beside:
+            self._check_globs(globs)
         return after
 
     def substitution(self, node: "Node", directories: Directories) -> None:
@@ -153,15 +158,22 @@ class _Line(Redirections):
 
     def _pipeline(self, node: "Node", directories: Directories) -> After:
         where, last = directories, directories
+        globs = self.found.globs
         for child in self.children(node):
             if child.is_named:
                 last = self._statement(child, where).either
                 if _holds_list(child):
                     # The parser takes `cd a && b > c | d` as `(cd a && b > c) | d`.
                     where = _union(where, last)
+        self._check_globs(globs)
         # Some shells run the last part of a pipeline themselves.
         either = _union(where, last)
         return After(either, either)
+
+    def _check_globs(self, before: int) -> None:
+        """Notes globs in commands that run again, or beside others that may make files."""
+        if self.found.changes and self.found.globs != before:
+            self.found.opaque("a glob may match files that the line makes")
 
     def _subshell(self, node: "Node", directories: Directories) -> After:
         self.statements(node, directories)
@@ -186,6 +198,7 @@ class _Line(Redirections):
 
     def _loop(self, node: "Node", directories: Directories) -> After:
         body: Directories = directories
+        globs = self.found.globs
         for _ in range(2):  # a second round shows whether the body moves to other directories
             before = body
             for child in self.children(node):
@@ -197,6 +210,7 @@ class _Line(Redirections):
                     body = _union(body, self.statements(child, body).either)
                 elif child.is_named:
                     body = _union(body, self._statement(child, body).either)
+            self._check_globs(globs)
             if body == before:
                 return After(body, body)
         self.found.opaque("a loop changes its directory")
@@ -219,6 +233,10 @@ class _Line(Redirections):
 
     def _test(self, node: "Node", directories: Directories) -> After:
         children = self.children(node)
+        is_single = bool(children) and children[0].type == "["
+        if is_single and not _SHELL_OPERATORS.isdisjoint(_operators(node)):
+            # To the parser `>` compares two texts here; to the shell it is a redirection.
+            self.found.opaque("an operator in `[ … ]` is not read")
         texts = {self.text(child) for child in children}
         if not texts.isdisjoint(("-v", "-R")):
             self.found.opaque("a test of a variable may run commands")
@@ -261,38 +279,57 @@ class _Line(Redirections):
         if not nodes:
             return After(directories, directories)
         words = self.words(nodes, directories)
-        return After(*self._commands.simple(words, directories, self._depth))
+        after = After(*self._commands.simple(words, directories, self._depth))
+        self.found.changes = self.found.changes or self._writes(node.children)
+        return after
 
     def _redirected(self, node: "Node", directories: Directories) -> After:
         children = self.children(node)
         body = next((child for child in children if child.type not in REDIRECTIONS), None)
-        after, where = After(directories, directories), directories
-        if body is not None and body.type != "command":
+        if body is None or body.type == "command":
+            more, rest = self._redirections(children, body, directories)
+            after = After(directories, directories)
+            if body is not None:
+                after = self._simple(body, more, directories)
+            self.found.changes = self.found.changes or self._writes(children)
+        else:
+            globs = self.found.globs
             # The parser takes `cd a && b > c` as `(cd a && b) > c`: the file may be in a or not.
             after = self._statement(body, directories)
             where = _union(directories, after.either)
-        more: list[Node] = []
-        rest: list[Node] = []
-        for child in children:
-            if child.type == "file_redirect":
-                more += self.redirect(child, where)
-            elif child.type == "heredoc_redirect":
-                rest += self.heredoc(child, where)
-            elif child.type == "herestring_redirect":
-                self.here_string(child, where)
-            elif child is not body:
-                self.unknown(child)
-        if body is not None and body.type == "command":
-            after = self._simple(body, more, directories)
-        elif more:
-            self.not_parsed()
+            more, rest = self._redirections(children, body, where)
+            if more:
+                self.not_parsed()
+            self.found.changes = self.found.changes or self._writes(children)
+            self._check_globs(globs)
         for each in rest:
             after = self._statement(each, after.either)
         return after
 
+    def _redirections(
+        self, nodes: "list[Node]", body: "Node | None", directories: Directories
+    ) -> "tuple[list[Node], list[Node]]":
+        """Reads redirections. Returns further words of the command, and further statements."""
+        more: list[Node] = []
+        rest: list[Node] = []
+        for node in nodes:
+            if node.type == "file_redirect":
+                more += self.redirect(node, directories)
+            elif node.type == "heredoc_redirect":
+                rest += self.heredoc(node, directories)
+            elif node.type == "herestring_redirect":
+                self.here_string(node, directories)
+            elif node is not body:
+                self.unknown(node)
+        return more, rest
+
+    def _writes(self, nodes: "list[Node]") -> bool:
+        return any(">" in self.text(node) for node in nodes if node.type in REDIRECTIONS)
+
     def _lone_redirect(self, node: "Node", directories: Directories) -> After:
         if self.redirect(node, directories):
             self.not_parsed()
+        self.found.changes = True
         return After(directories, directories)
 
     # Assignments
@@ -342,6 +379,15 @@ class _Line(Redirections):
                 self.unknown(child)
         self._commands.declare(words)
         return After(directories, directories)
+
+
+def _operators(node: "Node") -> "Iterator[str]":
+    """Yields the operators of a test, without those in its words."""
+    for child in node.children:
+        if not child.is_named:
+            yield child.type
+        elif child.type not in WORDS:
+            yield from _operators(child)
 
 
 def _holds_list(node: "Node") -> bool:

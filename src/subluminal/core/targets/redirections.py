@@ -70,6 +70,9 @@ class Redirections(Expansions):
     def heredoc(self, node: "Node", directories: Directories) -> "list[Node]":
         """Reads a here-document. Returns what else is on its first line: statements."""
         rest: list[Node] = []
+        if self.in_substitution:
+            # bash writes the command anew before it reads it, and loses line ends.
+            self.found.opaque("a here-document inside of `$(…)` is not read")
         for child in self.children(node):
             if child.type == "heredoc_body":
                 for each in expansions_in(child, below=True):
@@ -93,7 +96,10 @@ class Redirections(Expansions):
         tabs = node.children[0].type == "<<-"
         text = self.text(body)
         lines = [line.lstrip("\t") if tabs else line for line in text.split("\n")]
-        if end is None or end in lines:
+        closing = next((self.text(c) for c in node.children if c.type == "heredoc_end"), None)
+        if closing is not None and tabs:
+            closing = closing.lstrip("\t")
+        if end is None or end in lines or closing != end:
             self.found.opaque("the end of a here-document cannot be told")
         elif start == end and not any(expansions_in(body, below=True)) and _EXPANSION.search(text):
             self.found.opaque("a here-document contains expansions that are not read")

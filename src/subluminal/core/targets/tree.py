@@ -66,6 +66,8 @@ class Tree:
             if start != at and _GAP.fullmatch(self.data, at, start) is None:
                 self.not_parsed()
             at = child.end_byte
+            if not child.is_named and at - start != len(child.type):
+                self.not_parsed()  # an operator that swallowed other text
         if at != node.end_byte and _GAP.fullmatch(self.data, at, node.end_byte) is None:
             self.not_parsed()
         return children
