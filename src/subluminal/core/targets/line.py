@@ -8,11 +8,17 @@ directories after success and after failure, so that `cd a && b` and `cd a; b` a
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.core.targets.commands import Commands
 from subluminal.core.targets.found import MAX_DEPTH, MAX_LINE_BYTES, Directories, Found
-from subluminal.core.targets.plain_line import is_plain_command, plain_commands, plain_words
+from subluminal.core.targets.plain_line import (
+    PlainCommand,
+    is_plain_command,
+    plain_commands,
+    plain_words,
+)
 from subluminal.core.targets.redirections import REDIRECTIONS, Redirections
 from subluminal.core.targets.tree import WORDS, new_parser
 from subluminal.core.targets.words import Word
@@ -87,16 +93,19 @@ class _Line(Redirections):
     def _nested(self, text: str, directories: Directories, depth: int) -> Directories:
         return read_line(text, self.found, directories, depth + 1)
 
-    def plain(self, commands: list[tuple[str, list[str]]], directories: Directories) -> Directories:
-        """Reads the commands of a plain line, each with the operator before it."""
+    def plain(self, commands: list[PlainCommand], directories: Directories) -> Directories:
+        """Reads the commands of a plain line."""
         after = After(directories, directories)
-        for operator, words in commands:
-            after = self._then(
-                after,
-                operator,
-                lambda at, words=words: self._argv(words, at),  # type: ignore[misc]
-            )
+        for command in commands:
+            after = self._then(after, command.operator, partial(self._plain, command))
         return after.either
+
+    def _plain(self, command: PlainCommand, directories: Directories) -> After:
+        after = self._argv(command.words, directories)
+        for file, access in command.files:
+            self.found.path(file, access, directories)
+            self.found.changes = self.found.changes or access == "write"
+        return after
 
     def _argv(self, words: list[str], directories: Directories) -> After:
         return After(*self._commands.argv(words, directories, self._depth))
@@ -147,11 +156,7 @@ class _Line(Redirections):
         operator = ""
         for child in self.children(node):
             if child.is_named:
-                after = self._then(
-                    after,
-                    operator,
-                    lambda at, child=child: self._statement(child, at),  # type: ignore[misc]
-                )
+                after = self._then(after, operator, partial(self._statement, child))
             else:
                 operator = child.type
         return after
