@@ -56,10 +56,10 @@ class Commands:
             if word.globs:
                 texts = None if self._found.changes else resolve_globs(word, directories)
                 self._found.globs += 1
-            if texts is None:
+            if texts is None or not word.known:
                 known = False
                 texts = word.texts
-            known = known and word.known
+                self._found.unread.update(texts)
             argv += texts
         if not known and os.path.basename(argv[0]) not in programs.HARMLESS:
             self._found.opaque(f"the arguments of `{argv[0]}` are not known")
@@ -163,7 +163,7 @@ class Commands:
         if to.startswith("/"):
             return (os.path.normpath(to),), directories
         searched = to.partition("/")[0] not in (".", "..") and "CDPATH" in os.environ
-        if directories is None or searched or not to:
+        if directories is None or searched or not to or to in self._found.unread:
             return None, directories
         return tuple(os.path.normpath(f"{each}/{to}") for each in directories), directories
 

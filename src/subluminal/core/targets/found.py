@@ -28,6 +28,8 @@ class Found:
         self._hosts: dict[str, None] = {}
         self._why: dict[str, None] = {}
         self._room = MAX_TARGETS_BYTES
+        self.unread: set[str] = set()
+        """words as written whose value is not known: they are not paths"""
         self.changes = False
         """whether a command so far may have made files: from then on globs cannot be resolved"""
         self.globs = 0
@@ -47,7 +49,7 @@ class Found:
 
     def path(self, written: str, access: Access, directories: Directories) -> None:
         """Adds a path as written and, if a link leads elsewhere, as resolved."""
-        if not written or not is_file(written):
+        if not written or not is_file(written) or written in self.unread:
             return
         host = network_host(written)
         if host is not None:

@@ -68,7 +68,12 @@ def _paths(
                 found.path(path[0], path[1], directories)
         else:
             given.words.append(word)
-    paths = [word for word in given.words[given.skips :] if "://" not in word]
+    is_remote = os.path.basename(argv[0]) in programs.REMOTE
+    paths = [
+        word
+        for word in given.words[given.skips :]
+        if "://" not in word and not (is_remote and remote_host(word))
+    ]
     if operands.last and len(paths) > 1:
         found.path(paths.pop(), cast(Access, operands.last), directories)
     elif operands.last and paths and argv[0].endswith("ln"):

@@ -19,6 +19,8 @@ _LINE = re.compile(rf"{_REDIRECTED}(?:[ \t]*(?:&&|\|\||;|\|)[ \t]*{_REDIRECTED})
 _TOKEN = re.compile(
     r"""(2>&1)|[12&]?(>|<)>?[ \t]*([^\s;&|]+)|([^\s"';&|<>]+)|'([^']+)'|"([^"]+)"|(&&|\|\|?|;)"""
 )
+_PARSED = RESERVED | frozenset(("export", "declare", "typeset", "local", "readonly", "unset"))
+"""Words in the place of a program that only the parser understands."""
 _MOVES = frozenset(("cd", "command", "builtin", "time", "exec", "pushd", "popd"))
 """Commands that may change the directory of the shell."""
 
@@ -59,6 +61,6 @@ def plain_commands(text: str) -> list[PlainCommand] | None:
         elif not copied:
             found[-1].words.append(word or raw or quoted)
     names = {each.words[0] for each in found}
-    if not names.isdisjoint(RESERVED) or (pipes and not names.isdisjoint(_MOVES)):
+    if not names.isdisjoint(_PARSED) or (pipes and not names.isdisjoint(_MOVES)):
         return None
     return found

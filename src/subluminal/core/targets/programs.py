@@ -82,7 +82,7 @@ HARMLESS = frozenset(
 """Commands whose arguments touch nothing, so that they need not be known."""
 
 ASSIGNING = frozenset(
-    ["read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local"]
+    ("read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local")
 )
 """Builtins that set variables named by their arguments."""
 

@@ -73,7 +73,9 @@ def read_word(text: str, expansions: Sequence[Expansion] = (), *, home: str) -> 
         return Word((quoted[1] or quoted[2] or "",))
     chars = _Lexer(text, expansions).chars()
     alternatives = [] if chars is None else _braces(chars) or []
-    ready = [_tilde(each, home) for each in alternatives]
+    # `''~` is not a home, because the word begins with a quote.
+    own = home if text.startswith("~") else ""
+    ready = [_tilde(each, own) for each in alternatives]
     known = [each for each in ready if each is not None]
     if not known or len(known) != len(ready):
         return Word((text,), known=False)
