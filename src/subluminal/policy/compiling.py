@@ -178,11 +178,11 @@ def _plain_part(name: str, value: Any) -> Any:
 
 
 def _plain_target(field: str, part: Any) -> Any:
-    """Reads back one field of `targets`. Patterns that match everything become `*`."""
+    """Reads back one field of `targets`. A field without patterns matches everything."""
     if not isinstance(part, dict):
         return part
     if field == "path":
-        names = _plain_target("names", part.get("names")) or {}
+        names = _plain_names(part.get("names")) or {}
         return {**{name: part.get(name) for name in ("inside", "outside")}, **names}
     return _plain_names(part) or {}
 

@@ -166,7 +166,7 @@ def text_test(patterns: NamePatterns) -> Callable[[str], bool]:
     if patterns.any:
         return lambda _text: True
     exact = frozenset(patterns.exact)
-    prefix, suffix = patterns.prefix, patterns.suffix
+    prefix, suffix = tuple(patterns.prefix), tuple(patterns.suffix)
     finders = _finders([f"(?s:{pattern})" for pattern in patterns.re2]) if patterns.re2 else []
 
     def holds(text: str) -> bool:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from subluminal.core.targets.reading import targets_of
 from tests.core.targets.line_maker import LineMaker
 from tests.core.targets.real_bash import RealBash
+
+from subluminal.core.targets.reading import targets_of
 
 _LINES = yaml.safe_load((Path(__file__).parent / "bash_lines.yaml").read_text())
 _SEEDS = range(6)

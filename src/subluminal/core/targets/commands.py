@@ -1,10 +1,10 @@
 """Reads one command of a line: opens wrappers and shells, and knows builtins and interpreters."""
 
-import itertools
 import os
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from subluminal.core.targets import programs
 from subluminal.core.targets.found import MAX_DEPTH, Directories, Found
@@ -22,6 +22,7 @@ Moved = tuple[Directories, Directories]
 _ASSIGNMENT = re.compile(r"([^=]*)=(.*)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+$")
 _FED = ("/dev/", "/proc/")
+_GIT_SETTINGS = frozenset(("-c", "--config", "--config-env"))
 _AWK_ACTS = re.compile(r"system|getline|[|>]|@|printf?\s.*>|close|ENVIRON\[")
 _SED_FLAG = re.compile(
     r"-(?:[nErsuz]*|[nEr]*i[^ /]{0,8}|l)"
@@ -69,14 +70,17 @@ class Commands:
         """Reads a command whose words are known."""
         found, same = self._found, (directories, directories)
         program = argv[0]
-        name = os.path.basename(program)
         if not program or program in programs.RESERVED or depth > MAX_DEPTH:
             found.opaque(f"`{program}` in the place of a program is not read")
             return None, None
-        found.command(argv)
-        found.changes = found.changes or not programs.changes_nothing(name)
+        text = " ".join(argv)
+        found.command(argv, text)
+        name = program
         if "/" in program:
+            name = program.rpartition("/")[2]
             found.path(program, "read", directories)
+        if name not in programs.LOOKING:
+            found.changes = True
         if name in programs.UNREADABLE:
             found.opaque(f"`{name}` is not read: {programs.UNREADABLE[name]}")
             return (None, None) if name in ("eval", ".", "source", "pushd", "popd") else same
@@ -87,10 +91,12 @@ class Commands:
         if name in programs.SHELLS:
             self._shell(argv, directories, depth)
             return same
-        self._others(name, argv, directories, depth)
+        self._others(name, argv, text, directories, depth)
         return same
 
-    def _others(self, name: str, argv: list[str], directories: Directories, depth: int) -> None:
+    def _others(
+        self, name: str, argv: list[str], text: str, directories: Directories, depth: int
+    ) -> None:
         reader = _READERS.get(name)
         if reader is not None:
             reader(self, argv, directories, depth)
@@ -100,10 +106,11 @@ class Commands:
                 self._interpreter(plain, argv, directories)
         opaque = programs.OPAQUE_SUBCOMMANDS.get(name)
         if opaque is not None:
-            given = set(argv[1:])
-            if any(wanted <= given for wanted in opaque):
-                self._found.opaque(f"this use of `{name}` runs other commands")
-        operand_targets(name, argv, self._found, directories)
+            given = set(argv)
+            for wanted in opaque:
+                if wanted <= given:
+                    self._found.opaque(f"this use of `{name}` runs other commands")
+        operand_targets(name, argv, text, self._found, directories)
 
     def _runner(self, argv: list[str], directories: Directories, depth: int) -> None:
         if argv[1:2] == [programs.RUNNERS[os.path.basename(argv[0])]]:
@@ -207,7 +214,7 @@ class Commands:
     def _xargs(self, argv: list[str], at: int, directories: Directories) -> None:
         if os.path.basename(argv[at]) not in programs.HARMLESS:
             self._found.opaque(f"the arguments that xargs gives `{argv[at]}` are not known")
-        for option, value in itertools.pairwise(argv):
+        for option, value in pairwise(argv):
             if option in ("-a", "--arg-file"):
                 self._found.path(value, "read", directories)
 
@@ -322,16 +329,21 @@ class Commands:
                 self._found.opaque("the sed script may run commands or write files")
 
     def _git(self, argv: list[str], _directories: Directories, _depth: int) -> None:
+        if not _GIT_SETTINGS.isdisjoint(argv):
+            self._git_settings(argv)
+        for word in argv:
+            if word.startswith(programs.GIT_RUNS) or "ext::" in word:
+                self._found.opaque("an option of git runs commands")
+
+    def _git_settings(self, argv: list[str]) -> None:
         subcommand = _git_subcommand(argv)
         for number, word in enumerate(argv):
             # Behind other subcommands than clone, `-c` means something else.
             is_setting = number < subcommand or "clone" in argv[subcommand : subcommand + 1]
-            if word in ("-c", "--config", "--config-env") and is_setting:
+            if word in _GIT_SETTINGS and is_setting:
                 setting = "".join(argv[number + 1 : number + 2])
                 if not setting.lower().startswith(programs.GIT_KEYS):
                     self._found.opaque(f"`git -c {setting[:40]}` may run commands")
-            elif "ext::" in word or word.startswith(programs.GIT_RUNS):
-                self._found.opaque("an option of git runs commands")
 
 
 def _git_subcommand(argv: list[str]) -> int:

@@ -17,6 +17,7 @@ _SAFE_EXPANSION = re.compile(
     r"\$\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])"
     r"(?:(?::?[-+]|##?|%%?|//?|\^\^?|,,?)[^$`\[\]{}\\'\"]*)?\}"
 )
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _NUMBERS = re.compile(r"[0-9\s+*/%()<>=!&|^~?:-]*")
 _HEREDOC = ["<<", "heredoc_start", "heredoc_body", "heredoc_end"]
 
@@ -73,6 +74,8 @@ class Expansions(Tree, ABC):
         return "/dev/fd/63" if node.type == "process_substitution" else literal
 
     def _variable(self, text: str, directories: Directories) -> str | None:
+        if not _VARIABLE.fullmatch(text):
+            self.not_parsed()  # the parser takes `A=$ cat` as `A=$cat`
         if text == "$HOME":
             return self.found.home
         if text == "$PWD" and directories is not None and len(directories) == 1:

@@ -40,11 +40,11 @@ class Found:
         if len(self._why) < _MAX_REASONS:
             self._why[why if len(why) <= 160 else why[:159] + "…"] = None
 
-    def command(self, argv: list[str]) -> None:
-        """Adds a command."""
+    def command(self, argv: list[str], text: str) -> None:
+        """Adds a command; `text` is its words joined by blanks."""
         if len(self._commands) >= MAX_COMMANDS:
             self.opaque(f"more than {MAX_COMMANDS} commands")
-        elif self._fits(*argv):
+        elif self._fits(text):
             self._commands.append(argv)
 
     def path(self, written: str, access: Access, directories: Directories) -> None:
@@ -83,9 +83,9 @@ class Found:
         if name and name not in self._hosts and self._fits(name):
             self._hosts[name] = None
 
-    def _fits(self, *texts: str) -> bool:
+    def _fits(self, text: str) -> bool:
         try:
-            size = sum(len(text.encode()) + 1 for text in texts)
+            size = len(text.encode()) + 1
         except UnicodeEncodeError:
             self.opaque("a name that is not valid Unicode")
             return False

@@ -1,8 +1,8 @@
 """The paths and hosts among the arguments of well-known programs (`programs`)."""
 
-import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import cast
 
 from subluminal.contracts.targets import Access
@@ -11,21 +11,31 @@ from subluminal.core.targets.found import Directories, Found
 from subluminal.core.targets.hosts import named_host, remote_host, urls_in
 
 
-def operand_targets(name: str, argv: list[str], found: Found, directories: Directories) -> None:
-    """Adds the paths and hosts that a program is given."""
-    _urls(argv, found, directories)
-    if name in programs.REMOTE:
-        for word in argv[1:]:
-            # `git push origin main:next` names two branches.
-            host = remote_host(word) if name != "git" or "@" in word or "clone" in argv else None
-            if host is not None and "://" not in word:
-                found.host(host)
+def operand_targets(
+    name: str, argv: list[str], text: str, found: Found, directories: Directories
+) -> None:
+    """Adds the paths and hosts that a program is given; `text` is its words joined by blanks."""
+    if ":" in text:
+        if "://" in text:
+            _urls(argv, found, directories)
+        if name in programs.REMOTE:
+            _remotes(name, argv, found)
     if name in programs.HOST_OPERAND:
         _hosts(name, argv, found)
     operands = programs.OPERANDS.get(name)
     if operands is not None:
         _paths(argv, operands, found, directories)
-    _special(name, argv, found, directories)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        special(argv, found, directories)
+
+
+def _remotes(name: str, argv: list[str], found: Found) -> None:
+    for word in argv[1:]:
+        # `git push origin main:next` names two branches.
+        host = remote_host(word) if name != "git" or "@" in word or "clone" in argv else None
+        if host is not None and "://" not in word:
+            found.host(host)
 
 
 def _urls(argv: list[str], found: Found, directories: Directories) -> None:
@@ -121,24 +131,22 @@ def _takes_value(word: str, operands: programs.Operands) -> bool:
     )
 
 
-def _special(name: str, argv: list[str], found: Found, directories: Directories) -> None:
-    if name == "dd":
-        for word in argv[1:]:
-            key, _, value = word.partition("=")
-            if key in ("if", "of"):
-                found.path(value, "read" if key == "if" else "write", directories)
-    elif name == "tar":
-        _tar(argv, found, directories)
-    elif name == "git":
-        _git(argv, found, directories)
-    elif (
-        name == "curl"
-        and any(
-            word in ("-O", "--remote-name", "-J")
-            or (word[:1] == "-" and word[1:2] != "-" and "O" in word)
-            for word in argv[1:]
-        )
-    ) or (name in programs.WRITES_HERE and not {"-O", "-P", "-d", "--spider"}.intersection(argv)):
+def _dd(argv: list[str], found: Found, directories: Directories) -> None:
+    for word in argv[1:]:
+        key, _, value = word.partition("=")
+        if key in ("if", "of"):
+            found.path(value, "read" if key == "if" else "write", directories)
+
+
+def _curl(argv: list[str], found: Found, directories: Directories) -> None:
+    for word in argv[1:]:
+        is_short = word[:1] == "-" and word[1:2] != "-"
+        if word == "--remote-name" or (is_short and "O" in word):
+            found.path(".", "write", directories)
+
+
+def _here(argv: list[str], found: Found, directories: Directories) -> None:
+    if not {"-O", "-P", "-d", "--spider"}.intersection(argv):
         found.path(".", "write", directories)
 
 
@@ -146,7 +154,7 @@ def _tar(argv: list[str], found: Found, directories: Directories) -> None:
     letters = argv[1].lstrip("-") if len(argv) > 1 else ""
     writes = "x" in letters or "--extract" in argv
     place = "."
-    for option, value in itertools.pairwise(argv):
+    for option, value in pairwise(argv):
         if option in ("-C", "--directory"):
             place = value
         elif option in ("-f", "--file") or (option == argv[1] and option.endswith("f")):
@@ -156,9 +164,21 @@ def _tar(argv: list[str], found: Found, directories: Directories) -> None:
 
 
 def _git(argv: list[str], found: Found, directories: Directories) -> None:
-    for option, value in itertools.pairwise(argv):
-        if option in ("-C", "--git-dir", "--work-tree"):
-            found.path(value, "write", directories)
-    words = [word for word in argv[1:] if not word.startswith("-")]
-    if words[:1] == ["clone"] and len(words) > 2:
-        found.path(words[2], "write", directories)
+    if not _GIT_PLACES.isdisjoint(argv):
+        for option, value in pairwise(argv):
+            if option in _GIT_PLACES:
+                found.path(value, "write", directories)
+    if "clone" in argv:
+        words = [word for word in argv[1:] if not word.startswith("-")]
+        for path in words[2:3]:
+            found.path(path, "write", directories)
+
+
+_GIT_PLACES = frozenset(("-C", "--git-dir", "--work-tree"))
+_SPECIAL: dict[str, Callable[[list[str], Found, Directories], None]] = {
+    **dict.fromkeys(programs.WRITES_HERE, _here),
+    "dd": _dd,
+    "tar": _tar,
+    "git": _git,
+    "curl": _curl,
+}

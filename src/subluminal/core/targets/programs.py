@@ -396,15 +396,12 @@ OPERANDS: dict[str, Operands] = {
 }
 """Paths among the arguments of common programs."""
 
-_LOOKING = HARMLESS | frozenset(
-    name for name, each in OPERANDS.items() if each.access == "read" and not each.last
+LOOKING = (
+    HARMLESS
+    | frozenset(("cd", "export", "set", "which", "type", "command", "time"))
+    | frozenset(name for name, each in OPERANDS.items() if each.access == "read" and not each.last)
 )
-
-
-def changes_nothing(name: str) -> bool:
-    """Whether a program makes no files, unless its arguments say so."""
-    return name in _LOOKING or name in ("cd", "export", "set", "which", "type", "command", "time")
-
+"""Programs that make no files, unless their arguments say so."""
 
 WRITES_HERE = frozenset(("wget", "unzip", "patch"))
 """Programs that write into the working directory unless an option says otherwise."""
