@@ -2,16 +2,19 @@
 
 The line has 60 characters. Both tasks decide the same call; one reads its targets first, as the
 enforcer does, and matches them against a force push, writes outside of the repository and opaque
-calls. The difference has a bar in microseconds.
+calls. The difference has a bar in microseconds. CPU time counts, so other programs on the machine
+do not.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any
 
 import msgspec
 
-from bench.harness import Result, interleaved
+from bench.harness import Result
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
@@ -22,6 +25,7 @@ from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
 
 BAR_US = 40.0
+_ROUNDS, _NUMBER = 120, 100
 LINE = 'git commit -am "fix the parser" && git push origin main:next'
 _TARGETS: list[dict[str, Any]] = [
     {"program": {"glob": ["git"]}, "argv": {"regex": [r"\bpush\b.*\s(--force|-[a-z]*f|\+)"]}},
@@ -34,10 +38,24 @@ def measure() -> Iterator[Result]:
     """Yields the share of the bar that the targets of a line of 60 characters use."""
     assert len(LINE) == 60
     without, with_targets = (_engine([None] * len(_TARGETS)), _engine(_TARGETS))
-    bare, read = interleaved([_decider(without), _decider(with_targets)], rounds=120, number=100)
+    bare, read = _cpu_seconds([_decider(without), _decider(with_targets)])
     more_us = (read - bare) * 1e6
     detail = f"{read * 1e6:.1f} us against {bare * 1e6:.1f} us: {more_us:.1f} us more"
     yield Result(f"targets of a line over {BAR_US:g} us", more_us / BAR_US, 1.0, False, detail)
+
+
+def _cpu_seconds(tasks: list[Callable[[], object]]) -> list[float]:
+    """Returns the median CPU time of each task; the tasks take turns."""
+    times: list[list[float]] = [[] for _ in tasks]
+    for task in tasks:
+        task()
+    for _ in range(_ROUNDS):
+        for task, seconds in zip(tasks, times, strict=True):
+            begun = time.process_time()
+            for _ in range(_NUMBER):
+                task()
+            seconds.append((time.process_time() - begun) / _NUMBER)
+    return [median(seconds) for seconds in times]
 
 
 def _engine(matches: list[dict[str, Any] | None]) -> Engine:

@@ -292,9 +292,8 @@ class Enforcer:
         targets: Targets | None = None,
     ) -> Ruling:
         """Turns an evaluation into a ruling, and journals it."""
-        ruling = Ruling(
-            call, f"{self._shim_id}.{number}", evaluation, mono_ns, self, targets=targets
-        )
+        ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
+        ruling.targets = targets
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:

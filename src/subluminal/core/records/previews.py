@@ -36,6 +36,12 @@ class _MaskedTexts:
         self.changed = self.changed or found != text
         return found
 
+    def words(self, words: list[str]) -> list[str]:
+        """Masks a command. `--token` and its value are two words, so all are masked as one text."""
+        text = " ".join(words)
+        found = self(text)
+        return words if found == text else found.split(" ", 1)
+
 
 class Previewer:
     """Makes previews under one setting. `record_mode` is `record.mode` of the settings."""
@@ -110,7 +116,7 @@ class Previewer:
             return Targets(opaque=targets.opaque, masked=True)
         masked = _MaskedTexts(self.safe)
         return Targets(
-            commands=[[masked(word) for word in words] for words in targets.commands],
+            commands=[masked.words(words) for words in targets.commands],
             paths=[PathTarget(masked(each.path), each.access) for each in targets.paths],
             hosts=[masked(host) for host in targets.hosts],
             opaque=targets.opaque,
