@@ -1,4 +1,4 @@
-"""What a tool call touches: commands, paths and hosts (doors, section 1). No behaviour.
+"""What a tool call touches: commands, paths and hosts (one-matcher-per-idea). No behaviour.
 
 `core.targets` reads targets from a call's arguments. Policies get them as facts.
 """

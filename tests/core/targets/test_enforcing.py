@@ -29,7 +29,7 @@ def deny(rule_id, match):
 FORCE = snapshot(deny("no-force", {"targets": {"argv": {"glob": ["git push*--force*"]}}}))
 
 
-def call(line, tool="Bash", cwd="/work/repo"):
+def call(line, tool="Bash", cwd="/code/repo"):
     args = {"command": line}
     return ToolCall(
         server_name="@claude",
@@ -59,7 +59,7 @@ def test_a_call_is_refused_by_what_it_touches(own_home):
     assert begun(enforcer, call("git push")).is_allowed
     first, second = starts(enforcer, own_home)
     assert first["targets"]["commands"] == [["git", "push", "--force"]]
-    assert second["targets"] == {"commands": [["git", "push"]], "roots": ["/work/repo"]}
+    assert second["targets"] == {"commands": [["git", "push"]], "roots": ["/code/repo"]}
 
 
 def test_a_batch_is_refused_by_what_one_call_touches(own_home):
@@ -104,7 +104,7 @@ def test_settings_in_force_say_which_arguments_are_targets(own_home):
     assert source.read(asked).commands == [["git", "push"]]
     own = ServerSettings(targets={"Bash": TargetSettings(path="command", access="read")})
     source.adopt(Settings(servers={"@claude": own}))
-    assert source.read(asked).paths == [PathTarget("/work/repo/git push", "read")]
+    assert source.read(asked).paths == [PathTarget("/code/repo/git push", "read")]
     assert source.read(call("ls", cwd=None)).roots
     too_large = ToolCall(
         server_name="@claude",

@@ -14,7 +14,7 @@ DEVELOPER = (_HERE / "developer_lines.txt").read_text().splitlines()
 
 
 def told(line):
-    found = targets_of("@claude", "Bash", {"command": line}, cwd="/work/repo")
+    found = targets_of("@claude", "Bash", {"command": line}, cwd="/code/repo")
     paths = [f"{each.access} {each.path}" for each in found.paths]
     shown = {"commands": found.commands, "paths": paths, "hosts": found.hosts, "opaque": found.why}
     return {"line": line} | {name: value for name, value in shown.items() if value}

@@ -1,9 +1,10 @@
 """What a tool call touches: the one reader of shell text, paths, URLs and patches in arguments.
 
-reading            `targets_of`: a call's arguments to Targets, by a table of tools
-table              which arguments of which tools are commands, paths, URLs or patches
-line, words        a shell line to its commands, redirections and directories (tree-sitter)
-commands           one command: wrappers, shells, interpreters, builtins
+source             what the enforcer holds: reads the targets of a call, if a rule asks
+reading, table     `targets_of`: a call's arguments to Targets, by a table of tools
+line, plain_line   a shell line to its commands; `tree`, `expansions` and `redirections` are below it
+words, globs       one word: quotes, braces, `~`, globs
+commands, options  one command: wrappers, shells, interpreters, builtins
 operands           the paths and hosts that well-known programs take as arguments
 programs           the data behind `commands` and `operands`
 found, paths, hosts, patches    what was found so far, and how each kind of target is read

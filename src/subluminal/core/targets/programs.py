@@ -1,7 +1,7 @@
 """What well-known programs do with their arguments: the data of the shell reader.
 
 A program that is in no table here is an ordinary command: its words are known, and what it does is
-not (`docs/reference/targets.md` says so). An option that a table does not name is taken as one
+not (`docs/concepts/targets.md` says so). An option that a table does not name is taken as one
 without a value, so its value counts as an operand: a target too many, never one too few.
 """
 

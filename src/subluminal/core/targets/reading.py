@@ -1,4 +1,4 @@
-"""Reads the targets of a call from its arguments, by a table of tools (doors, section 1)."""
+"""Reads the targets of a call from its arguments, by a table of tools (one-matcher-per-idea)."""
 
 import os
 from collections.abc import Callable

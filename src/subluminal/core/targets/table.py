@@ -137,7 +137,7 @@ CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
         "webfetch": _url("url"),
     },
 }
-"""The clients' own tools, by the server name that stands for the client (doors, section 1)."""
+"""The clients' own tools, by the server name that stands for the client (one-matcher-per-idea)."""
 
 
 def table_for(settings: Settings) -> Table:
