@@ -70,3 +70,29 @@ def test_cdpath_makes_a_relative_cd_unknown(monkeypatch):
     monkeypatch.setenv("CDPATH", "/elsewhere")
     assert told("cd src && rm y")["opaque"]
     assert "opaque" not in told("cd ./src && rm y")
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("curl -fsSLo /etc/x https://a.example/b", ["/etc/x"]),
+        ("curl --output /etc/x https://a.example/b", ["/etc/x"]),
+        ("curl --output=/etc/x https://a.example/b", ["/etc/x"]),
+        ("sed -Ei s/a/b/ /etc/x", ["/etc/x"]),
+        ("sed -ne s/a/b/p /etc/x", []),
+        ("sed --in-place s/a/b/ /etc/x", ["/etc/x"]),
+        ("sort -uo/etc/x y", ["/etc/x"]),
+        ("cp -rt /etc a", ["/etc"]),
+        ("cp --target-directory=/etc a", ["/etc"]),
+        ("ln -s /etc/passwd", ["/code/repo/passwd"]),
+        ("find /srv -name x -exec sed -i s/a/b/ {} +", ["/code/repo/{}", "/srv"]),
+        ("find /srv -fprint /etc/x", ["/etc/x"]),
+        ("git -C /srv commit -m x", ["/srv"]),
+        ("xargs -a list echo", []),
+        ("grep -f /etc/x y", []),
+    ],
+)
+def test_options_name_files_too(line, written):
+    """Also in letters of several options, and behind `=`."""
+    shown = told(line).get("paths", [])
+    assert [path[6:] for path in shown if path.startswith("write ")] == written

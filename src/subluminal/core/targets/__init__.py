@@ -2,7 +2,7 @@
 
 source             what the enforcer holds: reads the targets of a call, if a rule asks
 reading, table     `targets_of`: a call's arguments to Targets, by a table of tools
-line, plain_line   a shell line to its commands; `tree`, `expansions` and `redirections` are below it
+line, plain_line   a shell line to its commands, on `tree`, `expansions` and `redirections`
 words, globs       one word: quotes, braces, `~`, globs
 commands, options  one command: wrappers, shells, interpreters, builtins
 operands           the paths and hosts that well-known programs take as arguments

@@ -62,7 +62,7 @@ class Commands:
                 texts = word.texts
                 self._found.unread.update(texts)
             argv += texts
-        if not known and os.path.basename(argv[0]) not in programs.HARMLESS:
+        if not known and not _may_be_unknown(argv[0].rpartition("/")[2], words):
             self._found.opaque(f"the arguments of `{argv[0]}` are not known")
         return self.argv(argv, directories, depth)
 
@@ -110,6 +110,9 @@ class Commands:
             for wanted in opaque:
                 if wanted <= given:
                     self._found.opaque(f"this use of `{name}` runs other commands")
+        runs = programs.RUNNING_OPTIONS.get(name)
+        if runs is not None and any(word.startswith(runs) for word in argv[1:]):
+            self._found.opaque(f"an option of `{name}` runs commands")
         operand_targets(name, argv, text, self._found, directories)
 
     def _runner(self, argv: list[str], directories: Directories, depth: int) -> None:
@@ -352,6 +355,20 @@ def _git_subcommand(argv: list[str]) -> int:
     while at < len(argv) and argv[at].startswith("-"):
         at += 2 if argv[at] in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
     return at
+
+
+def _may_be_unknown(name: str, words: list[Word]) -> bool:
+    """Whether it does not matter what the unknown words of a command are.
+
+    `printf` and `test` have an option that evaluates a name, so an option must not be unknown.
+    """
+    if name == "printf":
+        return len(words) > 1 and words[1].known
+    if name == "test":
+        first = words[1:3] if len(words) > 3 else words[1:2]
+        is_quoted = all(word.known or word.texts[0].startswith('"') for word in words)
+        return is_quoted and (len(words) == 2 or (len(words) <= 4 and first[-1].known))
+    return name in programs.HARMLESS
 
 
 def _module_at(argv: list[str], options: programs.Options, module: str) -> bool:

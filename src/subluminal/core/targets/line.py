@@ -20,7 +20,7 @@ from subluminal.core.targets.plain_line import (
     plain_words,
 )
 from subluminal.core.targets.redirections import REDIRECTIONS, Redirections
-from subluminal.core.targets.tree import WORDS, new_parser
+from subluminal.core.targets.tree import EXPANSIONS, WORDS, new_parser
 from subluminal.core.targets.words import Word
 
 if TYPE_CHECKING:
@@ -242,6 +242,9 @@ class _Line(Redirections):
         if is_single and not _SHELL_OPERATORS.isdisjoint(_operators(node)):
             # To the parser `>` compares two texts here; to the shell it is a redirection.
             self.found.opaque("an operator in `[ … ]` is not read")
+        if is_single and (len(children) > 3 or _has_bare_expansion(node)):
+            # The words of an expansion may be `-v` and a name, which is evaluated.
+            self.found.opaque("an expansion in `[ … ]` is not quoted")
         texts = {self.text(child) for child in children}
         if not texts.isdisjoint(("-v", "-R")):
             self.found.opaque("a test of a variable may run commands")
@@ -384,6 +387,16 @@ class _Line(Redirections):
                 self.unknown(child)
         self._commands.declare(words)
         return After(directories, directories)
+
+
+def _has_bare_expansion(node: "Node") -> bool:
+    """Whether a test has an expansion outside of quotes. `$?` and `$#` are numbers."""
+    for child in node.children:
+        if child.type in EXPANSIONS and child.text not in (b"$?", b"$#"):
+            return True
+        if child.type not in ("string", "raw_string") and _has_bare_expansion(child):
+            return True
+    return False
 
 
 def _operators(node: "Node") -> "Iterator[str]":

@@ -50,7 +50,7 @@ def _hosts(name: str, argv: list[str], found: Found) -> None:
     words = iter(argv[1:])
     for word in words:
         if word.startswith("-"):
-            if len(word) == 2 and word[1] in valued:
+            if _skips_next(word, valued):
                 next(words, "")
             continue
         if "://" in word:
@@ -62,6 +62,14 @@ def _hosts(name: str, argv: list[str], found: Found) -> None:
             found.host(host)
         if name not in ("curl", "wget", "http", "https"):
             return  # what follows is a command, or a port
+
+
+def _skips_next(word: str, valued: str) -> bool:
+    """Whether the next word is the value of an option."""
+    if word.startswith("--"):
+        return word in programs.CURL_VALUED
+    found = next((number for number, each in enumerate(word) if number and each in valued), None)
+    return found == len(word) - 1
 
 
 def _paths(
@@ -105,30 +113,32 @@ class _Given:
 def _option(
     word: str, words: Iterator[str], operands: programs.Operands, given: _Given
 ) -> tuple[str, Access] | None:
-    """Reads one option and its value. Returns the path that it names, if any."""
-    name, has_value, value = word.partition("=")
-    is_long = word.startswith("--")
-    names = {name} if is_long else {word, word[:2]}
-    if names.intersection(operands.script):
-        given.skips = 0
-    if names.intersection(operands.in_place):
-        given.access = "write"
-    for options, access in ((operands.reads, "read"), (operands.writes, "write")):
-        if not names.intersection(options):
-            continue
-        attached = value if is_long else word[2:]
-        return (attached if attached or has_value else next(words, "")), cast(Access, access)
-    if _takes_value(word, operands):
-        next(words, "")
+    """Reads one option, or letters of several, and its value. Returns the path that it names."""
+    if word.startswith("--"):
+        name, has_value, value = word.partition("=")
+        access = _noted(name, operands, given)
+        if access is not None:
+            return (value if has_value else next(words, "")), access
+        if name in operands.long_valued and not has_value:
+            next(words, "")
+        return None
+    for number, letter in enumerate(word[1:], start=2):
+        access = _noted(f"-{letter}", operands, given)
+        if access is not None or letter in operands.valued:
+            value = word[number:] or next(words, "")
+            return None if access is None else (value, access)
     return None
 
 
-def _takes_value(word: str, operands: programs.Operands) -> bool:
-    if word.startswith("--"):
-        return word in operands.long_valued
-    return word[-1] in operands.valued and not any(
-        letter in operands.valued for letter in word[1:-1]
-    )
+def _noted(option: str, operands: programs.Operands, given: _Given) -> Access | None:
+    """Notes what an option says about the operands. Returns the access of the path behind it."""
+    if option in operands.script:
+        given.skips = 0
+    if option in operands.in_place:
+        given.access = "write"
+    if option in operands.reads:
+        return "read"
+    return "write" if option in operands.writes else None
 
 
 def _dd(argv: list[str], found: Found, directories: Directories) -> None:

@@ -60,26 +60,10 @@ UNREADABLE = {
 """Commands that are not read any further, with the reason."""
 
 HARMLESS = frozenset(
-    [
-        "echo",
-        "printf",
-        "test",
-        "[",
-        "true",
-        "false",
-        ":",
-        "exit",
-        "return",
-        "break",
-        "continue",
-        "shift",
-        "wait",
-        "sleep",
-        "date",
-        "pwd",
-    ]
-)
-"""Commands whose arguments touch nothing, so that they need not be known."""
+    ("echo", "printf", "test", "[", "true", "false", ":", "exit", "return", "break", "continue")
+) | frozenset(("shift", "sleep", "pwd"))
+"""Commands whose arguments touch nothing, so that they need not be known; but see `Commands.simple`
+for `printf` and `test`."""
 
 ASSIGNING = frozenset(
     ("read", "mapfile", "readarray", "getopts", "unset", "export", "declare", "typeset", "local")
@@ -90,9 +74,11 @@ STEERING = (
     *("PATH", "LD_*", "DYLD_*", "GLIBC_TUNABLES", "GCONV_PATH", "BASH*", "ENV", "IFS", "SHELLOPTS"),
     *("GLOBIGNORE", "CDPATH", "HOME", "PWD", "OLDPWD", "ZDOTDIR", "PS4", "PROMPT_COMMAND"),
     *("POSIXLY_CORRECT", "FPATH", "GIT_EXEC_PATH", "GIT_CONFIG*", "GIT_PROXY_COMMAND"),
+    *("RANDOM", "SECONDS", "LINENO", "HISTCMD", "SRANDOM", "OPTIND", "EPOCH*"),
     *("GIT_ASKPASS", "SSH_ASKPASS", "GIT_DIR", "GIT_WORK_TREE", "FUNCNEST"),
 )
-"""Variables that change which program a name runs, or how the shell reads a line."""
+"""Variables that change which program a name runs, or how the shell reads a line; and numbers of
+bash, whose new value is evaluated."""
 
 COMMAND_VARIABLES = frozenset(
     (
@@ -247,6 +233,8 @@ INTERPRETERS: dict[str, Interpreter] = {
             "create",
         ),
     ),
+    **dict.fromkeys(("pypy", "ipython", "micropython"), Interpreter(Options("BEIOsSu"), "m")),
+    **dict.fromkeys(("elixir", "raku", "scala", "jshell", "irb", "ghci"), Interpreter(Options())),
     "perl": Interpreter(Options("cvwWt", "", ("--version", "--help"))),
     "ruby": Interpreter(Options("cvwW", "IS", ("--version", "--help"))),
     "php": Interpreter(
@@ -280,6 +268,18 @@ OPAQUE_SUBCOMMANDS: dict[str, tuple[frozenset[str], ...]] = {
 }
 """Program to words that together mean: commands are run, and not here or not by this program."""
 
+RUNNING_OPTIONS: dict[str, tuple[str, ...]] = {
+    "rsync": ("-e", "--rsh"),
+    "tar": ("--to-command", "--checkpoint-action", "-I", "--use-compress-program"),
+    **dict.fromkeys(
+        ("ssh", "scp", "sftp"), ("ProxyCommand", "LocalCommand", "-oProxyC", "-oLocalC")
+    ),
+    **dict.fromkeys(("vi", "vim"), ("-c", "+", "--cmd")),
+    "make": ("SHELL=",),
+    "man": ("-P", "--pager"),
+}
+"""Program to the beginnings of words that name a command which it runs."""
+
 GIT_KEYS = (
     "user.",
     "color.",
@@ -298,6 +298,18 @@ GIT_KEYS = (
 
 GIT_RUNS = ("--upload-pack", "--receive-pack", "--exec", "-u=", "--config-env=")
 """Options of git that name a program."""
+
+
+CURL_VALUED = frozenset(
+    f"--{name}"
+    for name in (
+        *("request", "header", "data", "data-raw", "data-binary", "data-urlencode", "form", "json"),
+        *("output", "user", "user-agent", "referer", "cookie", "cookie-jar", "max-time", "retry"),
+        *("connect-timeout", "retry-delay", "proxy", "cacert", "cert", "key", "write-out", "range"),
+        *("upload-file", "config", "dump-header", "limit-rate", "interface", "resolve"),
+    )
+)
+"""Long options of curl whose value is the next word."""
 
 
 class Operands(NamedTuple):
@@ -380,7 +392,8 @@ OPERANDS: dict[str, Operands] = {
     "ln": Operands("read", last="write", writes=("-t", "--target-directory"), valued="S"),
     "curl": Operands(
         "",
-        valued="XHduAebmFEw",
+        valued="XHduAebmFEwxUrzCPyYtQ",
+        long_valued=tuple(sorted(CURL_VALUED - {"--output", "--upload-file", "--config"})),
         writes=("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"),
         reads=("-T", "--upload-file", "-K", "--config"),
     ),
@@ -398,7 +411,7 @@ OPERANDS: dict[str, Operands] = {
 
 LOOKING = (
     HARMLESS
-    | frozenset(("cd", "export", "set", "which", "type", "command", "time"))
+    | frozenset(("cd", "export", "set", "which", "type", "command", "time", "date", "wait"))
     | frozenset(name for name, each in OPERANDS.items() if each.access == "read" and not each.last)
 )
 """Programs that make no files, unless their arguments say so."""
@@ -418,7 +431,7 @@ HOST_VALUED = {
     "ssh": "bcDEeFIiJLlmOopQRSWw",
     "sftp": "BbcDFiJloPRSs",
     "curl": "oXHduAebmFEwDcTKxUrzCPyYtQ",
-    "wget": "OPoateTwQUq",
+    "wget": "OPoateTwQU",
     "nc": "wpsiXxqTVIO",
     "ping": "ciWwsItQ",
 }

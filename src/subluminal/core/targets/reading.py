@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from subluminal.contracts.targets import Targets
 from subluminal.core.targets.found import Found
 from subluminal.core.targets.hosts import urls_in
@@ -13,6 +15,7 @@ from subluminal.core.targets.table import CLIENT_TOOLS, Argument, Kind, Table, T
 
 _MAX_PATCH_CHARS = 1_048_576
 _NO_TARGETS = Targets()
+_NOWHERE = "/a-directory-that-is-not-known"
 
 
 def targets_of(
@@ -38,6 +41,29 @@ def targets_of(
     else:
         _read(tool, args, found, _directory(tool, args, found))
     return found.targets(roots_of(cwd) if cwd.startswith("/") else [])
+
+
+def targets_later(
+    server_name: str, tool_name: str, args: dict[str, Any], *, table: Table = CLIENT_TOOLS
+) -> tuple[Targets, bool] | None:
+    """Reads the targets of a recorded call, whose directory is not known.
+
+    Returns the targets and whether they are all known; if not, paths and roots are not. None if
+    nothing can be told: a glob, or a word that depends on the directory.
+    """
+    tool = table.get(server_name, {}).get(tool_name)
+    if tool is None:
+        return _NO_TARGETS, True
+    found = Found(_NOWHERE, os.environ.get("HOME", ""))
+    if tool.unreadable:
+        found.opaque(tool.unreadable)
+    else:
+        _read(tool, args, found, _directory(tool, args, found))
+    targets = found.targets([])
+    words = [word for words in targets.commands for word in words]
+    if found.globs or any(_NOWHERE in word for word in words):
+        return None
+    return replace(targets, paths=[]), not targets.paths
 
 
 def _directory(tool: Tool, args: dict[str, Any], found: Found) -> tuple[str, ...] | None:

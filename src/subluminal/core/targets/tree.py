@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # A backslash before the end of a line joins the two lines; between words there must be a blank too.
 _GAP = re.compile(rb"[ \t\n]*|(?:\\\n)*[ \t\n](?:[ \t\n]|\\\n)*")
-_EXPANSIONS = frozenset(
+EXPANSIONS = frozenset(
     (
         "simple_expansion",
         "expansion",
@@ -21,7 +21,7 @@ _EXPANSIONS = frozenset(
         "arithmetic_expansion",
     )
 )
-WORDS = _EXPANSIONS | frozenset(
+WORDS = EXPANSIONS | frozenset(
     (
         *("word", "number", "string", "raw_string", "ansi_c_string", "translated_string"),
         *("concatenation", "brace_expression", "extglob_pattern", "regex", "test_operator"),
@@ -86,7 +86,7 @@ class Tree:
 
 def expansions_in(node: "Node", *, below: bool = False) -> "Iterator[Node]":
     """Yields the outermost expansions in a node; `below` leaves out the node itself."""
-    if node.type in _EXPANSIONS and not below:
+    if node.type in EXPANSIONS and not below:
         yield node
         return
     for child in node.children:

@@ -22,7 +22,7 @@ from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
-from subluminal.policy.replay.hidden_targets import target_evaluations
+from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
@@ -52,8 +52,15 @@ class _Answer(NamedTuple):
 class RunReplay:
     """The replay of one run. Nothing is shared between runs."""
 
-    def __init__(self, layering: RunLayering, answers: Iterable[RecordedAnswer] = ()) -> None:
+    def __init__(
+        self,
+        layering: RunLayering,
+        answers: Iterable[RecordedAnswer] = (),
+        read_later: ReadLater | None = None,
+    ) -> None:
+        """`read_later` reads targets that are not on record, as far as the arguments are."""
         self.layering = layering
+        self._read_later = read_later
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
@@ -165,11 +172,18 @@ class RunReplay:
         self, call: RecordedCall, asked: Call, setting: Setting
     ) -> list[Evaluation] | None:
         """Evaluates a call for everything that its arguments and targets could have been."""
-        if call.targets is None and call.args is not None and setting.engine.needs_targets(asked):
-            return target_evaluations(
-                lambda hidden: self._with_args(call, replace(asked, targets=hidden), setting)
-            )
-        return self._with_args(call, asked, setting)
+        args = call.args
+        if call.targets is not None or args is None or not setting.engine.needs_targets(asked):
+            return self._with_args(call, asked, setting)
+        later = None
+        if self._read_later is not None and not isinstance(args, PartialArgs):
+            later = self._read_later(call.server_name, call.tool_name, args)
+        if later is not None and later[1]:
+            return self._with_args(call, replace(asked, targets=later[0]), setting)
+        return target_evaluations(
+            lambda hidden: self._with_args(call, replace(asked, targets=hidden), setting),
+            None if later is None else later[0],
+        )
 
     def _with_args(
         self, call: RecordedCall, asked: Call, setting: Setting
