@@ -1,9 +1,11 @@
 """The matcher `targets`: any target in a deny, every target in an allow (doors, section 1)."""
 
 import pytest
+from msgspec.structs import replace
 from tests.policy.bundles import bundle, plain, rule, text, tools
 from tests.policy.replay.runs import Record, changes
 
+from subluminal.canonical import digest, encode
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
@@ -21,6 +23,7 @@ from subluminal.policy.explaining import as_text, explain
 from subluminal.policy.lint.linting import remarks
 from subluminal.policy.loading import parse_bundle
 from subluminal.policy.replay.comparing import Doubt
+from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TARGETS_FORMAT, Snapshot
 
 GIT = {"program": {"glob": ["git"]}}
@@ -192,7 +195,7 @@ def test_an_engine_says_whether_anybody_asks():
 
 FULL = {
     "program": {"glob": ["git", "g*", "*t", "[g]it"], "regex": ["^git$"]},
-    "argv": {"regex": ["push"]},
+    "argv": {"glob": ["a*b*", "*c*"], "regex": ["push"]},
     "path": {"glob": ["/a/*"], "regex": ["b"], "inside": [".", "/c/"], "outside": ["/d"]},
     "access": ["write", "read"],
     "host": {"glob": ["*"]},
@@ -227,8 +230,6 @@ def test_only_a_snapshot_with_targets_has_the_new_format():
 
 
 def test_a_damaged_snapshot_is_refused():
-    from subluminal.canonical import digest, encode
-
     data = compile_bundle(bundle(rule("deny", match=about(GIT)))).data
     for broken in ({"program": 7}, 7, {"path": {"names": 7}}, {"program": {"any": 1, "exact": 3}}):
         rules = [{**data["rules"][0], "match": {**data["rules"][0]["match"], "targets": broken}}]
@@ -332,7 +333,8 @@ def test_diff_tells_that_a_deny_was_narrowed():
     old = bundle(rule("deny", match=about({"program": {"glob": ["g*"]}})))
     new = bundle(rule("deny", match=about(GIT)))
     (change,) = diff(old, new)
-    assert "narrowed" in change.summary and "targets" in change.summary
+    assert "narrowed" in change.summary
+    assert "targets" in change.summary
 
 
 def test_patterns_about_targets_cost_more_than_those_about_names():
@@ -353,17 +355,15 @@ def test_an_explanation_shows_the_targets():
     assert explain(snapshot, Identity(), ("s", "t", {}), wall_ms=0).plain()["targets"] is None
 
 
-def replayed(*rules, recorded, targets=None):
+def replayed(*rules, recorded=lambda call: call, read_later=None):
     record = Record((Layer.REPOSITORY, compile_bundle(bundle())))
     record.call("push", {})
     record.items[0] = recorded(record.items[0])
-    rows, _, _ = record.replay(compile_bundle(bundle(*rules)))
+    rows, _, _ = record.replay(compile_bundle(bundle(*rules)), read_later=read_later)
     return rows[0]
 
 
 def test_replay_uses_the_recorded_targets():
-    from msgspec.structs import replace
-
     deny = rule("deny", match=about(GIT))
     row = replayed(deny, recorded=lambda call: replace(call, targets=touching("git x")))
     assert changes([row]) == ["newly_blocked"]
@@ -373,7 +373,7 @@ def test_replay_uses_the_recorded_targets():
 
 def test_replay_is_undetermined_without_targets():
     deny = rule("deny", match=about(GIT))
-    row = replayed(deny, recorded=lambda call: call)
+    row = replayed(deny)
     assert (changes([row]), row.doubt) == (["undetermined"], Doubt.ARGUMENTS)
     # Two rules with the same test get the same answer, and one that decides in any case settles it.
     row = replayed(
@@ -383,7 +383,7 @@ def test_replay_is_undetermined_without_targets():
         recorded=lambda call: call,
     )
     assert changes([row]) == ["undetermined"]
-    row = replayed(rule("allow", match={}), deny, recorded=lambda call: call)
+    row = replayed(rule("allow", match={}), deny)
     assert changes([row]) in (["same"], ["changed"])
 
 
@@ -392,19 +392,49 @@ def test_replay_gives_up_on_too_many_possibilities():
         rule("tag", f"tag{number}", match=about({"program": {"glob": [f"p{number}"]}}))
         for number in range(8)
     ]
-    row = replayed(*rules, recorded=lambda call: call)
+    row = replayed(*rules)
     assert changes([row]) == ["undetermined"]
 
 
 def test_replay_gives_up_on_too_many_arguments():
-    from msgspec.structs import replace
-
-    from subluminal.policy.replay.hidden_args import PartialArgs
-
     rules = [
         rule("tag", f"tag{number}", match=about(GIT, args={"has_keys": [f"k{number}"]}))
         for number in range(8)
     ]
     hidden = PartialArgs({}, lambda _key: True)
     row = replayed(*rules, recorded=lambda call: replace(call, args=hidden))
+    assert changes([row]) == ["undetermined"]
+
+
+def test_replay_reads_targets_that_are_not_on_record():
+    deny, writes = rule("deny", match=about(GIT)), rule("deny", match=about(WRITES))
+    allow = rule("allow", match=about(GIT)), rule("deny", "below")
+
+    def whole(*_asked):
+        return touching("git x"), True
+
+    def but_for_paths(*_asked):
+        return touching("git x"), False
+
+    def nothing(*_asked):
+        return None
+
+    def told(*rules, read_later):
+        return changes([replayed(*rules, read_later=read_later)])[0]
+
+    assert told(deny, read_later=whole) == "newly_blocked"
+    assert told(writes, read_later=whole) == "same"
+    assert told(deny, read_later=but_for_paths) == "newly_blocked"
+    assert told(writes, read_later=but_for_paths) == "undetermined"
+    assert told(*allow, read_later=but_for_paths) == "undetermined"
+    assert told(deny, read_later=nothing) == "undetermined"
+
+
+def test_replay_does_not_read_targets_from_arguments_that_are_masked():
+    hidden = PartialArgs({}, lambda _key: True)
+    row = replayed(
+        rule("deny", match=about(GIT)),
+        recorded=lambda call: replace(call, args=hidden),
+        read_later=lambda *_: pytest.fail("the arguments are not known"),
+    )
     assert changes([row]) == ["undetermined"]

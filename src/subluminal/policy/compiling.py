@@ -21,6 +21,7 @@ from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.patterns import NamePatterns, compile_names
 from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TARGETS_FORMAT, Snapshot
 from subluminal.policy.text.places import path_text
+from subluminal.policy.texts import TextPatterns, compile_texts
 
 _LEFT_OUT = frozenset({"description", "owner", "created_at", "enabled", "match"})
 
@@ -90,14 +91,15 @@ def _directories(paths: list[str]) -> list[str]:
 
 
 def _optional_names(match: NameMatch | None) -> dict[str, Any] | None:
-    return None if match is None else _names(compile_names(match))
+    return None if match is None else _names(compile_texts(match))
 
 
-def _names(patterns: NamePatterns) -> dict[str, Any]:
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in patterns._asdict().items()
-    }
+def _names(patterns: NamePatterns | TextPatterns) -> dict[str, Any]:
+    return {name: _listed(value) for name, value in patterns._asdict().items()}
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _expand(value: Any) -> Any:
@@ -195,9 +197,18 @@ def _plain_names(names: Any) -> Any:
             *_words(names, "exact"),
             *(f"{word}*" for word in _words(names, "prefix")),
             *(f"*{word}" for word in _words(names, "suffix")),
+            *(
+                "*".join(map(str, each))
+                for each in _words(names, "parts")
+                if isinstance(each, list)
+            ),
         ],
         "regex": _words(names, "re2"),
     }
+
+
+def _lists(names: dict[str, Any], part: str) -> list[list[Any]]:
+    return [each for each in _words(names, part) if isinstance(each, list)]
 
 
 def _words(names: dict[str, Any], part: str) -> list[Any]:

@@ -24,6 +24,7 @@ from subluminal.contracts.bundle import (
 from subluminal.contracts.limits import MAX_CALL_COST, MAX_NAME_BYTES, MAX_TARGETS_BYTES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.policy.patterns import NamePatterns, compile_names, program_size
+from subluminal.policy.texts import TextPatterns, compile_texts
 
 _INSTRUCTION = 3
 """One instruction of a compiled pattern, tried at every byte of the longest name."""
@@ -39,6 +40,8 @@ _REPEATS = 25
 """Cost of a breaker that counts repeats: like dedupe, it writes a new key for most calls."""
 _TARGETS = 60
 """A rule about targets: every command, path and host of a call is compared."""
+_PARTS = 16
+"""A glob with several `*`, searched in the text of all targets."""
 _TEXTS = MAX_TARGETS_BYTES // MAX_NAME_BYTES
 """How much more text all targets of a call have than one name."""
 _NAMED = 3
@@ -133,8 +136,12 @@ def _targets_cost(targets: TargetsMatch | None) -> int:
     path = targets.path
     names = [targets.program, targets.argv, targets.host]
     names += [] if path is None else [NameMatch(glob=path.glob, regex=path.regex)]
-    patterns = sum(_patterns_cost(compile_names(each)) for each in names if each is not None)
-    return _TARGETS + _TEXTS * patterns
+    return _TARGETS + sum(_texts_cost(compile_texts(each)) for each in names if each is not None)
+
+
+def _texts_cost(patterns: TextPatterns) -> int:
+    regexes = _TEXTS * _INSTRUCTION * sum(map(program_size, patterns.re2))
+    return regexes + _PARTS * len(patterns.parts)
 
 
 def _args_cost(args: ArgsMatch | None) -> int:

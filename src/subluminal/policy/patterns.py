@@ -161,22 +161,6 @@ def _options(re2: Any, max_mem: int | None = None) -> Any:
     return options
 
 
-def text_test(patterns: NamePatterns) -> Callable[[str], bool]:
-    """Returns a test of texts that may have several lines: `.` of a regex matches line ends too."""
-    if patterns.any:
-        return lambda _text: True
-    exact = frozenset(patterns.exact)
-    prefix, suffix = tuple(patterns.prefix), tuple(patterns.suffix)
-    finders = _finders([f"(?s:{pattern})" for pattern in patterns.re2]) if patterns.re2 else []
-
-    def holds(text: str) -> bool:
-        if text in exact or text.startswith(prefix) or text.endswith(suffix):
-            return True
-        return any(find(text) for _, find in finders)
-
-    return holds
-
-
 class NameIndex:
     """Finds the rules that match a name. Rules that do not match cost nothing."""
 
@@ -187,7 +171,7 @@ class NameIndex:
         self._suffixes = _by_length(patterns, "suffix")
         owners = [(word, i) for i, each in enumerate(patterns) for word in each.re2]
         self._owners = [index for _, index in owners]
-        self._finders = _finders([word for word, _ in owners]) if owners else []
+        self._finders = regex_finders([word for word, _ in owners])
 
     def match(self, name: str) -> frozenset[int] | set[int]:
         """Returns the indexes of the rules whose patterns match the name."""
@@ -216,6 +200,11 @@ def _by_length(
         for word in getattr(each, part):
             lengths.setdefault(len(word), {}).setdefault(word, []).append(index)
     return sorted(lengths.items())
+
+
+def regex_finders(patterns: list[str]) -> list[tuple[int, Finder]]:
+    """Compiles regexes to sets, each with the number of its first pattern."""
+    return _finders(patterns) if patterns else []
 
 
 def _finders(patterns: list[str], offset: int = 0) -> list[tuple[int, Finder]]:

@@ -14,7 +14,7 @@ from msgspec import field
 from subluminal.canonical import encode
 from subluminal.contracts.targets import PathTarget, Targets
 from subluminal.contracts.vocabulary import RuleKind
-from subluminal.policy.patterns import NamePatterns, text_test
+from subluminal.policy.texts import text_test
 
 UNREAD = Targets(opaque=True, why=["the targets of this call were not read"])
 """Stands for the targets of a call that nobody read."""
@@ -100,7 +100,7 @@ def _every(test: Callable[[Any], bool] | None, targets: list[Any]) -> bool:
 
 
 def _text(spec: dict[str, Any] | None) -> _Host | None:
-    return None if spec is None else text_test(NamePatterns(**spec))
+    return None if spec is None else text_test(spec)
 
 
 def _command_test(program: dict[str, Any] | None, argv: dict[str, Any] | None) -> _Command | None:

@@ -7,7 +7,7 @@ from subluminal.core.targets.paths import forms_of, is_file, network_host
 
 MAX_LINE_BYTES = 8_192
 """Longest command line or patch header that is read, in bytes."""
-MAX_COMMANDS = 128
+MAX_COMMANDS = 64
 """Most commands of one call."""
 MAX_DEPTH = 24
 """Deepest nesting of commands in commands."""
