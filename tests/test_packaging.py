@@ -44,10 +44,11 @@ def test_the_wheel_gives_a_working_command(clean: Path) -> None:
     assert run(str(clean / "bin" / "python"), "-m", "subluminal", "version").startswith("sub ")
 
 
-def test_the_core_installs_its_three_dependencies_only(clean: Path) -> None:
+def test_the_core_installs_its_five_dependencies_only(clean: Path) -> None:
     listed = run(UV, "pip", "freeze", "--python", str(clean / "bin" / "python"))
     names = {re.split(r"[ =@]", line)[0].lower() for line in listed.splitlines()}
-    assert names == {"subluminal", "msgspec", "pyyaml", "google-re2"}
+    parser = {"tree-sitter", "tree-sitter-bash"}
+    assert names == {"subluminal", "msgspec", "pyyaml", "google-re2"} | parser
 
 
 def test_every_command_explains_itself_without_the_extras(clean: Path) -> None:

@@ -197,3 +197,20 @@ w = 1
 )
 def test_line_of(path: tuple[str | int, ...], line: int) -> None:
     assert line_of(TEXT, path) == line
+
+
+def test_targets_of_a_tool_name_an_argument() -> None:
+    """doors, section 1: `[servers.NAME.targets] TOOL = {command|path|url|patch = "arg"}`."""
+    text = b'[servers.files.targets]\nwrite = {path = "file", access = "write"}\n'
+    settings = parse_settings(text, "config.toml")
+    assert settings.servers["files"].targets["write"].path == "file"
+    assert problems("[servers.a.targets]\nx = {}\n") == [
+        (
+            "config.toml:2: `x`: needs `command`, `path`, `url` or `patch`",
+            'write the name of an argument, such as `path = "file"`',
+        )
+    ]
+    assert problems('[servers.a.targets]\nx = {url = "u", access = "read"}\n') == [
+        ("config.toml:2: `x`: `access` has no effect without `path`", None)
+    ]
+    assert problems('[servers.a.targets]\nx = {paths = "u"}\n')

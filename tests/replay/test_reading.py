@@ -311,3 +311,56 @@ def test_memory_does_not_grow_with_the_number_of_runs(home: Home):
 
     peak(runs[:2])
     assert peak(runs) < 1.5 * peak(runs[:6])
+
+
+PUSHES = ["git push --force", "git push -f > log", "ls", "touch a", "eval x", "rm *.py"]
+
+
+def replayed_targets(stage: Stage, own, candidate, **record):
+    shim = stage.shim([(USER, own)], **record)
+    for line in PUSHES:
+        ruling = stage.begin(shim, "@claude", "Bash", {"command": line})
+        if ruling.is_allowed:
+            stage.end(shim, ruling)
+    return changes(stage.replay(candidate)[0])
+
+
+def no_force(**more):
+    return rule(
+        "f",
+        "deny",
+        deny("x")["effect"],
+        targets={"argv": {"regex": ["push.* (-f|--force)"]}, **more},
+    )
+
+
+def test_targets_on_record_are_replayed(stage: Stage):
+    """Whatever files and links are there now."""
+    own = snapshot(rule("o", "deny", deny("x")["effect"], targets={"opaque": True}))
+    outside = rule(
+        "w", "deny", deny("x")["effect"], targets={"access": ["write"], "path": {"inside": ["."]}}
+    )
+    assert replayed_targets(stage, own, own) == ["same"] * len(PUSHES)
+    rows = changes(stage.replay(snapshot(outside, no_force()))[0])
+    assert rows == [
+        "newly_blocked",
+        "newly_blocked",
+        "same",
+        "newly_blocked",
+        "newly_allowed",
+        "newly_blocked",
+    ]
+
+
+def test_targets_that_are_not_on_record_are_read_again_as_far_as_possible(stage: Stage):
+    """The directory of the call is not on record: paths and globs cannot be told."""
+    rows = replayed_targets(stage, EMPTY, snapshot(no_force()))
+    assert rows == ["newly_blocked", "newly_blocked", "same", "same", "same", "undetermined"]
+    writes = rule("w", "deny", deny("x")["effect"], targets={"access": ["write"]})
+    rows = changes(stage.replay(snapshot(writes))[0])
+    assert rows == ["same", "undetermined", "same", "undetermined", "same", "undetermined"]
+
+
+def test_targets_without_arguments_on_record_are_undetermined(stage: Stage):
+    rows = replayed_targets(stage, EMPTY, snapshot(no_force()), record="off")
+    assert rows == ["undetermined"] * len(PUSHES)

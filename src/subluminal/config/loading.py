@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from subluminal.config.plain_files import plain_file
-from subluminal.config.settings import Settings
+from subluminal.config.settings import Settings, TargetSettings
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 
@@ -53,7 +53,23 @@ def parse_settings(data: bytes, path: str) -> Settings:
     if problems:
         raise InvalidInput(problems)
     settings: Settings = struct_of(value, Settings)
+    problems = list(_target_problems(settings, text, path))
+    if problems:
+        raise InvalidInput(problems)
     return settings
+
+
+def _target_problems(settings: Settings, text: str, path: str) -> Iterator[Problem]:
+    """Finds tools in `[servers.NAME.targets]` whose entry names no argument."""
+    for server, own in settings.servers.items():
+        for tool, given in own.targets.items():
+            line = line_of(text, ("servers", server, "targets", tool))
+            if given == TargetSettings(access=given.access):
+                hint = 'write the name of an argument, such as `path = "file"`'
+                message = f"`{tool}`: needs `command`, `path`, `url` or `patch`"
+                yield Problem(message, path, line, hint=hint)
+            elif given.access is not None and given.path is None:
+                yield Problem(f"`{tool}`: `access` has no effect without `path`", path, line)
 
 
 def _problems(value: dict[str, Any], text: str, path: str) -> Iterator[Problem]:

@@ -107,6 +107,21 @@ class SecretsSettings(_Section, frozen=True, kw_only=True):
     is not started."""
 
 
+class TargetSettings(_Section, frozen=True, kw_only=True):
+    """Which arguments of a tool say what a call touches. At least one is required."""
+
+    command: str | None = None
+    """Name of the argument that is a shell command line, or a list of words."""
+    path: str | None = None
+    """Name of the argument that is a path, or a list of paths."""
+    url: str | None = None
+    """Name of the argument that is a URL, or a list of URLs."""
+    patch: str | None = None
+    """Name of the argument that is a patch: `apply_patch` blocks or a unified diff."""
+    access: Literal["read", "write"] | None = None
+    """What the tool does with `path`. By default it may do both."""
+
+
 class ServerSettings(_Section, frozen=True, kw_only=True):
     """One MCP server, by its name in the client's configuration."""
 
@@ -126,6 +141,9 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     effect at its next start."""
     secret_bindings: list[SecretBinding] = field(default_factory=list)
     """Secrets that this server gets as environment variables. Takes effect at its next start."""
+    targets: dict[str, TargetSettings] = field(default_factory=dict)
+    """By tool: the arguments that say what a call touches, for rules that match `targets`. The
+    clients' own tools are known."""
 
 
 class Settings(_Section, frozen=True, kw_only=True):

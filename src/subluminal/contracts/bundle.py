@@ -70,6 +70,42 @@ class TimeMatch(_Strict, frozen=True, kw_only=True):
     """days of the week"""
 
 
+class PathMatch(_Strict, frozen=True, kw_only=True):
+    """Additive: patterns and directories for a path. All given fields must match."""
+
+    glob: list[str] = field(default_factory=list)
+    """globs over the whole absolute path; `*` also matches `/`"""
+    regex: list[str] = field(default_factory=list)
+    """regular expressions in RE2 syntax, found anywhere in the path; one matching glob or regex is
+    enough"""
+    inside: list[str] = field(default_factory=list)
+    """directories of which one must contain the path; `.` is the repository in which the call
+    acts"""
+    outside: list[str] = field(default_factory=list)
+    """directories of which none may contain the path; `.` is the repository in which the call
+    acts"""
+
+
+class TargetsMatch(_Strict, frozen=True, kw_only=True):
+    """Additive: what a call touches. At least one field is required, and all given fields must
+    match. In an `allow` every command, path and host of the call must match, and nothing may be
+    opaque; in other rules one command, one path and one host are enough."""
+
+    program: NameMatch | None = None
+    """patterns for the base name of a command's program"""
+    argv: NameMatch | None = None
+    """patterns for the words of a command, joined by one space; the program stands first, as its
+    base name. The command is the same that matches `program`"""
+    path: PathMatch | None = None
+    """patterns and directories for a path"""
+    access: list[Literal["read", "write"]] = field(default_factory=list)
+    """what the call does with the path that matches `path`"""
+    host: NameMatch | None = None
+    """patterns for the name or address of a host, in lower case"""
+    opaque: bool = False
+    """whether the rule is about calls that may touch more than can be told; not in an `allow`"""
+
+
 class Match(_Strict, frozen=True, kw_only=True):
     """The calls that a rule is about. All given fields must match; a missing field matches every
     call (Pack 2.4)."""
@@ -84,6 +120,8 @@ class Match(_Strict, frozen=True, kw_only=True):
     """predicates about the arguments"""
     time: TimeMatch | None = None
     """additive: times of day and days of the week"""
+    targets: TargetsMatch | None = None
+    """additive: programs, paths and hosts that the call touches"""
 
 
 class Suggestion(_Strict, frozen=True, kw_only=True):

@@ -20,6 +20,10 @@ _NAME: Schema = {
 }
 _PATTERN: Schema = {"maxLength": MAX_PATTERN_CHARS}
 _GLOB: Schema = {"minLength": 1, **_PATTERN}
+_DIRECTORY: Schema = {
+    "pattern": r"^(\.|(/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+|\.)?)+)$",
+    "maxLength": MAX_PATTERN_CHARS,
+}
 _LIMIT: Schema = {"minimum": 0, "maximum": MAX_AMOUNT}
 _AMOUNT: Schema = {"minimum": 1, "maximum": MAX_AMOUNT}
 _HOURS: Schema = {
@@ -55,6 +59,9 @@ def add_demands(schema: Schema) -> None:
     fields["DenyRule"]["effect"]["properties"] = {"action": {"enum": ["BLOCK", "REJECT_WITH_HINT"]}}
     fields["Dedupe"]["key"]["enum"] = ["args_hash"]
     fields["Dedupe"]["on_duplicate"]["enum"] = ["BLOCK", "REJECT_WITH_HINT"]
+    fields["AllowRule"]["match"]["properties"] = {
+        "targets": {"properties": {"opaque": {"const": False}}}
+    }
     for name, demands in _DEMANDS.items():
         defs[name]["allOf"] = demands
 
@@ -74,6 +81,10 @@ def _add_names(fields: dict[str, Schema]) -> None:
     fields["Tag"]["add_risk_class"]["items"].update(_NAME)
     fields["ArgsMatch"]["key_in"]["additionalProperties"]["minItems"] = 1
     fields["TimeMatch"]["utc_hours"]["items"] = _HOURS
+    fields["PathMatch"]["glob"]["items"].update(_GLOB)
+    fields["PathMatch"]["regex"]["items"].update(_PATTERN)
+    for name in ("inside", "outside"):
+        fields["PathMatch"][name]["items"].update(_DIRECTORY)
 
 
 def _add_numbers(fields: dict[str, Schema]) -> None:
@@ -109,6 +120,13 @@ def _needs(name: str, *others: Schema) -> Schema:
 
 
 _DEMANDS: dict[str, list[Schema]] = {
+    "TargetsMatch": [
+        _any_of(
+            *(_given(name) for name in ("program", "argv", "path", "host")),
+            {"required": ["access"], "properties": {"access": {"minItems": 1}}},
+            {"required": ["opaque"], "properties": {"opaque": {"const": True}}},
+        )
+    ],
     "NumericRange": [_any_of(_given("min"), _given("max"))],
     "Budget": [_any_of(_given("limit_calls"), _given("limit_cost_units"))],
     "RateLimit": [

@@ -22,5 +22,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """size in bytes of the message that carried the call"""
     transport: Transport
     """protocol through which the call came"""
+    cwd: str | None = None
+    """absolute path of the directory in which the call acts; None for that of this process"""
     context: dict[str, str] = {}
     """the Pack's call_context: what the adapter wants recorded with the call"""

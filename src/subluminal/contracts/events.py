@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
 from subluminal.contracts.decision import GrantRef, Hint, LayeredPolicyRef, PolicyRef, Terminate
 from subluminal.contracts.identity import Source, Workload
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import (
     Action,
     Client,
@@ -136,6 +137,8 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     """additive: the client's own id of the call, for correlation with its hooks"""
     traceparent: str | UnsetType = UNSET
     """additive: W3C trace context of the call"""
+    targets: Targets | UnsetType = UNSET
+    """additive: what the call touches, if a rule asked for it; secrets are masked"""
     preview: ArgsPreview
     """recorded text of the arguments"""
 

@@ -41,6 +41,10 @@ MAX_CALL_COST = 20_000
 """Most that one call may cost under one bundle, in units of about a microsecond. A bundle that can
 cost more is not compiled."""
 
+MAX_TARGETS_BYTES = 8_192
+"""Most text of all targets of one call, in bytes. A call with more is opaque: patterns are matched
+against this text, so it bounds the cost of a decision."""
+
 MAX_WINDOW_ENTRIES = 64
 """Entries up to which a window counts exactly. Above, it counts in buckets."""
 

@@ -44,6 +44,11 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     seqs = [0] * len(batch)
     state = enforcer.run.state
     try:
+        if enforcer.engine.asks_targets:
+            asked = [
+                enforcer.with_targets(each, call)
+                for each, (call, _) in zip(asked, batch, strict=True)
+            ]
         for each in asked:
             enforcer.engine.prepare(each)
         with state.locked():
@@ -63,12 +68,14 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
         for evaluation in evaluations:
             enforcer.count_failed(evaluation, error)
     rulings = []
-    for (call, args_text), number, evaluation, seq in zip(
-        batch, numbers, evaluations, seqs, strict=True
+    for (call, args_text), given, number, evaluation, seq in zip(
+        batch, asked, numbers, evaluations, seqs, strict=True
     ):
         if not evaluation.forwarded:
             evaluation.decision = enforcer.masked(evaluation.decision, call.args)
-        ruling = enforcer.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
+        ruling = enforcer.ruled(
+            call, number, evaluation, wall_ms, mono_ns, seq, args_text, given.targets
+        )
         enforcer.tell_approvals(ruling.call_id)
         rulings.append(ruling)
     _refuse_the_rest(enforcer, rulings)

@@ -17,9 +17,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
+from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
@@ -27,6 +31,7 @@ from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
+from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.state.errors import StateBusy, StateUnusable
@@ -62,6 +67,7 @@ class Enforcer:
         gates: Gates = NO_GATES,
         *,
         refusal: Decision | None = None,
+        targets: TargetSource | None = None,
         on_bug: Callable[[Exception], None] = _ignore_bug,
     ) -> None:
         self.run = run
@@ -74,6 +80,7 @@ class Enforcer:
         self._on_bug = on_bug
         """called with a bug of ours in `begin`, after `decision_on_error` was applied"""
         self._previews = previewer
+        self._targets = targets or TargetSource(Settings())
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
         self.records = records(run, previewer)
@@ -92,6 +99,8 @@ class Enforcer:
         seq, evaluation = 0, None
         try:
             engine.prepare(asked)
+            if engine.asks_targets:
+                asked = self.with_targets(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -121,7 +130,9 @@ class Enforcer:
             evaluation = self._undecided(asked, error)
         if not evaluation.forwarded:
             evaluation.decision = self.masked(evaluation.decision, call.args)
-        ruling = self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text)
+        ruling = self.ruled(
+            call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets
+        )
         if self._approvals is not None:
             self.tell_approvals(ruling.call_id)
         return ruling
@@ -208,6 +219,12 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
+    def with_targets(self, asked: Call, call: ToolCall) -> Call:
+        """Returns a call with its targets, if a rule for its tool asks for them."""
+        if not self.engine.needs_targets(asked):
+            return asked
+        return replace(asked, targets=self._targets.read(call))
+
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""
         return next(self._numbers)
@@ -274,9 +291,11 @@ class Enforcer:
         mono_ns: int,
         seq: int,
         args_text: bytes | None,
+        targets: Targets | None = None,
     ) -> Ruling:
         """Turns an evaluation into a ruling, and journals it."""
         ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
+        ruling.targets = targets
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:

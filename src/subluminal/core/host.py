@@ -71,11 +71,7 @@ class Host:
         self._generation = parts.policies.generation
         self._check_at_ms = 0
         self._bugs = _BugReports(parts.places)
-        self._runs = OpenRuns(
-            parts,
-            max_journal_bytes=settings.settings.limits.max_journal_bytes,
-            on_bug=self.report_bug,
-        )
+        self._runs = OpenRuns(parts, settings.settings, on_bug=self.report_bug)
         self._open, self._partial = self._runs.open, self._runs.partial
         self.offers = WaitingOffers(parts.places)
         self._handovers: Handovers | None = None
@@ -281,7 +277,7 @@ class Host:
             self.health("degraded", detail=change.detail, **named)
             return None
         settle()
-        self._runs.adopt_settings(change.previewer, change.settings.limits.max_journal_bytes)
+        self._runs.adopt_settings(change.previewer, change.settings)
         self.health("alive", detail=change.detail, **named)
         return change.settings
 

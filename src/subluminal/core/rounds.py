@@ -61,6 +61,7 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
         *(call.server_name, call.tool_name, call.args, call.args_hash),
         granted=used,
         lifted=used,
+        targets=ruling.targets,
     )
     try:
         enforcer.engine.prepare(asked)

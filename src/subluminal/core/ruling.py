@@ -10,6 +10,7 @@ from msgspec import Struct
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.gate import Assessment
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import ErrorClass, Status
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Ruling(Struct, gc=False):
     """whether a thread is ending the call; only hosts with threads use it"""
     handed: Handed | None = None
     """set once the call was taken over from another door, or offered to others"""
+    targets: Targets | None = None
+    """what the call touches, if a rule asked for it"""
 
     @property
     def decision(self) -> Decision:

@@ -1,11 +1,12 @@
 """Runs policy cases in virtual time, and compares each call with its `want`. Pure."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
 from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
@@ -14,6 +15,8 @@ from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.rules.limit import LIMIT_KINDS
 from subluminal.policy.snapshot import Snapshot
 
+ReadTargets = Callable[[str, str, dict[str, Any], str], Targets]
+"""Returns the targets of (server_name, tool_name, args, cwd)."""
 Layers = Sequence[tuple[Layer, Snapshot]]
 
 _UNREAD_HASH = "0" * 64
@@ -42,9 +45,14 @@ class CaseResult(NamedTuple):
         return not self.failures
 
 
-def run_case(loaded: LoadedCase, layers: Layers) -> CaseResult:
-    """Runs the calls of one case in order, starting with empty counters."""
-    runner = _Runner(loaded, layers)
+def run_case(
+    loaded: LoadedCase, layers: Layers, targets_of: ReadTargets | None = None
+) -> CaseResult:
+    """Runs the calls of one case in order, starting with empty counters.
+
+    `targets_of` reads what a call touches. Without it, every call is opaque to rules about targets.
+    """
+    runner = _Runner(loaded, layers, targets_of)
     failures = []
     for number, call in enumerate(loaded.case.calls, start=1):
         found = differences(call.want, runner.make(call))
@@ -56,8 +64,9 @@ def run_case(loaded: LoadedCase, layers: Layers) -> CaseResult:
 class _Runner:
     """The engine, counters and virtual clock of one case."""
 
-    def __init__(self, loaded: LoadedCase, layers: Layers) -> None:
+    def __init__(self, loaded: LoadedCase, layers: Layers, targets_of: ReadTargets | None) -> None:
         self._engine = Engine(layers, loaded.identity)
+        self._targets_of = targets_of
         self._layers = [layer.value for layer, _ in layers]
         self._limits = {
             (layer.value, rule["rule_id"])
@@ -118,4 +127,10 @@ class _Runner:
             _UNREAD_HASH if call.args is None else args_hash(call.args),
             granted=granted - self._limits,
             excused=granted & self._limits,
+            targets=self._targets(call),
         )
+
+    def _targets(self, call: CaseCall) -> Targets | None:
+        if self._targets_of is None or call.args is None or not self._engine.asks_targets:
+            return None
+        return self._targets_of(call.server, call.tool, call.args, call.cwd)

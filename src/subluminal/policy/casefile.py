@@ -60,6 +60,8 @@ class CaseCall(_Strict, frozen=True, kw_only=True):
     """name of the tool"""
     args: dict[str, Any] | None = field(default_factory=dict)
     """arguments; null stands for arguments that are too large to inspect"""
+    cwd: str = "/repository"
+    """absolute path of the directory in which the call acts, for rules about targets"""
     at_ms: int | None = None
     """milliseconds since the start; by default the time of the call before"""
     outcome: CaseOutcome = CaseOutcome()
@@ -255,6 +257,8 @@ def _case_misfits(case: Case) -> Iterator[Misfit]:
 def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
     if call.at_ms is not None and call.at_ms < now_ms:
         yield Misfit((*path, "at_ms"), f"time runs backwards: {call.at_ms} after {now_ms}")
+    if not call.cwd.startswith("/"):
+        yield Misfit((*path, "cwd"), f"`{call.cwd[:40]}` is not an absolute path")
     if call.outcome.latency_ms < 0:
         yield Misfit((*path, "outcome", "latency_ms"), "must be at least 0")
     for name, value in call.want.items():

@@ -31,9 +31,10 @@ from subluminal.contracts.bundle import (
     Suggestion,
     Tag,
     TagRule,
+    TargetsMatch,
     TimeMatch,
 )
-from subluminal.contracts.limits import MAX_AMOUNT, MAX_RULES
+from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.contracts.vocabulary import Action
 from subluminal.policy.costs import cost_misfits
@@ -54,6 +55,10 @@ def semantic_misfits(bundle: Bundle) -> list[Misfit]:
 def rule_misfits(rule: AnyRule, index: int) -> list[Misfit]:
     """Returns the misfits of one rule. Paths begin at the bundle."""
     found = list(match_misfits(rule.match)) + list(effect_misfits(rule))
+    targets = rule.match.targets
+    if targets is not None and targets.opaque and isinstance(rule, AllowRule):
+        hint = "remove `opaque`: an allow matches only if everything that a call touches is known"
+        found.append(Misfit(("match", "targets", "opaque"), "can never match in an allow", hint))
     if not rule.rule_id.strip():
         found.append(Misfit(("rule_id",), "must not be empty"))
     return [misfit._replace(path=("rules", index, *misfit.path)) for misfit in found]
@@ -88,6 +93,8 @@ def match_misfits(match: Match) -> Iterator[Misfit]:
         yield from _args(match.args, ("match", "args"))
     if match.time is not None:
         yield from _time(match.time, ("match", "time"))
+    if match.targets is not None:
+        yield from _targets(match.targets, ("match", "targets"))
 
 
 def _names(names: NameMatch | None, path: Path) -> Iterator[Misfit]:
@@ -149,6 +156,30 @@ def _time(time: TimeMatch, path: Path) -> Iterator[Misfit]:
         if problem is not None:
             hint = "write `[9, 17]` for 09:00 to 17:00, or `[22, 6]` for a night"
             yield Misfit((*path, "utc_hours", index), problem, hint)
+
+
+def _targets(targets: TargetsMatch, path: Path) -> Iterator[Misfit]:
+    if targets == TargetsMatch():
+        hint = "name `program`, `argv`, `path`, `access`, `host`, or `opaque: true`"
+        yield Misfit(path, "says nothing about targets", hint)
+    yield from _names(targets.program, (*path, "program"))
+    yield from _names(targets.argv, (*path, "argv"))
+    yield from _names(targets.host, (*path, "host"))
+    if targets.path is None:
+        return
+    place = (*path, "path")
+    names = NameMatch(glob=targets.path.glob, regex=targets.path.regex)
+    yield from _names(names, place)
+    for name in ("inside", "outside"):
+        for index, directory in enumerate(getattr(targets.path, name)):
+            if directory != "." and not _is_directory(directory):
+                hint = "write an absolute path such as `/tmp`, or `.` for the repository"
+                yield Misfit((*place, name, index), f"`{directory[:40]}` is not a directory", hint)
+
+
+def _is_directory(text: str) -> bool:
+    parts = text.split("/")
+    return text.startswith("/") and len(text) <= MAX_PATTERN_CHARS and ".." not in parts
 
 
 def _hours_problem(pair: list[int]) -> str | None:

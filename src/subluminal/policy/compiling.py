@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from subluminal.contracts.bundle import Bundle, Match, Rule, Suggestion
+from subluminal.contracts.bundle import Bundle, Match, NameMatch, Rule, Suggestion, TargetsMatch
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.patterns import NamePatterns, compile_names
-from subluminal.policy.snapshot import SNAPSHOT_FORMAT, Snapshot
+from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TARGETS_FORMAT, Snapshot
 from subluminal.policy.text.places import path_text
+from subluminal.policy.texts import TextPatterns, compile_texts
 
 _LEFT_OUT = frozenset({"description", "owner", "created_at", "enabled", "match"})
 
@@ -29,7 +30,7 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
     """Compiles a bundle in which `checking` found nothing wrong."""
     return Snapshot(
         {
-            "format": SNAPSHOT_FORMAT,
+            "format": TARGETS_FORMAT if _asks_targets(bundle) else SNAPSHOT_FORMAT,
             "policy_id": bundle.policy_id,
             "version": bundle.version,
             "mode": bundle.mode.value,
@@ -38,6 +39,10 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
             "rules": [_rule(rule) for rule in bundle.rules if rule.enabled],
         }
     )
+
+
+def _asks_targets(bundle: Bundle) -> bool:
+    return any(rule.enabled and rule.match.targets is not None for rule in bundle.rules)
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -49,20 +54,52 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _match(match: Match) -> dict[str, Any]:
-    return {
+    compiled = {
         "server_name": _names(compile_names(match.server_name)),
         "tool_name": _names(compile_names(match.tool_name)),
         "risk_class": sorted(set(match.risk_class)),
         "args": _expand(match.args),
         "time": _expand(match.time),
     }
+    if match.targets is not None:
+        # Left out if it is not given, so that policies without it keep their hash.
+        compiled["targets"] = _targets(match.targets)
+    return compiled
 
 
-def _names(patterns: NamePatterns) -> dict[str, Any]:
+def _targets(targets: TargetsMatch) -> dict[str, Any]:
+    path = targets.path
+    names = None if path is None else NameMatch(glob=path.glob, regex=path.regex)
     return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in patterns._asdict().items()
+        "program": _optional_names(targets.program),
+        "argv": _optional_names(targets.argv),
+        "path": None
+        if path is None
+        else {
+            "names": _optional_names(names),
+            "inside": _directories(path.inside),
+            "outside": _directories(path.outside),
+        },
+        "access": sorted(set(targets.access)),
+        "host": _optional_names(targets.host),
+        "opaque": targets.opaque,
     }
+
+
+def _directories(paths: list[str]) -> list[str]:
+    return sorted({path.rstrip("/") or "/" for path in paths})
+
+
+def _optional_names(match: NameMatch | None) -> dict[str, Any] | None:
+    return None if match is None else _names(compile_texts(match))
+
+
+def _names(patterns: NamePatterns | TextPatterns) -> dict[str, Any]:
+    return {name: _listed(value) for name, value in patterns._asdict().items()}
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _expand(value: Any) -> Any:
@@ -130,11 +167,26 @@ def _plain_bundle(data: dict[str, Any]) -> dict[str, Any]:
 def _plain_rule(rule: Any) -> Any:
     if not isinstance(rule, dict) or not isinstance(rule.get("match"), dict):
         return rule
-    match = {
-        name: _plain_names(value) if name in ("server_name", "tool_name") else value
-        for name, value in rule["match"].items()
-    }
+    match = {name: _plain_part(name, value) for name, value in rule["match"].items()}
     return {**rule, "enabled": True, "match": match}
+
+
+def _plain_part(name: str, value: Any) -> Any:
+    if name in ("server_name", "tool_name"):
+        return _plain_names(value)
+    if name != "targets" or not isinstance(value, dict):
+        return value
+    return {field: _plain_target(field, part) for field, part in value.items()}
+
+
+def _plain_target(field: str, part: Any) -> Any:
+    """Reads back one field of `targets`. A field without patterns matches everything."""
+    if not isinstance(part, dict):
+        return part
+    if field == "path":
+        names = _plain_names(part.get("names")) or {}
+        return {**{name: part.get(name) for name in ("inside", "outside")}, **names}
+    return _plain_names(part) or {}
 
 
 def _plain_names(names: Any) -> Any:
@@ -145,9 +197,18 @@ def _plain_names(names: Any) -> Any:
             *_words(names, "exact"),
             *(f"{word}*" for word in _words(names, "prefix")),
             *(f"*{word}" for word in _words(names, "suffix")),
+            *(
+                "*".join(map(str, each))
+                for each in _words(names, "parts")
+                if isinstance(each, list)
+            ),
         ],
         "regex": _words(names, "re2"),
     }
+
+
+def _lists(names: dict[str, Any], part: str) -> list[list[Any]]:
+    return [each for each in _words(names, part) if isinstance(each, list)]
 
 
 def _words(names: dict[str, Any], part: str) -> list[Any]:

@@ -4,7 +4,7 @@ A decision is made under the lock of a run, and an agent chooses the names and a
 calls. So a bundle whose worst call would take too long is not compiled. The cost of a call is
 
     every regex, and every glob that needs one, against the longest name that is matched
-    + every rule that the same call can meet, with its arguments and counters
+    + every rule that the same call can meet, with its arguments, targets and counters
 
 in units of about a microsecond. `bench/policy_costs.py` measures the worst bundles that pass.
 """
@@ -17,11 +17,14 @@ from subluminal.contracts.bundle import (
     BreakerRule,
     Bundle,
     DedupeRule,
+    NameMatch,
     TagRule,
+    TargetsMatch,
 )
-from subluminal.contracts.limits import MAX_CALL_COST
+from subluminal.contracts.limits import MAX_CALL_COST, MAX_NAME_BYTES, MAX_TARGETS_BYTES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.policy.patterns import NamePatterns, compile_names, program_size
+from subluminal.policy.texts import TextPatterns, compile_texts
 
 _INSTRUCTION = 3
 """One instruction of a compiled pattern, tried at every byte of the longest name."""
@@ -35,6 +38,12 @@ _KINDS: dict[type[AnyRule], int] = {DedupeRule: 25, BreakerRule: 15, TagRule: 5}
 """Cost of a kind beyond that of other rules."""
 _REPEATS = 25
 """Cost of a breaker that counts repeats: like dedupe, it writes a new key for most calls."""
+_TARGETS = 60
+"""A rule about targets: every command, path and host of a call is compared."""
+_PARTS = 16
+"""A glob with several `*`, searched in the text of all targets."""
+_TEXTS = MAX_TARGETS_BYTES // MAX_NAME_BYTES
+"""How much more text all targets of a call have than one name."""
 _NAMED = 3
 """Number of rules that the error names."""
 
@@ -110,6 +119,7 @@ def rule_costs(bundle: Bundle) -> list[RuleCost]:
 def _rule_cost(index: int, rule: AnyRule) -> RuleCost:
     servers, tools = compile_names(rule.match.server_name), compile_names(rule.match.tool_name)
     visit = _RULE + _KINDS.get(type(rule), 0) + _args_cost(rule.match.args)
+    visit += _targets_cost(rule.match.targets)
     if isinstance(rule, BreakerRule) and rule.effect.breaker.repeat_threshold is not None:
         visit += _REPEATS
     patterns = _patterns_cost(servers) + _patterns_cost(tools)
@@ -118,6 +128,20 @@ def _rule_cost(index: int, rule: AnyRule) -> RuleCost:
 
 def _patterns_cost(names: NamePatterns) -> int:
     return _INSTRUCTION * sum(map(program_size, names.re2))
+
+
+def _targets_cost(targets: TargetsMatch | None) -> int:
+    if targets is None:
+        return 0
+    path = targets.path
+    names = [targets.program, targets.argv, targets.host]
+    names += [] if path is None else [NameMatch(glob=path.glob, regex=path.regex)]
+    return _TARGETS + sum(_texts_cost(compile_texts(each)) for each in names if each is not None)
+
+
+def _texts_cost(patterns: TextPatterns) -> int:
+    regexes = _TEXTS * _INSTRUCTION * sum(map(program_size, patterns.re2))
+    return regexes + _PARTS * len(patterns.parts)
 
 
 def _args_cost(args: ArgsMatch | None) -> int:

@@ -6,7 +6,15 @@ Conservative: True is proven, False means only that no proof was found. Pure.
 from fnmatch import fnmatchcase
 from typing import Any
 
-from subluminal.contracts.bundle import ArgsMatch, Match, NameMatch, NumericRange, TimeMatch
+from subluminal.contracts.bundle import (
+    ArgsMatch,
+    Match,
+    NameMatch,
+    NumericRange,
+    PathMatch,
+    TargetsMatch,
+    TimeMatch,
+)
 from subluminal.policy.predicates import is_number, same_value
 
 _SPECIAL = frozenset("*?[")
@@ -15,13 +23,17 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def covers(wide: Match, narrow: Match) -> bool:
-    """Whether `wide` matches every call that `narrow` matches. Assumes equal tags."""
+    """Whether `wide` matches every call that `narrow` matches. Assumes equal tags.
+
+    If both test targets, it also assumes that both rules allow, or neither does.
+    """
     return (
         covers_names(wide.server_name, narrow.server_name)
         and covers_names(wide.tool_name, narrow.tool_name)
         and covers_classes(wide.risk_class, narrow.risk_class)
         and covers_args(wide.args, narrow.args)
         and covers_time(wide.time, narrow.time)
+        and covers_targets(wide.targets, narrow.targets)
     )
 
 
@@ -173,6 +185,49 @@ def in_range(value: Any, bounds: NumericRange) -> bool:
 def covers_time(wide: TimeMatch | None, narrow: TimeMatch | None) -> bool:
     """Whether `wide` includes every hour of the week that `narrow` includes."""
     return _hours(wide) >= _hours(narrow)
+
+
+def covers_targets(wide: TargetsMatch | None, narrow: TargetsMatch | None) -> bool:
+    """Whether `wide` matches all targets that `narrow` matches, in rules of the same kind."""
+    if wide is None or narrow is None:
+        return wide is None
+    return (
+        wide.opaque == narrow.opaque
+        and all(
+            (outer is None) == (inner is None)
+            for outer, inner in (
+                (wide.program, narrow.program),
+                (wide.argv, narrow.argv),
+                (wide.path, narrow.path),
+                (wide.host, narrow.host),
+                (wide.access or None, narrow.access or None),
+            )
+        )
+        and _covers_fields(wide, narrow)
+    )
+
+
+def _covers_fields(wide: TargetsMatch, narrow: TargetsMatch) -> bool:
+    """Compares two matches that give the same fields."""
+    return (
+        covers_names(wide.program, narrow.program)
+        and covers_names(wide.argv, narrow.argv)
+        and covers_names(wide.host, narrow.host)
+        and set(wide.access) >= set(narrow.access)
+        and (wide.path is None or narrow.path is None or _covers_path(wide.path, narrow.path))
+    )
+
+
+def _covers_path(wide: PathMatch, narrow: PathMatch) -> bool:
+    inside = not wide.inside or (bool(narrow.inside) and set(narrow.inside) <= set(wide.inside))
+    return (
+        inside
+        and set(wide.outside) <= set(narrow.outside)
+        and covers_names(
+            NameMatch(glob=wide.glob, regex=wide.regex),
+            NameMatch(glob=narrow.glob, regex=narrow.regex),
+        )
+    )
 
 
 def _hours(time: TimeMatch | None) -> set[tuple[str, int]]:

@@ -124,6 +124,10 @@ class Engine:
         self._programs = [program for program in self._all if program.applies]
         # The usual case, one layer and no gates, needs no loop.
         self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
+        self.asks_targets = any(
+            rule.targets_test is not None for each in self._programs for rule in each.rules
+        )
+        """whether any rule tests what calls touch; if not, nobody needs to read it"""
         self.policies = [
             LayeredPolicyRef(
                 layer=program.layer,
@@ -143,6 +147,15 @@ class Engine:
         for program in self._programs:
             if key not in program.tool_rules:
                 program.rules_for(*key)
+
+    def needs_targets(self, call: Call) -> bool:
+        """Whether a rule for the tool of a call tests what the call touches."""
+        key = (call.server_name, call.tool_name)
+        for program in self._programs:
+            rules = program.tool_rules.get(key) or program.rules_for(*key)
+            if rules is not None and rules.asks_targets:
+                return True
+        return False
 
     def evaluate(
         self,

@@ -10,6 +10,7 @@ from subluminal.contracts.bundle import AnyRule
 from subluminal.contracts.counters import Cell
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer, ReasonCode, Status
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
@@ -25,6 +26,8 @@ class Explanation(NamedTuple):
     """the decision"""
     steps: list[Step]
     """one step for each rule, in rule order"""
+    targets: Targets | None = None
+    """what the call touches; None if the caller did not read it"""
 
     def plain(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
@@ -34,7 +37,20 @@ class Explanation(NamedTuple):
             "would_be": msgspec.to_builtins(self.evaluation.would_be),
             "risk_classes": sorted(self.evaluation.risk_classes),
             "policy": msgspec.to_builtins(self.evaluation.policy),
+            "targets": None if self.targets is None else targets_plain(self.targets),
         }
+
+
+def targets_plain(targets: Targets) -> dict[str, Any]:
+    """Returns targets with every field, as `--json` prints them."""
+    return {
+        "commands": targets.commands,
+        "paths": [{"path": each.path, "access": each.access} for each in targets.paths],
+        "hosts": targets.hosts,
+        "opaque": targets.opaque,
+        "why": targets.why,
+        "roots": targets.roots,
+    }
 
 
 def explain(
@@ -45,21 +61,23 @@ def explain(
     wall_ms: int,
     repeat: int = 1,
     gates: Sequence[Gate] = (),
+    targets: Targets | None = None,
 ) -> Explanation:
     """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
-    `gates` are those that a run of this installation passes before its policy layers.
+    `gates` are those that a run of this installation passes before its policy layers. `targets` are
+    what the call touches, as `core.targets` reads it.
     """
     server, tool, args = call
     engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
-    asked = Call(server, tool, args, args_hash(args))
+    asked = Call(server, tool, args, args_hash(args), targets=targets)
     counters = MemoryCounters()
     for _ in range(repeat):
         steps: list[Step] = []
         evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=0, steps=steps)
         counters.write(evaluation.updates)
         counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
-    return Explanation(evaluation, steps)
+    return Explanation(evaluation, steps, targets)
 
 
 def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
@@ -77,7 +95,7 @@ def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
 
 def as_text(explanation: Explanation) -> list[str]:
     """Returns lines for a terminal: the decision, then each rule in order."""
-    evaluation, steps = explanation
+    evaluation, steps, targets = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
@@ -91,6 +109,8 @@ def as_text(explanation: Explanation) -> list[str]:
         if decision.hint.suggested_args is not None:
             suggested = msgspec.json.encode(decision.hint.suggested_args).decode()
             lines.append(f"  suggested arguments: {suggested}")
+    if targets is not None and targets.opaque:
+        lines.append(f"  opaque: {'; '.join(targets.why)}")
     if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
         lines += ["", "rules, in order:"]
         lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]

@@ -171,7 +171,7 @@ class NameIndex:
         self._suffixes = _by_length(patterns, "suffix")
         owners = [(word, i) for i, each in enumerate(patterns) for word in each.re2]
         self._owners = [index for _, index in owners]
-        self._finders = _finders([word for word, _ in owners]) if owners else []
+        self._finders = regex_finders([word for word, _ in owners])
 
     def match(self, name: str) -> frozenset[int] | set[int]:
         """Returns the indexes of the rules whose patterns match the name."""
@@ -200,6 +200,11 @@ def _by_length(
         for word in getattr(each, part):
             lengths.setdefault(len(word), {}).setdefault(word, []).append(index)
     return sorted(lengths.items())
+
+
+def regex_finders(patterns: list[str]) -> list[tuple[int, Finder]]:
+    """Compiles regexes to sets, each with the number of its first pattern."""
+    return _finders(patterns) if patterns else []
 
 
 def _finders(patterns: list[str], offset: int = 0) -> list[tuple[int, Finder]]:

@@ -20,6 +20,7 @@ from subluminal.contracts.bundle import (
 )
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Layer, RuleKind
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
@@ -44,6 +45,8 @@ class RefusedCall(NamedTuple):
     args: dict[str, Any] | None
     identity: Identity
     wall_ms: int
+    targets: Targets | None = None
+    """what the call touched, as recorded; None if the record does not say"""
 
 
 def refusing_rule(
@@ -148,7 +151,7 @@ def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
     """Decides the call by one policy alone, as the first call of a run."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
-    asked = Call(call.server_name, call.tool_name, args, args_hash(args))
+    asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
     evaluation = engine.evaluate(asked, MemoryCounters(), wall_ms=call.wall_ms, mono_ms=0)
     return evaluation.decision
 

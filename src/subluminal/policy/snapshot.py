@@ -14,6 +14,9 @@ from subluminal.errors import SubluminalError
 SNAPSHOT_FORMAT = 1
 """Increased whenever the layout of a snapshot changes, so that a cached one is never misread."""
 
+TARGETS_FORMAT = 2
+"""Format of a snapshot that tests targets: a version that does not know them refuses it."""
+
 NO_POLICY_ID = "none"
 """The `policy_id` of a run without a policy. No bundle may have it."""
 
@@ -47,7 +50,7 @@ class Snapshot:
                 hint="compile a bundle with `sub policy compile`",
             )
         claimed = data.pop("policy_hash")
-        if data.get("format") != SNAPSHOT_FORMAT:
+        if data.get("format") not in (SNAPSHOT_FORMAT, TARGETS_FORMAT):
             raise SubluminalError(
                 "the snapshot was compiled by another version of `sub`",
                 hint="compile the bundle again with `sub policy compile`",

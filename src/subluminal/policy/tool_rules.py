@@ -1,8 +1,8 @@
 """The rules that can matter for one tool of one server, in rule order.
 
 Names are matched once, when a ToolRules is made, and so are risk classes that names alone decide.
-What remains to be tested for each call is the condition of an entry: its risk classes, times and
-arguments.
+What remains to be tested for each call is the condition of an entry: its risk classes, times,
+arguments and targets.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from subluminal.policy.rules.dedupe import DedupeEntry
 from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.rules.rate_limit import RateLimitEntry
 from subluminal.policy.rules.tag import TagEntry
+from subluminal.policy.targets import TargetsTest, targets_test
 from subluminal.policy.visit import Call, NotInspected, Visit
 
 _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
@@ -36,7 +37,7 @@ _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | Dedu
 class PreparedRule:
     """A rule of a snapshot with its predicates built. All tools share it."""
 
-    __slots__ = ("args_test", "data", "risk_class", "time_test")
+    __slots__ = ("args_test", "data", "risk_class", "targets_test", "time_test")
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -44,6 +45,8 @@ class PreparedRule:
         self.risk_class = frozenset(match["risk_class"])
         self.args_test: ArgsPredicate | None = args_predicate(match["args"])
         self.time_test: TimePredicate | None = time_predicate(match["time"])
+        # A snapshot without targets is the same as before there were any.
+        self.targets_test: TargetsTest | None = targets_test(match.get("targets"), data["kind"])
 
 
 class UnpackedEntry(NamedTuple):
@@ -59,7 +62,7 @@ class UnpackedEntry(NamedTuple):
 class ToolRules:
     """The rules of one policy for one tool, and the risk classes that names alone give it."""
 
-    __slots__ = ("classes", "entries", "tagged", "unpacked")
+    __slots__ = ("asks_targets", "classes", "entries", "tagged", "unpacked")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
@@ -67,6 +70,8 @@ class ToolRules:
         """the same entries, for the loop"""
         self.tagged: set[int] = set()
         """indexes of the tag rules that match every call of this tool, and so need no entry"""
+        self.asks_targets = any(rule.targets_test is not None for _, rule in rules)
+        """whether a rule tests what a call touches"""
         settled: set[str] = set()
         gained: set[str] = set()
         """classes that a tag rule with a condition of its own may add"""
@@ -86,7 +91,8 @@ class ToolRules:
                     gained |= entry.classes
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
-                args_test = None if wanted or rule.time_test else rule.args_test
+                is_more = wanted or rule.time_test or rule.targets_test
+                args_test = None if is_more else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
                 self.unpacked.append(unpacked)
         self.classes = frozenset(settled)
@@ -102,7 +108,12 @@ class ToolRules:
         return AccessEntry(index, data, condition, subject, self._would_pass)
 
     def _would_pass(self, args: dict[str, Any], wall_ms: int) -> bool:
-        """Whether the allow and deny rules would let a call with these arguments pass."""
+        """Whether the allow and deny rules would let a call with these arguments pass.
+
+        False if they test targets: nobody has read those of other arguments.
+        """
+        if self.asks_targets:
+            return False
         visit = Visit(Call("", "", args, ""), args, lambda _kind, _key: (), wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
@@ -119,8 +130,8 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
 
     Arguments are tested last: NotInspected is raised only if everything else matches.
     """
-    args_test, time_test = rule.args_test, rule.time_test
-    if args_test is None and time_test is None and not risk_class:
+    args_test, time_test, targets_test = rule.args_test, rule.time_test, rule.targets_test
+    if args_test is None and time_test is None and targets_test is None and not risk_class:
         return None
 
     def condition(visit: Visit) -> bool:
@@ -128,10 +139,12 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
             return False
         if time_test is not None and not time_test(visit.wall_ms):
             return False
-        if args_test is None:
+        if args_test is None and targets_test is None:
             return True
         if visit.args is None:
             raise NotInspected
-        return args_test(visit.args)
+        if args_test is not None and not args_test(visit.args):
+            return False
+        return targets_test is None or targets_test(visit.call.targets)
 
     return condition

@@ -122,4 +122,6 @@ def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
         return "time"
     if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
         return "args"
+    if rule.targets_test is not None and not rule.targets_test(visit.call.targets):
+        return "targets"
     return "risk_class"

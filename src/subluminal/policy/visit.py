@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
+from subluminal.contracts.targets import Targets
 
 
 class Call(Struct, frozen=True, gc=False):
@@ -22,6 +23,8 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the allow and deny rules that a person has lifted for the whole run"""
     excused: frozenset[tuple[str, str]] = frozenset()
     """(layer, rule_id) of the limits that a person let this very call pass"""
+    targets: Targets | None = None
+    """what the call touches; None if nobody read it, which counts as opaque"""
 
 
 class NotInspected(Exception):

@@ -198,12 +198,15 @@ class Record:
         known: bool = True,
         loads: bool = True,
         answers: bool = True,
+        read_later: Any = None,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
         layering = Layering(candidate, found.get, layer)
         run = RunReplay(
-            layering.of_run(self.loads if loads else []), self.answers if answers else []
+            layering.of_run(self.loads if loads else []),
+            self.answers if answers else [],
+            read_later,
         )
         rows = []
         for item in self.items:

@@ -1,5 +1,6 @@
 """`sub policy explain`: one decision, rule by rule, with the counters before and after."""
 
+import os
 from typing import Any
 
 from subluminal.canonical import parse
@@ -7,12 +8,15 @@ from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.clock import now
+from subluminal.config.loading import load_settings
+from subluminal.config.places import places
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
-from subluminal.policy.explaining import Explanation, as_text, explain, with_disabled
+from subluminal.policy.explaining import as_text, explain, with_disabled
 
 EXAMPLE = """sub policy explain --policy policy.yaml --server git --tool push --args '{"a":1}'
 sub policy explain --policy policy.yaml --server git --tool push --env ci --repeat 3 --json"""
@@ -53,7 +57,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="explain the last of N equal calls; default 1",
     )
-    parser.add_argument("--json", action="store_true", help="print {decision, steps, …}")
+    parser.add_argument(
+        "--cwd", metavar="DIR", help="directory in which the call acts; default the current one"
+    )
+    parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
 def run(args: Args, out: Output) -> int:
@@ -62,17 +69,31 @@ def run(args: Args, out: Output) -> int:
     policy = load_policy(args.policy)
     call = (args.server, args.tool, _object(args.args, "--args"))
     found = explain(
-        policy.snapshot, _identity(args), call, wall_ms=_wall_ms(args.at), repeat=args.repeat
+        policy.snapshot,
+        _identity(args),
+        call,
+        wall_ms=_wall_ms(args.at),
+        repeat=args.repeat,
+        targets=_targets(call, args.cwd),
     )
     if policy.loaded is not None:
         steps = with_disabled(found.steps, policy.loaded.bundle.rules)
-        found = Explanation(found.evaluation, steps)
+        found = found._replace(steps=steps)
     if args.json:
         out.json(found.plain())
     else:
         for line in as_text(found):
             out.line(shown(line))
     return ExitCode.OK
+
+
+def _targets(call: tuple[str, str, dict[str, Any]], cwd: str | None) -> Targets:
+    from subluminal.core.targets.reading import targets_of  # loads the shell parser
+    from subluminal.core.targets.table import table_for
+
+    server, tool, args = call
+    table = table_for(load_settings(places(os.environ).settings))
+    return targets_of(server, tool, args, cwd=os.path.abspath(cwd or os.getcwd()), table=table)
 
 
 def _identity(args: Args) -> Identity:

@@ -8,6 +8,7 @@ import msgspec
 from subluminal.cli.files import STDIN, display_name, load_policy, read_file
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import ExitCode
 from subluminal.operator.policies import Policy
@@ -103,7 +104,8 @@ class _Tester:
 
     def run(self, path: str, case: LoadedCase, policies: list[tuple[Layer, str, Policy]]) -> None:
         """Runs one case."""
-        result = run_case(case, [(layer, policy.snapshot) for layer, _, policy in policies])
+        layers = [(layer, policy.snapshot) for layer, _, policy in policies]
+        result = run_case(case, layers, _targets_of)
         self._cases += 1
         self.failed += not result.passed
         for _, name, policy in policies:
@@ -142,6 +144,12 @@ class _Tester:
         else:
             noun = "case" if self._cases == 1 else "cases"
             self._out.line(f"{self._cases} {noun}: {passed} passed, {self.failed} failed")
+
+
+def _targets_of(server: str, tool: str, args: dict[str, Any], cwd: str) -> Targets:
+    from subluminal.core.targets.reading import targets_of  # loads the shell parser
+
+    return targets_of(server, tool, args, cwd=cwd)
 
 
 def _row(path: str, case: LoadedCase, result: CaseResult) -> dict[str, Any]:

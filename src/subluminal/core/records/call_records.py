@@ -142,6 +142,8 @@ class CallRecords:
         extra_json = tool.tags_json
         if call.context:
             extra_json += self._context_json(call.context)
+        if ruling.targets is not None:
+            extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev

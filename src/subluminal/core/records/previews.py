@@ -1,10 +1,12 @@
 """Makes previews of arguments and results: redacted first, then cut (Pack 1.10)."""
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TypeGuard
 
 from subluminal.canonical import new_hash
 from subluminal.contracts.limits import TRUNCATED
+from subluminal.contracts.targets import PathTarget, Targets
 from subluminal.contracts.templates import encode_json
 from subluminal.core.records.redaction.redactor import Redactor
 
@@ -20,6 +22,25 @@ Preview = tuple[bytes, bytes]
 First the value of `truncated` and the members after it. Then the last member, with its comma: the
 text, which may be dropped later (provable-ledger), or nothing.
 """
+
+
+class _MaskedTexts:
+    """Masks texts, and remembers whether it changed any."""
+
+    def __init__(self, safe: Callable[[str], str]) -> None:
+        self._safe = safe
+        self.changed = False
+
+    def __call__(self, text: str) -> str:
+        found = self._safe(text)
+        self.changed = self.changed or found != text
+        return found
+
+    def words(self, words: list[str]) -> list[str]:
+        """Masks a command. `--token` and its value are two words, so all are masked as one text."""
+        text = " ".join(words)
+        found = self(text)
+        return words if found == text else found.split(" ", 1)
 
 
 class Previewer:
@@ -88,6 +109,21 @@ class Previewer:
         if text.isascii() and not self._redactor.screen(text.encode()):
             return text  # nearly always
         return self._redactor.redact(text)[0]
+
+    def targets(self, targets: Targets) -> Targets:
+        """Masks a call's targets for the record. If previews are off, only `opaque` is kept."""
+        if self._off:
+            return Targets(opaque=targets.opaque, masked=True)
+        masked = _MaskedTexts(self.safe)
+        return Targets(
+            commands=[masked.words(words) for words in targets.commands],
+            paths=[PathTarget(masked(each.path), each.access) for each in targets.paths],
+            hosts=[masked(host) for host in targets.hosts],
+            opaque=targets.opaque,
+            why=[masked(why) for why in targets.why],
+            roots=[masked(root) for root in targets.roots],
+            masked=masked.changed,
+        )
 
     def _preview(self, text: bytes | None, member: bytes, text_hash: bytes | None) -> Preview:
         if text is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.clock import now
 from subluminal.config.places import Places
+from subluminal.config.settings import Settings
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus
@@ -43,6 +44,7 @@ from subluminal.core.runs.opening import (
     stand_in,
 )
 from subluminal.core.runs.run import Run
+from subluminal.core.targets.source import TargetSource
 from subluminal.policy.evaluation import Engine
 from subluminal.state.errors import StateLost
 from subluminal.state.mutex import UNSHARED, Mutex, Unshared
@@ -85,7 +87,7 @@ class OpenRuns:
     """Enters runs as calls name them, and holds their enforcers."""
 
     def __init__(
-        self, parts: Parts, *, max_journal_bytes: int, on_bug: Callable[[Exception], None]
+        self, parts: Parts, settings: Settings, *, on_bug: Callable[[Exception], None]
     ) -> None:
         self.open: dict[str, Enforcer] = {}
         """enforcers of the runs that were entered, by run_id"""
@@ -97,7 +99,8 @@ class OpenRuns:
         """the stops that apply before any run is known"""
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
         self._meta, self._client_asks = parts.meta, parts.client_asks
-        self._max_journal_bytes = max_journal_bytes
+        self._max_journal_bytes = settings.limits.max_journal_bytes
+        self._targets = TargetSource(settings)
         self._on_bug = on_bug
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
@@ -175,7 +178,14 @@ class OpenRuns:
         self.kill_switch.forget(view)
         last = next(iter(self.open.values()), None)
         if last is not None:
-            return Enforcer(run, last.engine, self._previewer, Gates(view), refusal=last.refusal)
+            return Enforcer(
+                run,
+                last.engine,
+                self._previewer,
+                Gates(view),
+                refusal=last.refusal,
+                targets=self._targets,
+            )
         return Enforcer(
             run, Engine((), self._identity), self._previewer, Gates(view), refusal=_BUSY
         )
@@ -205,6 +215,7 @@ class OpenRuns:
             self._previewer,
             gates,
             refusal=self._refusal_of(run),
+            targets=self._targets,
             on_bug=self._on_bug,
         )
 
@@ -324,12 +335,13 @@ class OpenRuns:
         enforcer.engine = self._policies.engine_for(enforcer.run.run_id)
         enforcer.refusal = self._refusal_of(enforcer.run)
 
-    def adopt_settings(self, previewer: Previewer, max_journal_bytes: int) -> None:
+    def adopt_settings(self, previewer: Previewer, settings: Settings) -> None:
         """Puts new settings into force in every run."""
         self._previewer.adopt(previewer)
-        self._max_journal_bytes = max_journal_bytes
+        self._targets.adopt(settings)
+        self._max_journal_bytes = settings.limits.max_journal_bytes
         for enforcer in list(self.open.values()):
-            enforcer.run.journal.rotate_at(max_journal_bytes)
+            enforcer.run.journal.rotate_at(self._max_journal_bytes)
 
     # Leaving
 

@@ -24,6 +24,7 @@ from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade
 from subluminal.contracts.identity import Identity, Workload
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Client, Env, EventType, Layer, Status
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
@@ -69,6 +70,7 @@ class _Call(Struct, frozen=True):
     mono_ms: int | None = None
     tags: list[str] = []
     args_stream_hash: str | None = None
+    targets: Targets | None = None
     preview: _Preview = _Preview()
 
 
@@ -267,6 +269,7 @@ class _ShimEvents:
             mono_ms=mono_ms,
             decision=decision,
             tags=frozenset(call.tags),
+            targets=None if call.targets is None or call.targets.masked else call.targets,
         )
         return (self._seq, 0, mono_ms), found
 

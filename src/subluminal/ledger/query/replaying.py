@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import apsw
 
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.targets.reading import targets_later
 from subluminal.errors import SubluminalError
 from subluminal.ledger.query.policies import find_policy
 from subluminal.ledger.query.recorded_runs import RunReader, run_ids
@@ -42,7 +43,7 @@ class LedgerReplay:
             runs = run_ids(self._connection, self._since_ms)
         for run_id in runs:
             known = self._reader.setting(run_id)
-            replay = RunReplay(self.layering.of_run(known.loads), known.answers)
+            replay = RunReplay(self.layering.of_run(known.loads), known.answers, targets_later)
             calls = 0
             for item in self._reader.items(run_id):
                 if not isinstance(item, RecordedCall):
@@ -80,7 +81,9 @@ def backtest(
     found = Backtest()
     for run_id in run_ids(connection, since_ms, tool):
         known = reader.setting(run_id)
-        replays = [RunReplay(each.of_run(known.loads), known.answers) for each in layerings]
+        replays = [
+            RunReplay(each.of_run(known.loads), known.answers, targets_later) for each in layerings
+        ]
         for item in reader.items(run_id):
             if not isinstance(item, RecordedCall):
                 for replay in replays:

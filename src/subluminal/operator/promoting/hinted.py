@@ -7,6 +7,7 @@ import msgspec
 
 from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
 from subluminal.errors import SubluminalError
 from subluminal.ledger.client.finding import ending_in, several
@@ -69,10 +70,20 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
             args=_args(call),
             identity=_identity(events),
             wall_ms=parse_rfc3339(call["ts"]),
+            targets=_targets(events),
         ),
         call_id=call["call_id"],
         cause=_cause(events, hint["rule_id"]),
     )
+
+
+def _targets(events: list[Row]) -> Targets | None:
+    """Returns what the call touched, if it was recorded whole."""
+    for event in events:
+        given = event["call"].get("targets") if event["type"] == "tool_call_start" else None
+        if given is not None and not given.get("masked"):
+            return msgspec.convert(given, Targets)
+    return None
 
 
 def _cause(events: list[Row], rule_id: str | None) -> str | None:

@@ -1,7 +1,8 @@
 """All warnings and notes about a valid bundle, for `sub policy lint`.
 
 `reach` finds rules that never act and writes without a limit; `suggestions` finds suggestions that
-cannot help; the rest is here. A warning is given only if it is certain.
+cannot help; `targets` finds rules about targets that do less than they seem to; the rest is here.
+A warning is given only if it is certain.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import Problem
 from subluminal.policy.lint.reach import shadowed_rules, unlimited_writes, unreachable_rules
 from subluminal.policy.lint.suggestions import vain_suggestions
+from subluminal.policy.lint.targets import target_remarks
 from subluminal.policy.loading import LoadedBundle, rule_title
 from subluminal.policy.text.places import problem_of
 
@@ -45,6 +47,7 @@ def remarks(bundle: Bundle, value: Any) -> list[Remark]:
         *shadowed_rules(bundle.rules),
         *unlimited_writes(bundle.rules),
         *vain_suggestions(bundle.rules),
+        *target_remarks(bundle.rules),
         *_costly_calls(bundle.rules),
         *_idle_defaults(bundle),
         *_empty_lists(value),

@@ -151,6 +151,9 @@ def _shadowed(shadow: AnyRule, index: int) -> Misfit:
 
 def _shadows(rules: list[AnyRule], above: int, below: int) -> bool:
     match, other = rules[above].match, rules[below].match
+    if match.targets is not None and type(rules[above]) is not type(rules[below]):
+        # An allow needs every target to match, a deny only one.
+        return False
     if match.risk_class and _adds_class(rules[above:below], other.risk_class):
         # A tag between the two may give the lower rule calls that the upper one does not match.
         return False

@@ -28,7 +28,7 @@ class Doubt(StrEnum):
     """Why a call is undetermined."""
 
     ARGUMENTS = "arguments"
-    """arguments that a rule tests are not in the record: redacted, cut, or not recorded"""
+    """arguments or targets that a rule tests are not in the record: redacted, cut, not recorded"""
     COUNTERS = "counters"
     """a counter depends on a call that is undetermined or not in the record"""
     POLICY = "policy"

@@ -12,6 +12,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from msgspec.structs import replace
+
 from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.limits import REDACTED, TRUNCATED
 from subluminal.policy.evaluation import Call, Evaluation
@@ -219,4 +221,4 @@ def _chosen(args: PartialArgs, chosen: dict[str, Any]) -> PartialArgs:
 
 def with_args(call: Call, args: dict[str, Any]) -> Call:
     """Returns the call with other arguments, and with the hash of the real ones."""
-    return Call(call.server_name, call.tool_name, args, call.args_hash)
+    return replace(call, args=args)

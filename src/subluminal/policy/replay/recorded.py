@@ -8,6 +8,7 @@ from subluminal.contracts.control import KILLED, ApprovalGiven
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity, Status
 from subluminal.policy.evaluation import NO_POLICY, Evaluation
 
@@ -103,6 +104,8 @@ class RecordedCall(Struct, frozen=True):
     mono_ms: int
     decision: RecordedDecision
     tags: frozenset[str] = frozenset()
+    targets: Targets | None = None
+    """what the call touched; None if the record does not say, or masks a part of it"""
 
 
 class RecordedEnd(NamedTuple):

@@ -22,6 +22,7 @@ from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
+from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
     RecordedAnswer,
@@ -51,8 +52,15 @@ class _Answer(NamedTuple):
 class RunReplay:
     """The replay of one run. Nothing is shared between runs."""
 
-    def __init__(self, layering: RunLayering, answers: Iterable[RecordedAnswer] = ()) -> None:
+    def __init__(
+        self,
+        layering: RunLayering,
+        answers: Iterable[RecordedAnswer] = (),
+        read_later: ReadLater | None = None,
+    ) -> None:
+        """`read_later` reads targets that are not on record, as far as the arguments are."""
         self.layering = layering
+        self._read_later = read_later
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
@@ -137,15 +145,14 @@ class RunReplay:
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
         said = recorded.said
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = Call(
+            call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
+        )
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             return _Answer(said_by(failed))
         self._counters.was_asked = False
-        if isinstance(call.args, PartialArgs):
-            found = self._possible(call, call.args, asked, setting)
-        else:
-            found = [self._evaluation(call, asked, setting)]
+        found = self._possible(call, asked, setting)
         if found is None:
             self._counters.doubt_everything()
             if self._as_recorded:
@@ -162,8 +169,28 @@ class RunReplay:
         return self._settled(call, asked, setting, found)
 
     def _possible(
-        self, call: RecordedCall, args: PartialArgs, asked: Call, setting: Setting
+        self, call: RecordedCall, asked: Call, setting: Setting
     ) -> list[Evaluation] | None:
+        """Evaluates a call for everything that its arguments and targets could have been."""
+        args = call.args
+        if call.targets is not None or args is None or not setting.engine.needs_targets(asked):
+            return self._with_args(call, asked, setting)
+        later = None
+        if self._read_later is not None and not isinstance(args, PartialArgs):
+            later = self._read_later(call.server_name, call.tool_name, args)
+        if later is not None and later[1]:
+            return self._with_args(call, replace(asked, targets=later[0]), setting)
+        return target_evaluations(
+            lambda hidden: self._with_args(call, replace(asked, targets=hidden), setting),
+            None if later is None else later[0],
+        )
+
+    def _with_args(
+        self, call: RecordedCall, asked: Call, setting: Setting
+    ) -> list[Evaluation] | None:
+        args = call.args
+        if not isinstance(args, PartialArgs):
+            return [self._evaluation(call, asked, setting)]
         return setting.possibilities.evaluations(
             lambda tried: self._evaluation(call, with_args(asked, tried), setting), args
         )
