@@ -104,6 +104,8 @@ def _taken(
         granted=granted,
         lifted=granted,
     )
+    if enforcer.engine.asks_targets:
+        asked = enforcer.with_targets(asked, call)
     enforcer.gates.stops.make_safe()
     if enforcer.over(asked) is not None:
         return None
@@ -116,7 +118,9 @@ def _taken(
         return None
     started_ns = now_ns if began_ns is None else began_ns
     handed = Handed(begun_by=handover.begun_by, taken=path)
-    return Ruling(call, call_id, assessment, started_ns, enforcer, handed=handed)
+    return Ruling(
+        call, call_id, assessment, started_ns, enforcer, handed=handed, targets=asked.targets
+    )
 
 
 def _assessment(enforcer: "Enforcer", asked: Call) -> _Taken:

@@ -40,9 +40,13 @@ class Session:
     """The events of one session of a client."""
 
     def __init__(
-        self, host: Host, client: HookClient, configured: Callable[[], Iterable[str]]
+        self, host: Host, client: HookClient, cwd: str, configured: Callable[[], Iterable[str]]
     ) -> None:
-        """`configured` returns the names of the servers in the client's configuration."""
+        """`cwd` is where the client was started; an event may tell another directory.
+
+        `configured` returns the names of the servers in the client's configuration.
+        """
+        self._cwd = cwd
         self._host = host
         self._client = client
         self._configured = configured
@@ -69,7 +73,7 @@ class Session:
     def _act_on(self, event: Event, size: int) -> Answer:
         session = self._session(event)
         if event.kind is Kind.BEFORE and event.call is not None:
-            return self._before(event.call, size, session)
+            return self._before(event.call, size, event.cwd, session)
         if event.kind is Kind.AFTER and event.call is not None:
             self._after(event, event.call)
         elif event.kind is Kind.PROBE:
@@ -115,8 +119,8 @@ class Session:
 
     # Before a call
 
-    def _before(self, asked: Call, size: int, session: str | None) -> Answer:
-        call, args_text = self._tool_call(asked, size)
+    def _before(self, asked: Call, size: int, cwd: str | None, session: str | None) -> Answer:
+        call, args_text = self._tool_call(asked, size, cwd)
         told = self._told_before(call)
         if told is not None:
             return told
@@ -179,7 +183,9 @@ class Session:
         self._host.flush()
         return Answer()
 
-    def _tool_call(self, asked: Call, size: int) -> tuple[ToolCall, bytes | None]:
+    def _tool_call(
+        self, asked: Call, size: int = 0, cwd: str | None = None
+    ) -> tuple[ToolCall, bytes | None]:
         """Returns a call for the host, and its canonical arguments if they can be inspected."""
         context = {} if asked.call_id is None else {"client_call_id": asked.call_id}
         args, args_text = asked.args, None
@@ -198,6 +204,7 @@ class Session:
             bytes_in=size,
             transport=Transport.AGENT_HOOK,
             context=context,
+            cwd=cwd or self._cwd,
         )
         return call, args_text
 
@@ -211,7 +218,7 @@ class Session:
     # After a call
 
     def _after(self, event: Event, told: Call) -> None:
-        call, _ = self._tool_call(told, 0)
+        call, _ = self._tool_call(told)
         ruling = self._forget(call) or self._host.take(call, self._session(event))
         if ruling is None or not self._host.withdraw(ruling):
             return  # it was ended before, or another door ends it

@@ -191,11 +191,7 @@ def serve(
         host.tick(0, force=True)
         served = {"server_name": f"@{kind.name}", "pid": os.getpid()}
         host.tell(lambda run: run.health("alive", **served))
-        session = Session(
-            host,
-            client_named(options.client),
-            lambda: tools.configured_servers(options.client, cwd),
-        )
+        session = Session(host, kind, cwd, lambda: tools.configured_servers(options.client, cwd))
         shim = HookShim(listener, session, host, Watch(client))
         shim.run()
     except SubluminalError as problem:
