@@ -53,12 +53,13 @@ SESSION_VARIABLES = {
 class Agent:
     """One client process with its sessions."""
 
-    def __init__(self, household, client="claude", session="s1", words=(), **env):
+    def __init__(self, household, client="claude", session="s1", words=(), sub=SUB, **env):
         self.household = household
         self.client = client
         self.shape = SHAPES[client]
         self.session = session
         self.words = words
+        self.sub = sub
         self._numbers = itertools.count()
         self._answers: dict[int, queue.Queue] = {}
         self.servers: list[Client] = []
@@ -88,7 +89,7 @@ class Agent:
                 "CLAUDE_PID": str(self.process.pid),
                 **env,
             }
-        argv = [*SUB, "hook", self.client, *named, *(self.words if words is None else words)]
+        argv = [*self.sub, "hook", self.client, *named, *(self.words if words is None else words)]
         asked = {"id": number, "argv": argv, "stdin": text, "env": env}
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()

@@ -5,11 +5,17 @@ The deadlines are the settings' smallest, so that the tests do not wait for long
 
 import json
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 
 import pytest
 from tests.processes import wait_until
 from tests.shim.household import deny, policy
+from tests.shim.test_disks import fill
+
+from subluminal.system import LINUX
 
 SOON = "[hooks]\ntimeout_ms = 1000\n"
 
@@ -143,6 +149,87 @@ def test_arguments_too_large_to_inspect(agent, household):
 def test_a_policy_that_does_not_compile_refuses(agent, household):
     household.write_policy("rules: 7\n")
     assert is_refused(agent.before())
+
+
+FAULTY = str(pathlib.Path(__file__).with_name("faulty_sub.py"))
+
+
+@pytest.mark.parametrize("where", ["front", "start", "session"])
+@pytest.mark.parametrize("has_policy", [True, False])
+def test_a_bug_of_ours_is_no_yes(start, household, where, has_policy):
+    if has_policy:
+        household.write_policy(policy(deny("rm")))
+    agent = start(sub=[sys.executable, "-P", FAULTY, where])
+    said = agent.before()
+    assert said.is_nothing != has_policy
+    assert "Traceback" not in said.err
+    if where != "front":
+        assert list((household.home / "reports").iterdir())
+    wait_until(lambda: where == "session" or not agent.hook_shims(), "nothing to be left")
+
+
+def test_a_compiler_that_is_missing_refuses(start, household):
+    household.write_policy(policy(deny("rm")))
+    broken = household.tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(
+        "import sys\nif 'compile_helper' in ' '.join(sys.orig_argv):\n    raise SystemExit(9)\n"
+    )
+    agent = start(PYTHONPATH=str(broken))
+    assert is_refused(agent.before())
+
+
+def test_a_compiler_that_hangs_refuses_in_time(start, household):
+    settings(household)
+    household.write_policy(policy(deny("rm")))
+    broken = household.tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(
+        "import sys, time\nif 'compile_helper' in ' '.join(sys.orig_argv):\n    time.sleep(60)\n"
+    )
+    agent = start(PYTHONPATH=str(broken))
+    assert is_refused(agent.before())
+    agent.end()
+    wait_until(lambda: not agent.hook_shims(), "nothing to be left")
+
+
+@pytest.mark.skipif(not LINUX, reason="needs a small file system")
+@pytest.mark.parametrize("is_full_before", [True, False])
+def test_a_full_disk(agent, household, is_full_before):
+    household.home.mkdir(parents=True)
+    home = str(household.home)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", home], check=True)
+    try:
+        household.write_policy(policy(deny("rm")))
+        if not is_full_before:
+            assert agent.before(call="t0").is_nothing
+        fill(household.home)
+        said = agent.before(call="t1")
+        assert said.code == 0
+        assert "Traceback" not in said.err
+        assert is_refused(agent.before("rm", call="t2"))
+        agent.end()
+        wait_until(lambda: not agent.hook_shims(), "nothing to be left")
+    finally:
+        household.clean()
+        subprocess.run(["umount", home], check=True)
+
+
+def test_a_home_that_is_read_only(start, household):
+    """What is recorded goes to a temporary home; the policy stays in force."""
+    household.write_policy(policy(deny("rm")))
+    subprocess.run(["mount", "--bind", household.home, household.home], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", household.home], check=True)
+    try:
+        agent = start(TMPDIR=str(household.tmp_path))
+        assert agent.before(call="t1").is_nothing
+        assert is_refused(agent.before("rm", call="t2"))
+        assert len(agent.hook_shims()) == 1
+        agent.end()
+        wait_until(lambda: not agent.hook_shims(), "nothing to be left")
+    finally:
+        household.clean()
+        subprocess.run(["umount", household.home], check=True)
 
 
 def test_broken_settings(agent, household):

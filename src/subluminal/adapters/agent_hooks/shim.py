@@ -181,34 +181,42 @@ def serve(
     front.
     """
     listener = socket.socket(fileno=listening)
-    client, cwd = client_pid(options.client, os.environ, parent), working_directory()
+    code, problem = ExitCode.OK, ""
     try:
-        kind = client_named(options.client)
-        host = _open(where, options, tools, cwd, client, can_ask=kind.ask is not None)
-        # Only now: whether a person's terminal controls the client is part of the identity.
-        os.setsid()
-        os.chdir("/")
-        host.tick(0, force=True)
-        served = {"server_name": f"@{kind.name}", "pid": os.getpid()}
-        host.tell(lambda run: run.health("alive", **served))
-        session = Session(host, kind, cwd, lambda: tools.configured_servers(options.client, cwd))
-        shim = HookShim(listener, session, host, Watch(client))
+        shim = _started(where, listener, options, tools, parent)
         shim.run()
-    except SubluminalError as problem:
-        _answer_once(listener, Answer(UNDECIDED, stderr=str(problem).encode()))
-        _withdraw(where, name, listener)
-        return int(ExitCode.USAGE)
+    except SubluminalError as error:
+        code, problem = ExitCode.USAGE, str(error)
     except Exception as bug:  # noqa: BLE001 - the process' edge: fronts apply --on-error
         from subluminal.config.bug_report import write_bug_report
 
         write_bug_report(bug, ["hook"], where)
-        _withdraw(where, name, listener)
-        return int(ExitCode.BUG)
+        code, problem = ExitCode.BUG, f"a bug in sub: {type(bug).__name__}"
+    if problem:
+        _answer_once(listener, Answer(UNDECIDED, stderr=problem.encode()))
     # From now on fronts find no socket: the next event waits until this process is gone.
-    _withdraw(where, name, listener)
-    shim.close()
+    _remove(socket_path(where, name))
+    listener.close()
+    if not problem:
+        shim.close()
     _remove(socket_path(where, name).removesuffix(".sock") + ".lock")
-    return 0
+    return int(code)
+
+
+def _started(
+    where: Places, listener: socket.socket, options: "Options", tools: "Tools", parent: int
+) -> HookShim:
+    client, cwd = client_pid(options.client, os.environ, parent), working_directory()
+    kind = client_named(options.client)
+    host = _open(where, options, tools, cwd, client, can_ask=kind.ask is not None)
+    # Only now: whether a person's terminal controls the client is part of the identity.
+    os.setsid()
+    os.chdir("/")
+    host.tick(0, force=True)
+    served = {"server_name": f"@{kind.name}", "pid": os.getpid()}
+    host.tell(lambda run: run.health("alive", **served))
+    session = Session(host, kind, cwd, lambda: tools.configured_servers(options.client, cwd))
+    return HookShim(listener, session, host, Watch(client))
 
 
 def _open(
@@ -250,11 +258,6 @@ def _answer_once(listener: socket.socket, answer: Answer) -> None:
             listener.settimeout(0)
     except OSError:
         return  # nobody waits any more
-
-
-def _withdraw(where: Places, name: str, listener: socket.socket) -> None:
-    _remove(socket_path(where, name))
-    listener.close()
 
 
 def _remove(path: str) -> None:
