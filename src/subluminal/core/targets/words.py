@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _MAX_BRACES = 6
-"""Most pairs of braces in one word. More make the word unknown: 2 to the power of 6 is MAX_WORDS."""
+"""Most pairs of braces in one word. More make the word unknown."""
 MAX_WORDS = 64
 """Most words that braces or a glob may expand to. More make the word unknown."""
 
@@ -218,10 +218,8 @@ def _braces(chars: Chars) -> list[Chars] | None:
         return [chars]
     if comma not in chars and not _has_range(chars):
         return [chars]  # `{}` and `{a}` stand for themselves
-    if chars.count(opening) > _MAX_BRACES:
-        return None
     start = chars.index(opening)
-    if closing not in chars[start:]:
+    if chars.count(opening) > _MAX_BRACES or closing not in chars[start:]:
         return None
     end = chars.index(closing, start)
     inner = chars[start + 1 : end]
