@@ -399,5 +399,28 @@ def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
 
 def test_the_promised_examples_are_there():
     assert [path.stem for path in POLICIES] == [
-        "careful-writes", "ci-strict", "loop-guard", "prod-freeze", "read-only",
+        "agent-shell", "careful-writes", "ci-strict", "loop-guard", "prod-freeze", "read-only",
     ]  # fmt: skip
+
+
+def test_explain_shows_what_a_call_touches(sub, own_home, tmp_path):
+    """doors, section 1: `sub policy explain --json` shows `targets`, by the settings in force."""
+    policy = str(EXAMPLES / "agent-shell.yaml")
+    given = ("explain", "--policy", policy, "--cwd", str(tmp_path), "--json")
+    args = '{"command": "echo x > /etc/motd"}'
+    answer = sub(*given, "--server", "@claude", "--tool", "Bash", "--args", args)
+    (row,) = answer.rows
+    assert row["decision"]["rule_id"] == "no-writes-outside"
+    assert row["targets"] == {
+        "commands": [["echo", "x"]],
+        "paths": [{"path": "/etc/motd", "access": "write"}],
+        "hosts": [],
+        "opaque": False,
+        "why": [],
+        "roots": [str(tmp_path)],
+    }
+    own_home.mkdir()
+    (own_home / "config.toml").write_text('[servers.files.targets]\nput = {path = "to"}\n')
+    call = ("--server", "files", "--tool", "put", "--args", '{"to": "/etc/motd"}')
+    assert sub(*given, *call).rows[0]["decision"]["rule_id"] == "no-writes-outside"
+    assert "opaque:" in sub(*given[:-1], "--server", "@claude", "--tool", "Bash").out

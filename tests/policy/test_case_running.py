@@ -5,18 +5,18 @@ import pytest
 from tests.policy.bundles import plain, rule, tools
 
 from subluminal.contracts.limits import MAX_COUNTERS
-from subluminal.errors import SubluminalError
+from subluminal.contracts.targets import Targets
+from subluminal.errors import InvalidInput, SubluminalError
 from subluminal.policy.case_running import run_case
 from subluminal.policy.casefile import parse_cases
 from subluminal.policy.compiling import compile_bundle
 
 
-def run(calls, *rules, **case):
+def run(calls, *rules, targets_of=None, **case):
     value = {"bundle": plain(*rules), "calls": calls, **case}
     (loaded,) = parse_cases(msgspec.json.encode(value), "c.json")
-    return run_case(
-        loaded, [(layer, compile_bundle(each.bundle)) for layer, each in loaded.policies]
-    )
+    layers = [(layer, compile_bundle(each.bundle)) for layer, each in loaded.policies]
+    return run_case(loaded, layers, targets_of)
 
 
 def call(action: str | None = None, **changes):
@@ -91,3 +91,24 @@ def test_a_case_with_too_many_counters_is_refused_in_words():
     calls = [call(tool=f"t{n}") for n in range(MAX_COUNTERS + 1)]
     with pytest.raises(SubluminalError, match="case 1 needs more than 8192 counters"):
         run(calls, rule("budget", scope="tool", limit_calls=1))
+
+
+def test_targets_are_read_in_the_directory_of_the_call():
+    """`cwd` is `/repository` unless the case says otherwise; `args: null` is not read."""
+    seen = []
+
+    def targets_of(*asked):
+        seen.append(asked)
+        return Targets(commands=[["git"]])
+
+    git = rule("deny", match={"targets": {"program": {"glob": ["git"]}}})
+    calls = [call("BLOCK"), call("BLOCK", args={"a": 1}, cwd="/x"), call("BLOCK", args=None)]
+    assert run(calls, git, targets_of=targets_of).passed
+    assert seen == [("s", "t", {}, "/repository"), ("s", "t", {"a": 1}, "/x")]
+    assert run([call("ALLOW")], git).passed
+    assert run([call("ALLOW")], targets_of=lambda *_: pytest.fail("no rule asks")).passed
+
+
+def test_the_directory_of_a_call_is_absolute():
+    with pytest.raises(InvalidInput, match="`x` is not an absolute path"):
+        run([call(cwd="x")])

@@ -1,6 +1,10 @@
 """The matcher `targets`: any target in a deny, every target in an allow (doors, section 1)."""
 
+from fnmatch import fnmatchcase
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.policy.bundles import bundle, plain, rule, text, tools
 from tests.policy.replay.runs import Record, changes
@@ -438,3 +442,80 @@ def test_replay_does_not_read_targets_from_arguments_that_are_masked():
         read_later=lambda *_: pytest.fail("the arguments are not known"),
     )
     assert changes([row]) == ["undetermined"]
+
+
+_GLOBS = st.sampled_from(
+    ["git", "g*", "*t", "*i*", "*", "rm", "git push*", "/a/*", "/a", "*.b", "h"]
+)
+_NAMES = st.lists(_GLOBS, min_size=1, max_size=2).map(lambda globs: {"glob": globs})
+_DIRECTORIES = st.lists(st.sampled_from([".", "/a", "/b", "/"]), min_size=1, max_size=2)
+_MATCHES = st.fixed_dictionaries(
+    {},
+    optional={
+        "program": _NAMES,
+        "argv": _NAMES,
+        "path": st.fixed_dictionaries(
+            {}, optional={"glob": st.lists(_GLOBS, min_size=1, max_size=2), "inside": _DIRECTORIES, "outside": _DIRECTORIES}
+        ),
+        "access": st.lists(st.sampled_from(["read", "write"]), min_size=1, unique=True),
+        "host": _NAMES,
+    },
+).filter(bool)  # fmt: skip
+_FOUND = st.builds(
+    touching,
+    st.sampled_from(["git push", "/usr/bin/git push -f", "rm /a", "ls"]),
+    paths=st.lists(st.tuples(st.sampled_from(["read", "write"]), st.sampled_from(["/a", "/a/x", "/b/y", "/repo/z.b"])), max_size=3),
+    hosts=st.lists(st.sampled_from(["h", "a.b"]), max_size=2),
+    opaque=st.booleans(),
+)  # fmt: skip
+
+
+def naively(match, found, *, every):
+    """The matcher as the page says it, once more."""
+    lists = [("commands", found.commands), ("paths", found.paths), ("hosts", found.hosts)]
+    named = {"commands": {"program", "argv"}, "paths": {"path", "access"}, "hosts": {"host"}}
+
+    def holds(kind, target):
+        if kind == "commands":
+            texts = {"program": target[0].split("/")[-1]}
+            texts["argv"] = " ".join([texts["program"], *target[1:]])
+        elif kind == "hosts":
+            texts = {"host": target}
+        else:
+            return in_path(match.get("path", {}), target.path) and target.access in match.get(
+                "access", ["read", "write"]
+            )
+        return all(
+            any(fnmatchcase(text, glob) for glob in match[name]["glob"])
+            for name, text in texts.items()
+            if name in match
+        )
+
+    def in_path(spec, path):
+        def inside(folders):
+            roots = ["/repo" if folder == "." else folder for folder in folders]
+            return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+
+        return (
+            ("glob" not in spec or any(fnmatchcase(path, glob) for glob in spec["glob"]))
+            and ("inside" not in spec or inside(spec["inside"]))
+            and ("outside" not in spec or not inside(spec["outside"]))
+        )
+
+    if every:
+        return not found.opaque and all(
+            (named[kind] & match.keys()) and holds(kind, target)
+            for kind, all_ in lists
+            for target in all_
+        )
+    return all(
+        any(holds(kind, each) for each in all_)
+        for kind, all_ in lists
+        if named[kind] & match.keys()
+    )
+
+
+@given(_MATCHES, _FOUND)
+def test_the_matcher_agrees_with_a_plain_one(match, found):
+    assert denies(match, found) is naively(match, found, every=False)
+    assert allows(match, found) is naively(match, found, every=True)

@@ -197,11 +197,7 @@ def _plain_names(names: Any) -> Any:
             *_words(names, "exact"),
             *(f"{word}*" for word in _words(names, "prefix")),
             *(f"*{word}" for word in _words(names, "suffix")),
-            *(
-                "*".join(map(str, each))
-                for each in _words(names, "parts")
-                if isinstance(each, list)
-            ),
+            *("*".join(map(str, parts)) for parts in _lists(names, "parts")),
         ],
         "regex": _words(names, "re2"),
     }

@@ -57,6 +57,11 @@ def test_what_is_too_large_is_opaque():
         "(" * 60 + "true" + ")" * 60,
         "echo $(" * 40 + "true" + ")" * 40,
         "touch " + " ".join(f"folder/file-number-{number}" for number in range(200)),
+        "true|" * 500,
+        "ls " + "* " * 50,
+        "rm " + "{a,b}" * 1_600,
+        "[ " + "-a x " * 1_600 + "]",
+        "find . " + "-exec rm {} \\; " * 200,
     ):
         assert told(line)["opaque"], line[:40]
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from subluminal.core.targets import programs
-from subluminal.core.targets.found import MAX_DEPTH, Directories, Found
+from subluminal.core.targets.found import MAX_DEPTH, MAX_GLOBS, Directories, Found
 from subluminal.core.targets.globs import resolve_globs
 from subluminal.core.targets.operands import operand_targets
 from subluminal.core.targets.options import end_of_options
@@ -55,8 +55,9 @@ class Commands:
         for word in words:
             texts: tuple[str, ...] | None = word.texts
             if word.globs:
-                texts = None if self._found.changes else resolve_globs(word, directories)
                 self._found.globs += 1
+                is_late = self._found.changes or self._found.globs > MAX_GLOBS
+                texts = None if is_late else resolve_globs(word, directories)
             if texts is None or not word.known:
                 known = False
                 texts = word.texts

@@ -9,6 +9,8 @@ MAX_LINE_BYTES = 8_192
 """Longest command line or patch header that is read, in bytes."""
 MAX_COMMANDS = 64
 """Most commands of one call."""
+MAX_GLOBS = 16
+"""Most globs of one call that are resolved: each reads a directory."""
 MAX_DEPTH = 24
 """Deepest nesting of commands in commands."""
 _MAX_REASONS = 8

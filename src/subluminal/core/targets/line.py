@@ -32,6 +32,8 @@ _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[0-9]+\]")
 _ARITHMETIC_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _SHELL_OPERATORS = frozenset(("<", ">", "<<", ">>", "&&", "||", "(", ")", ";", "|", "&"))
 _MAX_DIRECTORIES = 8
+_MAX_PIPES = 400
+"""Most `|` of one line: the time that the parser needs grows with their square."""
 
 
 class After(NamedTuple):
@@ -52,6 +54,8 @@ def read_line(text: str, found: Found, directories: Directories, depth: int = 0)
         found.opaque(f"a line of more than {MAX_LINE_BYTES} bytes")
     elif depth > MAX_DEPTH:
         found.opaque("commands are nested too deeply")
+    elif text.count("|") > _MAX_PIPES:
+        found.opaque("too many pipes")
     elif _ODD.search(text):
         found.opaque("the line contains control characters")
     else:
@@ -69,7 +73,11 @@ def _read(
     root = new_parser().parse(data).root_node
     if root.has_error:
         line.not_parsed()
-    return line.statements(root, directories).either
+    try:
+        return line.statements(root, directories).either
+    except RecursionError:
+        found.opaque("commands are nested too deeply")
+        return None
 
 
 def _union(one: Directories, other: Directories) -> Directories:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+_MAX_BRACES = 6
+"""Most pairs of braces in one word. More make the word unknown."""
 MAX_WORDS = 64
 """Most words that braces or a glob may expand to. More make the word unknown."""
 
@@ -217,7 +219,7 @@ def _braces(chars: Chars) -> list[Chars] | None:
     if comma not in chars and not _has_range(chars):
         return [chars]  # `{}` and `{a}` stand for themselves
     start = chars.index(opening)
-    if closing not in chars[start:]:
+    if chars.count(opening) > _MAX_BRACES or closing not in chars[start:]:
         return None
     end = chars.index(closing, start)
     inner = chars[start + 1 : end]
