@@ -107,7 +107,7 @@ def check_records(crowd):
         assert each.process.returncode == wanted_code(job, record), (job.number, each.err())
         record.check_order()
         record.check_totals(wanted_status(job, record))
-        record.check_decisions()
+        record.check_decisions(server_is_killed=job.blow == "server")
         record.check_breaker(jobs.SHIMS)
         record.check_rate()
         record.check_answers(each.answers(), is_killed=job.is_agent_killed)
