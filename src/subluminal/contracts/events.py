@@ -561,6 +561,7 @@ AnyEvent = (
     | GrantRefused
     | KillSwitch
     | CallRound
+    | PromptSubmitted
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -576,5 +577,6 @@ OPTIONAL_EVENTS = (
     GrantRefused,
     KillSwitch,
     CallRound,
+    PromptSubmitted,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

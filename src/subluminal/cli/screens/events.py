@@ -204,6 +204,10 @@ def _kill_switch(event: Event, _facts: Facts) -> Told:
     return (Cell("KILLED", "red") if killed else Cell("REVIVED", "green")), text
 
 
+def _prompt(event: Event, _facts: Facts) -> Told:
+    return Cell("PROMPT", "dim"), f"{event['prompt']['bytes']} bytes"
+
+
 _SILENT = frozenset(
     [
         EventType.TOOL_CALL_START,
@@ -216,6 +220,7 @@ _SILENT = frozenset(
 _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.TOOL_CALL_DECISION: _decision,
     EventType.CALL_ROUND: _round,
+    EventType.PROMPT_SUBMITTED: _prompt,
     EventType.TOOL_CALL_END: _end,
     EventType.RUN_START: _run_start,
     EventType.RUN_END: _run_end,
