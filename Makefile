@@ -45,6 +45,7 @@ check: setup
 test: cover
 	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e --ignore=tests/container $(PURE:%=--ignore=tests/%)
 	$(MAKE) test-posix
+	$(BIN)/python -m tools.mutate --sample 8 --jobs 2
 
 ## make test-posix  the tests that touch the system, without the calls that only Linux has
 test-posix: setup

@@ -59,7 +59,7 @@ POLICY = bundle(
             "hint_text": "ask for ten rows",
             "suggest": _SUGGEST,
         },
-        tool_name={"glob": ["rows"]},
+        tool_name={"glob": ["listRows"]},
         args={"numeric_range": {"limit": {"min": 11}}},
     ),
     rule(
@@ -113,7 +113,7 @@ STEPS = {
     "read-again": Step("read", {"a": "é", "b": 1.0}, {"answer": FINE}),
     "write": Step("put_file", {"token": SECRET}, {"leak": "PROBE_TOKEN"}),
     "blocked": Step("rm", {"path": "/"}, {"answer": FINE}),
-    "hinted": Step("rows", {"limit": 99, "of": "t"}, {"answer": FINE}),
+    "hinted": Step("listRows", {"limit": 99, "of": "t"}, {"answer": FINE}),
     "failed": Step("read", {"n": 1}, {"answer": {"error": {"code": -32000, "message": "no such"}}}),
     "cancelled": Step("read", {"slow": True}, {}, is_cancelled=True),
     "often": Step("often", {"n": 1}, {"answer": FINE}),

@@ -220,7 +220,7 @@ def test_the_way_codex_stops_a_server(household, options):
     assert household.status() == "CANCELLED"
 
 
-@requirement("001-7.5:no-orphans")
+@requirement("7.4:lifecycle", "001-7.5:no-orphans")
 @every_server
 def test_a_killed_shim(household, options):
     """The warden ends the tree, and says what the shim could not."""

@@ -1,6 +1,7 @@
 """Generated files are current: schemas and reference pages match the code."""
 
 import pytest
+from tests.requirements import requirement
 from tools.generated import GENERATORS, ROOT, stale
 
 from subluminal.cli.table import COMMANDS, Group
@@ -9,6 +10,7 @@ from subluminal.contracts.vocabulary import EventType, ReasonCode, RuleKind
 from subluminal.errors import ExitCode
 
 
+@requirement("house:schemas")
 @pytest.mark.parametrize("name", GENERATORS)
 def test_generated_files_are_current(name: str) -> None:
     assert stale(name) == [], f"run `make {name}`"
