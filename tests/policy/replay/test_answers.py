@@ -7,7 +7,7 @@ from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import Record, changes, said_outside
 
 from subluminal.contracts.decision import GrantRef
-from subluminal.contracts.vocabulary import Layer, ReasonCode
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
 
@@ -209,3 +209,28 @@ def test_a_denial_lets_no_call_pass_a_limit():
     record.call()
     found = record.replay(policy(rule("budget", "limit", limit_calls=0)))[0]
     assert found[0].now.reason_code == ReasonCode.BUDGET_EXCEEDED
+
+
+def asked_by_client(*layers) -> Record:
+    """A call that the client asked its person about, and that then ran."""
+    record = Record(*layers)
+    event = said_outside(ReasonCode.CLIENT_ASKED, Action.ALLOW, record.engine.policies)
+    record.call(event=msgspec.structs.replace(event, rule_id="ask", severity=Severity.WARN))
+    return record
+
+
+def test_what_the_client_asked_its_person_passes_again():
+    rows, _, _ = asked_by_client((USER, ASKS)).replay(ASKS)
+    assert [row.now.reason_code for row in rows] == [ReasonCode.CLIENT_ASKED]
+    assert changes(rows) == ["same"]
+
+
+@pytest.mark.parametrize("requirement", ["ticket", "step_up"])
+def test_a_client_cannot_ask_for_everything(requirement):
+    stricter = policy(rule("deny", "ask", require=requirement))
+    assert changes(asked_by_client((USER, ASKS)).replay(stricter)[0]) == ["newly_blocked"]
+
+
+def test_a_client_does_not_ask_for_managed_rules():
+    rows, _, _ = asked_by_client((Layer.MANAGED, ASKS)).replay(ASKS)
+    assert changes(rows) == ["newly_blocked"]
