@@ -377,7 +377,10 @@ class Host:
         """Records a page of the server's tool list in every run, if it changed."""
         listing = self._runs.listings.changed(server_name, cursor, tools)
         if listing is not None:
-            remember_tools(self.places, server_name, [tool.name for tool in tools or ()])
+            # A name with a secret in it is masked in the record, and is not stored at all here.
+            safe = self._previewer.safe
+            names = [tool.name for tool in tools or () if safe(tool.name) == tool.name]
+            remember_tools(self.places, server_name, names)
             for enforcer in list(self._open.values()):
                 record_listing(enforcer.run, listing)
 
