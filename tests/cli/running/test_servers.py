@@ -119,6 +119,33 @@ class TestWithoutStrict:
         (start,) = machine.runner.events("run_start")
         assert start["run"]["meta"]["servers"] == ["fs"]
 
+    def test_hooks_speak_for_all_servers(self, machine):
+        machine.plain("fs")
+        machine.remote("web")
+        machine.write()
+        hook = shlex.join([*SUB, "hook", "claude"])
+        settings = machine.home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        command = {"type": "command", "command": "/opt/sub hook claude", "timeout": 10}
+        settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [command]}]}}))
+        event = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/"}
+        lines = ["#!/bin/sh", f"echo {shlex.quote(json.dumps(event))} | {hook}"]
+        machine.program.write_text("\n".join(lines) + "\n")
+        assert machine.strict()[::2] == (0, "sub: the run kept to its policy\n")
+        assert silent(machine) == []
+
+    def test_hooks_that_are_configured_and_do_not_run_speak_for_nobody(self, machine):
+        machine.plain("fs")
+        machine.write()
+        settings = machine.home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        command = {"type": "command", "command": "/opt/sub hook claude", "timeout": 10}
+        settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [command]}]}}))
+        code, _, err = machine.run()
+        assert code == 0
+        assert "not seen in this run: `fs`" in err
+        assert silent(machine) == ["fs"]
+
     def test_what_was_never_heard_from_is_named(self, machine):
         machine.wrapped("fs")
         machine.wrapped("git")

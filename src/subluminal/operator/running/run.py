@@ -19,7 +19,7 @@ from subluminal.operator.running.agent import Agent, CannotStart, Ended, adjuste
 from subluminal.operator.running.evidence import Evidence, Left
 from subluminal.operator.running.home import Home, find_home
 from subluminal.operator.running.record import RunRecord
-from subluminal.operator.running.servers import Servers, read_servers, told_silent
+from subluminal.operator.running.servers import Servers, read_servers, runs_hooks, told_silent
 from subluminal.operator.running.stamping import Stamp, Wishes, stamp
 from subluminal.supervise import become_subreaper
 
@@ -120,7 +120,9 @@ class _Watch:
     def __init__(self, order: Order, stamped: Stamp, where: Places, cwd: str) -> None:
         self._order, self._stamped = order, stamped
         self._where, self._cwd = where, cwd
-        self.servers = Servers(self._read())
+        expectation = self._read()
+        hooked = expectation is not None and runs_hooks(expectation.client, stamped.environ, cwd)
+        self.servers = Servers(expectation, has_hooks=hooked)
 
     def _read(self) -> "Expectation | None":
         client = self._order.wishes.client

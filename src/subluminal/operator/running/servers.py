@@ -1,7 +1,8 @@
 """Compares the servers that the agent's client starts with the shims that took part in the run.
 
-A server that no shim spoke for is *silent*: what it was asked is not on record. Only a client that
-`sub import` knows has a configuration to compare with.
+A server that no shim spoke for is *silent*: what it was asked is not on record. The hooks of a
+client speak for all its servers. Only a client that `sub import` knows has a configuration to
+compare with.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,9 +13,11 @@ from msgspec import Struct
 
 from subluminal.config.places import recordable
 from subluminal.counts import counted
+from subluminal.errors import SubluminalError
 from subluminal.journal.reading import Follower, Lines, files_in
 
 if TYPE_CHECKING:
+    from subluminal.importer.clients.description import Client
     from subluminal.importer.expected import Expectation, ExpectedServer
 
 _HEAD_BYTES = 4_194_304
@@ -37,11 +40,15 @@ class Silent(NamedTuple):
 class Servers:
     """What the client's configuration says about its servers, before and after the run."""
 
-    def __init__(self, expectation: "Expectation | None") -> None:
-        """`expectation` is None if the client is not known."""
+    def __init__(self, expectation: "Expectation | None", *, has_hooks: bool = False) -> None:
+        """`expectation` is None if the client is not known.
+
+        `has_hooks` says that the client is configured to run our hooks.
+        """
         self._servers: dict[str, ExpectedServer] = {}
         self._problems: dict[str, None] = {}
         self.is_known = expectation is not None
+        self._has_hooks = has_hooks
         self.client = "" if expectation is None else expectation.client.name
         """the name that `sub import` takes"""
         self.also(expectation)
@@ -65,7 +72,7 @@ class Servers:
         unseen = [
             f"`{name}`"
             for name, each in sorted(self._servers.items())
-            if not each.is_wrapped and name not in allowed
+            if not (each.is_wrapped or self._has_hooks or name in allowed)
         ]
         told = [f"it is not known which servers are wrapped: {each}" for each in self._problems]
         if unseen:
@@ -78,6 +85,8 @@ class Servers:
     def silent(self, heard: frozenset[str]) -> list[Silent]:
         """Returns the servers that no shim spoke for, and the files that could not be read."""
         found = [Silent(None, each) for each in self._problems]
+        if f"@{self.client}" in heard:
+            return found
         names = [name for name in sorted(self._servers) if name not in heard]
         found += [Silent(name, self._servers[name].why) for name in names[:_MAX_NAMED]]
         if len(names) > _MAX_NAMED:
@@ -89,6 +98,17 @@ class Servers:
         if any(each.can_be_wrapped for each in self._servers.values()):
             return f"wrap them with `sub import {self.client}`"
         return f"`sub import {self.client} --check` says which servers are wrapped"
+
+
+def runs_hooks(client: "Client", environ: Mapping[str, str], cwd: str) -> bool:
+    """Returns True if a client is configured to run our hooks."""
+    from subluminal.importer.clients.description import Scene
+    from subluminal.importer.hooks.configured import configured_hooks
+
+    try:
+        return client.hooks is not None and bool(configured_hooks(client, Scene(environ, cwd), ""))
+    except SubluminalError:
+        return False
 
 
 def told_silent(silent: list[Silent]) -> str:
