@@ -1,6 +1,9 @@
 """Runs `sub hook CLIENT [EVENT] [--policy FILE] [--home DIR] [--on-error auto|block|allow]`."""
 
+import os
 import sys
+
+from subluminal.config import env
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +92,11 @@ class Options:
     def on_error(self) -> str:
         """What happens to a call that cannot be decided."""
         return self.values.get("--on-error", "auto")
+
+    @property
+    def policy(self) -> str | None:
+        """The policy file that the command line or the environment names."""
+        return self.values.get("--policy") or os.environ.get(env.SUB_POLICY.name)
 
 
 def run(words: list[str], tools: Tools) -> int:
