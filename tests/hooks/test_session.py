@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 
 from tests.processes import wait_until
 from tests.shim.household import budget, deny, policy
@@ -126,6 +127,20 @@ def test_a_signal_ends_the_hook_shim_in_order(agent, household):
     wait_until(lambda: shim not in household.alive(), "the hook shim to be gone")
     assert agent.before(call="t2").is_nothing, "the next event starts another"
     assert len(starts(household)) == 2
+
+
+def test_a_session_that_goes_on_after_its_end(start, household):
+    """Copilot ends its session whenever the agent is idle."""
+    agent = start("copilot")
+    agent.before("bash", {"n": 1})
+    (path,) = (household.home / "state" / "hooks").glob("*.sock")
+    with socket.socket(socket.AF_UNIX) as front:
+        front.connect(str(path))  # the hook shim does not leave while a front is connected
+        agent.end()
+        agent.before("bash", {"n": 2})
+    agent.after("bash", {"n": 2})
+    agent.stop()
+    assert household.ends() == [("CANCELLED", "unknown"), ("OK", None)]
 
 
 def test_prompts_are_nowhere(agent, household):

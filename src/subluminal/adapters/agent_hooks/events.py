@@ -65,6 +65,10 @@ class Unreadable(Exception):
     """An event that cannot be read with certainty. The message is a sentence."""
 
 
+class Reserved(Unreadable):
+    """A call to a server whose name only a client itself may have. It is refused."""
+
+
 _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
