@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from tests.hooks.test_two_doors import WRAPPED
 from tests.shim.household import deny, policy
 
 from subluminal.adapters.agent_hooks.clients.description import speller
@@ -104,12 +105,22 @@ def test_servers_that_the_client_spells_alike(start, household):
     assert not start("codex", HOME=str(person)).before("mcp__my_db__drop").is_nothing
 
 
-def test_tools_that_the_client_spells_alike(start, household):
-    where = places({}, str(household.home))
-    remember_tools(where, "echo", ["get_sum"])
-    remember_tools(where, "echo", ["get-sum"])
+@pytest.mark.parametrize(
+    ("names", "configuration"),
+    [
+        (["get_sum", "get-sum"], WRAPPED),
+        (["get-sum"], '[mcp_servers.echo]\nurl = "https://example.com/mcp"\n'),
+    ],
+    ids=["of one server", "of another server with this name"],
+)
+def test_tools_that_the_client_spells_alike(start, household, names, configuration):
+    for name in names:
+        remember_tools(places({}, str(household.home)), "echo", [name])
     household.write_policy(policy(deny("get_sum")))
-    assert not start("codex").before("mcp__echo__get_sum").is_nothing
+    person = household.tmp_path / "person"
+    (person / ".codex").mkdir(parents=True)
+    (person / ".codex" / "config.toml").write_text(configuration)
+    assert not start("codex", HOME=str(person)).before("mcp__echo__get_sum").is_nothing
 
 
 def test_a_server_with_more_names_than_can_be_kept(household):

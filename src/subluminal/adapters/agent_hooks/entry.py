@@ -7,7 +7,7 @@ from subluminal.config import env
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from subluminal.core.host import Host
 
@@ -40,12 +40,13 @@ class Tools:
     def __init__(
         self,
         open_host: "Callable[..., Host]",
-        configured_servers: "Callable[[str, str], Iterable[str]]",
+        configured_servers: "Callable[[str, str], Mapping[str, bool]]",
     ) -> None:
         self.open_host = open_host
         """`wiring.open_host`"""
         self.configured_servers = configured_servers
-        """returns the names of the servers in a client's configuration, for a directory"""
+        """returns the servers in a client's configuration, for a directory, and whether each of
+        them is behind a shim"""
 
 
 class Options:

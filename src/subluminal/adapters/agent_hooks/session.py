@@ -7,7 +7,7 @@ another door has taken over ends there.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from subluminal.adapters.agent_hooks.clients.description import HookClient
@@ -50,13 +50,16 @@ class Session:
     """The events of one session of a client."""
 
     def __init__(
-        self, host: Host, client: HookClient, configured: Callable[[], Iterable[str]]
+        self, host: Host, client: HookClient, configured: Callable[[], Mapping[str, bool]]
     ) -> None:
-        """`configured` returns the names of the servers in the client's configuration."""
+        """`configured` returns the servers in the client's configuration: whether each has a shim.
+
+        A shim decides a call anew if it is not the call that this door has decided.
+        """
         self._host = host
         self._client = client
         self._configured = configured
-        self._servers: list[str] | None = None
+        self._servers: Mapping[str, bool] | None = None
         self._open: dict[object, deque[Ruling]] = {}
         self._refusals: dict[str, tuple[_Identity, Answer]] = {}
         """what was told about the last refused calls, by the model's id of the call"""
@@ -71,7 +74,8 @@ class Session:
             kind = self._client.kind_of(header.event, members)
             if kind is Kind.BEFORE:
                 members.check(self._max_bytes)
-            event = self._client.read(kind, members, self._names_of_servers(kind))
+            servers = self._configured_servers() if kind in (Kind.BEFORE, Kind.AFTER) else ()
+            event = self._client.read(kind, members, servers)
         except Unreadable as problem:
             return self._unreadable(problem, header, len(text)) if kind is Kind.BEFORE else Answer()
         return self._act_on(event, header, len(text))
@@ -118,11 +122,9 @@ class Session:
     def _max_bytes(self) -> int:
         return self._host.settings.limits.max_inspect_bytes
 
-    def _names_of_servers(self, kind: Kind) -> list[str]:
-        if kind not in (Kind.BEFORE, Kind.AFTER):
-            return []
+    def _configured_servers(self) -> Mapping[str, bool]:
         if self._servers is None:
-            self._servers = list(self._configured())
+            self._servers = self._configured()
         return self._servers
 
     # Before a call
@@ -221,9 +223,13 @@ class Session:
         return call, args_text
 
     def _exact_name(self, asked: Call) -> str:
-        """Returns a tool's name as its server gives it, as far as that is known."""
+        """Returns a tool's name as its server gives it, as far as that is known.
+
+        The names may be those of another server of this name, so they are for servers with a shim,
+        where a call of another name is decided anew.
+        """
         spell = self._client.spell
-        if spell is None or asked.server_name.startswith("@"):
+        if spell is None or not self._configured_servers().get(asked.server_name):
             return asked.tool_name
         return exact_name(self._host.places, asked.server_name, asked.tool_name, spell)
 
