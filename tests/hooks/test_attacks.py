@@ -143,3 +143,31 @@ def test_silent_connections_do_not_hold_others_up(agent, household):
         each.close()
     assert said.err == ""
     assert len(starts(household)) == 2
+
+
+def test_a_command_that_is_padded_beyond_inspection(agent, household):
+    household.write_policy(NO_SECRETS)
+    padded = "cat secret #" + "x" * 3_000_000
+    assert not agent.before("Bash", {"command": padded}).is_nothing
+
+
+@pytest.mark.parametrize("name", ["a\0b", "../../x", "x" * 100_000, "", "mcp__", "mcp____b"])
+def test_odd_names_of_tools_and_sessions(start, household, name):
+    household.write_policy(policy(deny("rm")))
+    agent = start("codex", session=name)
+    assert agent.before(name, call="t1").is_nothing
+    assert not agent.before("rm", call="t2").is_nothing
+    agent.after(name, call="t1")
+    agent.end()
+    household.wait_event("run_end")
+    assert sorted(household.ends(), key=str) == [("ERROR", "policy_block"), ("OK", None)]
+    assert not (household.home / "reports").exists()
+
+
+def test_the_text_of_an_error_is_cut(agent, household):
+    agent.before()
+    told = {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "t1"}
+    agent.event("PostToolUseFailure", **told, error="x" * 5_000_000)()
+    agent.stop()
+    (end,) = household.events("tool_call_end")
+    assert len(end["error"]["message"]) < 10_000

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 
+import pytest
 from tests.processes import wait_until
 from tests.shim.household import budget, deny, policy
 
@@ -86,6 +87,26 @@ def test_a_tool_that_failed(agent, household):
     agent.stop()
     assert household.ends() == [("ERROR", "upstream_error"), ("CANCELLED", "unknown")]
     assert household.events("tool_call_end")[0]["error"]["message"] == "no"
+
+
+@pytest.mark.parametrize("result", [7, {"resultType": "failure", "textResultForLlm": 7}, None])
+def test_a_result_of_another_shape_ends_the_call(start, household, result):
+    agent = start("copilot")
+    agent.before("bash", {"n": 1})
+    agent.event("postToolUse", toolName="bash", toolArgs={"n": 1}, toolResult=result)()
+    agent.stop()
+    ((status, _),) = household.ends()
+    assert status != "CANCELLED"
+
+
+def test_a_result_that_was_cut_within_a_character(agent, household):
+    """JavaScript cuts an emoji in two, and writes the half that is left."""
+    household.write_policy(policy(deny("rm")))
+    agent.before("Bash")
+    assert agent.after("Bash", response={"stdout": "\ud83d"}).is_nothing
+    agent.stop()
+    assert household.ends() == [("OK", None)]
+    assert not agent.before("Bash", {"command": "\ud83d"}, "t2").is_nothing, "not decided so"
 
 
 def test_arguments_that_the_client_changed_are_on_record(agent, household):
