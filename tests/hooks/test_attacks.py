@@ -151,7 +151,7 @@ def test_a_command_that_is_padded_beyond_inspection(agent, household):
     assert not agent.before("Bash", {"command": padded}).is_nothing
 
 
-@pytest.mark.parametrize("name", ["a\0b", "../../x", "x" * 100_000, "", "mcp__", "mcp____b"])
+@pytest.mark.parametrize("name", ["a\0b", "../../x", "x" * 200, "", "mcp__", "mcp____b"])
 def test_odd_names_of_tools_and_sessions(start, household, name):
     household.write_policy(policy(deny("rm")))
     agent = start("codex", session=name)

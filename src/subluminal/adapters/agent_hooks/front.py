@@ -17,7 +17,7 @@ from subluminal.adapters.agent_hooks.wire import (
 )
 from subluminal.config.places import encode_name, home_problem, places, working_directory
 from subluminal.system.plain_signals import posix
-from subluminal.system.sockets import ShortAddress
+from subluminal.system.sockets import MAX_ADDRESS_BYTES, ShortAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _ask(options: "Options", event: bytes, tools: "Tools") -> Answer:
     if problem is not None:
         raise Unreachable(f"{problem[0]}; {problem[1]}")
     request = encode_header(Header(options.client, options.event, working_directory())) + event
-    name = _session_name(options, event)
+    name = _session_name(where, options, event)
     for _ in range(_TRIES):
         answer = decode_answer(_exchanged(_connected(where, name, options, tools), request))
         if answer is not None and answer.code == UNDECIDED:
@@ -122,7 +122,7 @@ def _exchanged(line: socket, request: bytes) -> bytes:
     return answer
 
 
-def _session_name(options: "Options", event: bytes) -> str:
+def _session_name(where: "Places", options: "Options", event: bytes) -> str:
     """Returns a file name for the session of an event.
 
     It is read without parsing the event, which the hook shim does. An event that goes to the wrong
@@ -134,7 +134,14 @@ def _session_name(options: "Options", event: bytes) -> str:
     session = value[1:].partition(b'"')[0] if value[:1] == b'"' else b""
     named = session.decode("utf-8", "replace") or str(os.getppid())
     policy = options.policy
-    return encode_name(f"{options.client}-{named}" + (f"\0{policy}" if policy else ""))
+    name = encode_name(f"{options.client}-{named}" + (f"\0{policy}" if policy else ""))
+    if len(os.fsencode(socket_path(where, name))) <= MAX_ADDRESS_BYTES:
+        return name
+    try:
+        from _blake2 import blake2b  # `hashlib` takes ten times as long
+    except ImportError:
+        from hashlib import blake2b
+    return f"{options.client}-{blake2b(name.encode(), digest_size=12).hexdigest()}"
 
 
 def _stdin() -> bytes:
