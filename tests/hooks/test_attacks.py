@@ -1,6 +1,9 @@
 """Events that somebody shaped so that a call runs which the policy refuses."""
 
+import os
 import socket
+import subprocess
+import sys
 
 import pytest
 from tests.hooks.test_two_doors import WRAPPED
@@ -9,6 +12,7 @@ from tests.shim.household import deny, policy
 from subluminal.adapters.agent_hooks.clients.description import speller
 from subluminal.config.places import places
 from subluminal.core.tool_names import exact_name, remember_tools
+from subluminal.system import LINUX
 
 
 def starts(household):
@@ -171,3 +175,32 @@ def test_the_text_of_an_error_is_cut(agent, household):
     agent.stop()
     (end,) = household.events("tool_call_end")
     assert len(end["error"]["message"]) < 10_000
+
+
+def test_the_socket_is_for_its_own_user(agent, household):
+    assert agent.before("Bash").is_nothing
+    (path,) = (household.home / "state" / "hooks").glob("*.sock")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+CONNECT = """\
+import os, socket, sys
+os.setuid(65534)
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(sys.argv[1])
+print(peer.recv(1))
+"""
+
+
+@pytest.mark.skipif(not LINUX or os.getuid() != 0, reason="needs another user")
+def test_another_user_is_not_answered(agent, household):
+    """Even if somebody opens the socket for all."""
+    assert agent.before("Bash").is_nothing
+    (path,) = (household.home / "state" / "hooks").glob("*.sock")
+    path.chmod(0o777)
+    path.parent.chmod(0o711)
+    command = [sys.executable, "-c", CONNECT, path.name]
+    said = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=10)
+    assert said.stdout == "b''\n", said
+    assert agent.before("Bash", call="t2").is_nothing
