@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PURE := canonical contracts policy
 PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/policy/*
 # Packages whose tests also run with SUB_PLAIN_POSIX=1, as if on macOS.
-POSIX := shim supervise state journal system
+POSIX := shim supervise state journal system hooks
 export UV_PYTHON_DOWNLOADS := never
 # A machine behind an inspecting proxy has its authority in the system's store only.
 export UV_SYSTEM_CERTS := true

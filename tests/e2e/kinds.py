@@ -89,6 +89,7 @@ def _claude_env(_: Programs, model: FakeModel) -> dict[str, str]:
         "ANTHROPIC_API_KEY": KEY,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "IS_SANDBOX": "1",  # root may then use every permission mode
     }
 
 

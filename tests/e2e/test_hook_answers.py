@@ -105,7 +105,7 @@ def run(
 ) -> Callable[..., Ran]:
     """`run(client, answer, **keys)`: a session whose hook answers so before every call."""
 
-    def start(client: str, answer: dict[str, Any], **more: Any) -> Ran:
+    def start(client: str, answer: dict[str, Any], *options: str, **more: Any) -> Ran:
         kind, hooks = ALL_KINDS[client], HOOKS[client]
         mark = desk.project / "mark"
         calls = [kind.tools.shell(f"touch {mark}"), ToolCall("near", "echo", {"text": "hello"})]
@@ -114,7 +114,7 @@ def run(
         recorder = Recorder(tmp_path / "recorded")
         recorder.answers({hooks.before: answer})
         write_hooks(client, desk, recorder, seconds=2 if "sleep" in answer else 30, **more)
-        agent = kind.start(desk, programs, fake, options=hooks.options)
+        agent = kind.start(desk, programs, fake, options=(*hooks.options, *options))
         assert agent.wait() == 0, agent.said
         return Ran(len(fake.requests), fake.last_results(), mark.exists(), recorder.events())
 
@@ -138,6 +138,13 @@ def test_an_answer_means(case: Case, run: Callable[..., Ran]) -> None:
     else:
         assert all(case.shown in result for result in ran.results)
         assert len(ran.results) == 2
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "auto", "bypassPermissions"])
+def test_claude_refuses_what_it_can_ask_nobody(run: Callable[..., Ran], mode: str) -> None:
+    ran = run("claude", {"stdout": specific("ask")}, "--permission-mode", mode)
+    assert not ran.shell_ran
+    assert ran.results == [WHY, WHY]
 
 
 def test_claude_runs_the_call_before_it_stops_for_continue_false_alone(

@@ -1,8 +1,11 @@
 """Calls that need a person: Claude Code asks the one who sits at it; elsewhere `sub approve`."""
 
 import json
+import os
+import signal
 
 import pytest
+from tests.processes import wait_until
 
 POLICY = """\
 policy_id: asks
@@ -63,6 +66,32 @@ def test_the_person_said_no(agent, household, write):
     agent.before("push")
     agent.stop()
     assert household.ends() == [("CANCELLED", "unknown")]
+
+
+def test_the_same_event_is_asked_again(agent, household, write):
+    write()
+    first = agent.before("push")
+    assert "ask" in first.out
+    assert agent.before("push") == first, "a hook that is configured twice"
+    (shim,) = agent.hook_shims()
+    os.kill(shim, signal.SIGKILL)
+    wait_until(lambda: shim not in household.alive(), "it to be dead")
+    assert agent.before("push") == first, "the next hook shim has taken the call over"
+    assert len(decided(household)) == 1
+
+
+def test_the_shim_of_a_server_does_not_ask_a_second_time(agent, household):
+    household.write_policy(POLICY.replace("REQUIRED", "approval").replace("push", "echo"))
+    server = agent.start_server().ready()
+    named = {"mcp_server": {"name": "echo"}}
+    assert "ask" in agent.before("mcp__echo__echo", {"n": 1}, **named).out
+    assert server.code("echo", {"n": 1}, {"claudecode/toolUseId": "t1"}) == 0
+    agent.after("mcp__echo__echo", {"n": 1}, **named)
+    server.close()
+    agent.end()
+    household.wait_event("run_end")
+    assert household.ends() == [("OK", None)]
+    assert len(decided(household)) == 1
 
 
 @pytest.mark.parametrize("requirement", ["ticket", "step_up"])

@@ -168,6 +168,14 @@ def test_a_bug_of_ours_is_no_yes(start, household, where, has_policy):
     wait_until(lambda: where == "session" or not agent.hook_shims(), "nothing to be left")
 
 
+def test_an_alarm_at_the_last_moment_is_no_yes(start, household):
+    settings(household)
+    household.write_policy(policy(deny("rm")))
+    said = start(sub=[sys.executable, "-P", FAULTY, "late"]).before("rm")
+    assert is_refused(said)
+    assert "Traceback" not in said.err
+
+
 def test_a_compiler_that_is_missing_refuses(start, household):
     household.write_policy(policy(deny("rm")))
     broken = household.tmp_path / "broken"

@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import socket
 
+import pytest
 from tests.processes import wait_until
 from tests.shim.household import budget, deny, policy
 
@@ -87,6 +89,26 @@ def test_a_tool_that_failed(agent, household):
     assert household.events("tool_call_end")[0]["error"]["message"] == "no"
 
 
+@pytest.mark.parametrize("result", [7, {"resultType": "failure", "textResultForLlm": 7}, None])
+def test_a_result_of_another_shape_ends_the_call(start, household, result):
+    agent = start("copilot")
+    agent.before("bash", {"n": 1})
+    agent.event("postToolUse", toolName="bash", toolArgs={"n": 1}, toolResult=result)()
+    agent.stop()
+    ((status, _),) = household.ends()
+    assert status != "CANCELLED"
+
+
+def test_a_result_that_was_cut_within_a_character(agent, household):
+    """JavaScript cuts an emoji in two, and writes the half that is left."""
+    household.write_policy(policy(deny("rm")))
+    agent.before("Bash")
+    assert agent.after("Bash", response={"stdout": "\ud83d"}).is_nothing
+    agent.stop()
+    assert household.ends() == [("OK", None)]
+    assert not agent.before("Bash", {"command": "\ud83d"}, "t2").is_nothing, "not decided so"
+
+
 def test_arguments_that_the_client_changed_are_on_record(agent, household):
     agent.before("Bash", {"command": "ls"})
     agent.after("Bash", {"command": "ls -l"})
@@ -126,6 +148,20 @@ def test_a_signal_ends_the_hook_shim_in_order(agent, household):
     wait_until(lambda: shim not in household.alive(), "the hook shim to be gone")
     assert agent.before(call="t2").is_nothing, "the next event starts another"
     assert len(starts(household)) == 2
+
+
+def test_a_session_that_goes_on_after_its_end(start, household):
+    """Copilot ends its session whenever the agent is idle."""
+    agent = start("copilot")
+    agent.before("bash", {"n": 1})
+    (path,) = (household.home / "state" / "hooks").glob("*.sock")
+    with socket.socket(socket.AF_UNIX) as front:
+        front.connect(str(path))  # the hook shim does not leave while a front is connected
+        agent.end()
+        agent.before("bash", {"n": 2})
+    agent.after("bash", {"n": 2})
+    agent.stop()
+    assert household.ends() == [("CANCELLED", "unknown"), ("OK", None)]
 
 
 def test_prompts_are_nowhere(agent, household):

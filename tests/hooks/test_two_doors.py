@@ -13,6 +13,11 @@ META = {
     },
 }
 INTRODUCED = {"codex": "codex-mcp-client"}
+WRAPPED = """\
+[mcp_servers.echo]
+command = "sub"
+args = ["shim", "stdio", "--server", "echo", "--", "x"]
+"""
 
 
 def wire_call(agent, server, args, call):
@@ -89,7 +94,10 @@ def test_other_arguments_are_decided_anew(agent, household):
 def test_a_name_that_codex_spells_otherwise(start, household):
     """Codex writes `get-sum` as `get_sum`."""
     household.write_policy(policy(budget(1)))
-    agent = start("codex")
+    person = household.tmp_path / "person"
+    (person / ".codex").mkdir(parents=True)
+    (person / ".codex" / "config.toml").write_text(WRAPPED)
+    agent = start("codex", HOME=str(person))
     server = agent.start_server().ready("codex-mcp-client")
     server.answer(server.send("tools/list"))
     known = household.home / "state" / "tools" / "echo"

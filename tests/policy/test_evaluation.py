@@ -166,6 +166,21 @@ class TestWhatACallLeavesBehind:
 
         assert found.decision.reason_code == ReasonCode.APPROVAL_GRANTED
 
+    @pytest.mark.parametrize(
+        ("layer", "asks", "may"),
+        [
+            ("user", "approval", True),
+            ("repository", "human", True),
+            ("managed", "approval", False),
+            ("user", "ticket", False),
+        ],
+    )
+    def test_what_the_client_may_ask_its_own_person(self, layer, asks, may):
+        it = engine((layer, bundle(rule("allow", "ask", require=asks))))
+        (asking,) = evaluate(it).refused_by
+
+        assert asking.client_may_ask is may
+
     def test_the_rule_that_refuses_is_told_with_what_it_asks(self):
         it = alone(rule("allow", "ask", require="ticket", approver_role="sre", expires_ms=5))
         (asking,) = evaluate(it).refused_by

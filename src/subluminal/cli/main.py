@@ -33,10 +33,10 @@ def open_host(*args: "Any", **options: "Any") -> "Host":
     return opener(*args, **options)
 
 
-def configured_servers(client: str, cwd: str) -> list[str]:
-    """Returns the names of the servers in a client's configuration, for hooks."""
+def configured_servers(client: str, cwd: str) -> dict[str, bool]:
+    """Returns the servers in a client's configuration, and whether a shim serves each of them."""
     import os
 
-    from subluminal.importer.expected import configured_names
+    from subluminal.importer.expected import configured
 
-    return configured_names(client, os.environ, cwd)
+    return configured(client, os.environ, cwd)

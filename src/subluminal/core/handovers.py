@@ -64,6 +64,8 @@ class Handover(Struct, frozen=True):
     """how long after its start the call may be taken"""
     grants: list[tuple[str, str]] = []
     """(layer, rule_id) of the rules that a grant let the call pass"""
+    asked: str = ""
+    """what the client asks its person about the call; empty if it asks nothing"""
 
     def began_ns(self) -> int | None:
         """Returns the monotonic time at which the call began; None if it was in another boot."""
@@ -87,6 +89,12 @@ class Found(NamedTuple):
 
     path: str
     handover: Handover
+
+    @property
+    def offered_by(self) -> str:
+        """The shim id of the door that offers the call."""
+        parts = _parts(os.path.basename(self.path))
+        return parts.shim_id if parts else ""
 
 
 class _Name(NamedTuple):

@@ -8,11 +8,16 @@ taken, so that it is decided anew, refused, and on record as refused.
 import time
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from subluminal.contracts.call import ToolCall
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import CallRef
+from subluminal.contracts.vocabulary import ReasonCode
 from subluminal.core.handovers import Found, Handover, Handovers, key_of
 from subluminal.core.rounds import NO_COUNTERS
 from subluminal.core.ruling import Handed, Ruling
+from subluminal.core.runs.attendance import is_present
 from subluminal.core.runs.opening import problem_of
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.program import DEFAULT_ALLOW
@@ -58,6 +63,7 @@ def offer(handovers: Handovers, ruling: Ruling, *, by_run: bool) -> None:
             boot=boot_id(),
             lives_ms=lives_ms,
             grants=ruling.assessment.grants_used,
+            asked=ruling.decision.summary if _is_asked(ruling.decision) else "",
         ),
     )
     ruling.handed = handed
@@ -78,10 +84,11 @@ def take(host: "Host", handovers: Handovers, call: ToolCall, session: str | None
     has_id = "client_call_id" in call.context
     for found in handovers.offered(key, names):
         handover = found.handover
+        is_same_kind = handover.transport == call.transport
         if (
-            (has_id or handover.transport != call.transport)
-            and handover.is_good()
+            handover.is_good()
             and host.run_of(handover.run_id) == handover.run_id
+            and not (is_same_kind and (not has_id or is_present(host.places, found.offered_by)))
         ):
             enforcer = host.claim(handover.run_id)
             ruling = _taken(handovers, found, call, enforcer)
@@ -109,7 +116,7 @@ def _taken(
     enforcer.gates.stops.make_safe()
     if enforcer.over(asked) is not None:
         return None
-    assessment = _assessment(enforcer, asked)
+    assessment = _assessment(enforcer, asked, handover.asked)
     now_ns = time.monotonic_ns()
     began_ns = handover.began_ns()
     call_id = handover.call.call_id
@@ -123,11 +130,19 @@ def _taken(
     )
 
 
-def _assessment(enforcer: "Enforcer", asked: Call) -> _Taken:
+def _is_asked(decision: Decision) -> bool:
+    return decision.reason_code == ReasonCode.CLIENT_ASKED
+
+
+def _assessment(enforcer: "Enforcer", asked: Call, question: str) -> _Taken:
     """Finds the breakers that count the end of a call, under the policies in force.
 
-    The rules are evaluated with empty counters, and nothing is counted.
+    The rules are evaluated with empty counters, and nothing is counted. `question` is what the
+    client asks its person about the call, if it does: a hook that takes the call over asks again.
     """
+    decision = DEFAULT_ALLOW
+    if question:
+        decision = replace(decision, reason_code=ReasonCode.CLIENT_ASKED, summary=question)
     wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
     found = enforcer.engine.evaluate(asked, NO_COUNTERS, wall_ms=wall_ms, mono_ms=mono_ms)
-    return _Taken(DEFAULT_ALLOW, found.policy, True, found.visits, risk_classes=found.risk_classes)
+    return _Taken(decision, found.policy, True, found.visits, risk_classes=found.risk_classes)

@@ -1,12 +1,11 @@
 """The exact names of servers' tools, for doors that see them only in a client's spelling.
 
 Some clients write `get-sum` as `get_sum` in their hooks. A call is one call at both doors only if
-both know its exact name, so the door that sees a server's own list leaves it here. Names that every
-client spells alike are not stored.
+both know its exact name, so the door that sees a server's own list leaves it here. All names are
+kept: `get_sum` may be a tool too, and then nobody can tell which of the two is meant.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -14,19 +13,19 @@ import msgspec
 from subluminal.config.places import Places, encode_name, make_private_dir
 from subluminal.config.plain_files import plain_file
 
-_PLAIN = re.compile(r"[A-Za-z0-9_]*")
-_MAX_NAMES = 4_096
 _MAX_BYTES = 1 << 18
+"""Largest list that is kept. Of a server with more names than that, none is known."""
 _decode = msgspec.json.Decoder(list[str]).decode
 
 
 def remember_tools(places: Places, server_name: str, names: Iterable[str]) -> None:
-    """Stores names of a server's tools that a client may spell differently."""
-    odd = {name for name in names if not _PLAIN.fullmatch(name)}
-    known = set(_known(places, server_name)) if odd else odd
-    if odd <= known:
+    """Stores the names of a server's tools, with those that it had before."""
+    told, known = set(names), set(_known(places, server_name))
+    if told <= known:
         return
-    text = msgspec.json.encode(sorted(odd | known)[:_MAX_NAMES])
+    text = msgspec.json.encode(sorted(told | known))
+    if len(text) > _MAX_BYTES:
+        text = b"[]"
     path = _path(places, server_name)
     aside = f"{path}.{os.getpid()}"
     try:

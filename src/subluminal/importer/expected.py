@@ -115,11 +115,11 @@ Layers = Iterator[Entry]
 """Entries of all files. Of several entries of one name, the last counts."""
 
 
-def configured_names(client: str, environ: Mapping[str, str], cwd: str) -> list[str]:
-    """Returns the names of the servers that a client starts in a directory, as far as known."""
-    options = Options()
-    scene = Scene(environ, cwd)
-    return [each.name for each in expected_servers(CLIENTS[client], scene, "", options).servers]
+def configured(client: str, environ: Mapping[str, str], cwd: str) -> dict[str, bool]:
+    """Returns the servers of a client in a directory, and whether each of them is behind a shim."""
+    expected = expected_servers(CLIENTS[client], Scene(environ, cwd), "", Options())
+    shims = (Standing.WRAPPED, Standing.ELSEWHERE)
+    return {each.name: each.standing in shims for each in expected.servers}
 
 
 class _Files:

@@ -8,6 +8,8 @@ from subluminal.system.processes import process
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox"))
 """Programs that clients start their hooks with."""
+_INITS = frozenset(("init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit"))
+"""Programs that adopt what a dead client leaves. In a container, process 1 may be the client."""
 _MAX_SHELLS = 8
 _CLAUDE_PID = "CLAUDE_PID"
 
@@ -20,9 +22,10 @@ def client_pid(client: str, environ: Mapping[str, str], parent: int) -> int:
     pid = parent
     for _ in range(_MAX_SHELLS):
         found = process(pid)
-        if found is None or found.name not in _SHELLS or found.parent <= 1:
+        above = None if found is None else process(found.parent)
+        if found is None or above is None or found.name not in _SHELLS or above.name in _INITS:
             break
-        pid = found.parent
+        pid = above.pid
     return pid
 
 

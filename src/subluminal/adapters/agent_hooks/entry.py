@@ -1,10 +1,13 @@
 """Runs `sub hook CLIENT [EVENT] [--policy FILE] [--home DIR] [--on-error auto|block|allow]`."""
 
+import os
 import sys
+
+from subluminal.config import env
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from subluminal.core.host import Host
 
@@ -37,12 +40,13 @@ class Tools:
     def __init__(
         self,
         open_host: "Callable[..., Host]",
-        configured_servers: "Callable[[str, str], Iterable[str]]",
+        configured_servers: "Callable[[str, str], Mapping[str, bool]]",
     ) -> None:
         self.open_host = open_host
         """`wiring.open_host`"""
         self.configured_servers = configured_servers
-        """returns the names of the servers in a client's configuration, for a directory"""
+        """returns the servers in a client's configuration, for a directory, and whether each of
+        them is behind a shim"""
 
 
 class Options:
@@ -89,6 +93,11 @@ class Options:
     def on_error(self) -> str:
         """What happens to a call that cannot be decided."""
         return self.values.get("--on-error", "auto")
+
+    @property
+    def policy(self) -> str | None:
+        """The policy file that the command line or the environment names."""
+        return self.values.get("--policy") or os.environ.get(env.SUB_POLICY.name)
 
 
 def run(words: list[str], tools: Tools) -> int:

@@ -65,6 +65,10 @@ class Unreadable(Exception):
     """An event that cannot be read with certainty. The message is a sentence."""
 
 
+class Reserved(Unreadable):
+    """A call to a server whose name only a client itself may have. It is refused."""
+
+
 _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -74,10 +78,25 @@ class Members:
     def __init__(self, text: bytes) -> None:
         """Raises Unreadable."""
         self._text = text
+        self._problem = ""
         try:
             self._members = _decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Unreadable(f"the client's event is not a JSON object: {error}") from None
+            self._problem = f"the client's event is not a JSON object: {error}"
+            self._members = self._repaired()
+
+    def _repaired(self) -> dict[str, Raw]:
+        """Reads an event in which a client has cut a text in the middle of a character.
+
+        That is enough to end a call, and not to decide one: `check` tells the problem.
+        """
+        import json
+
+        try:
+            value = json.loads(self._text)
+            return _decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            raise Unreadable(self._problem) from None
 
     def raw(self, name: str) -> bytes:
         """Returns the JSON of a member; empty if there is none."""
@@ -118,6 +137,8 @@ class Members:
 
         An event that is too large to inspect is not checked.
         """
+        if self._problem:
+            raise Unreadable(self._problem)
         if len(self._text) > max_bytes:
             return
         try:

@@ -6,16 +6,14 @@
 import os
 from typing import TYPE_CHECKING
 
+from subluminal.adapters.agent_hooks.front import REFUSED
 from subluminal.adapters.agent_hooks.wire import Answer
-from subluminal.config import env
 from subluminal.config.places import places, working_directory
 
 if TYPE_CHECKING:
     from subluminal.adapters.agent_hooks.entry import Options
 
 _DEFAULT_TIMEOUT_MS = 5_000
-_REFUSED = 2
-"""The exit code that every client but opencode takes for a refusal."""
 
 
 def timeout_ms(options: "Options") -> int:
@@ -50,8 +48,7 @@ def _is_decisive(options: "Options", event: bytes) -> bool:
 
     client = client_named(options.client)
     try:
-        name = options.event or Members(event).text(client.event_key)
-        return client.kind_of(name) is Kind.BEFORE
+        return client.kind_of(options.event, Members(event)) is Kind.BEFORE
     except Unreadable:
         return True
 
@@ -60,8 +57,7 @@ def _blocks(options: "Options") -> bool:
     """Returns True if `--on-error` blocks; `auto` does where a policy is named or found."""
     if options.on_error != "auto":
         return options.on_error == "block"
-    explicit = options.values.get("--policy") or os.environ.get(env.SUB_POLICY.name)
-    if explicit:
+    if options.policy:
         return True
     from subluminal.core.policies.files import policy_files
 
@@ -76,4 +72,4 @@ def _refused(options: "Options", text: str) -> Answer:
 
         return client_named(options.client).refuse(text, False)
     except Exception:  # noqa: BLE001 - the installation is broken, and the answer still counts
-        return Answer(_REFUSED, stderr=text.encode("utf-8", "replace") + b"\n")
+        return Answer(REFUSED, stderr=text.encode("utf-8", "replace") + b"\n")

@@ -17,7 +17,7 @@ from subluminal.adapters.agent_hooks.wire import (
 )
 from subluminal.config.places import encode_name, home_problem, places, working_directory
 from subluminal.system.plain_signals import posix
-from subluminal.system.sockets import ShortAddress
+from subluminal.system.sockets import MAX_ADDRESS_BYTES, ShortAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ MAX_EVENT_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 20
 _TRIES = 4
 """How often an event is sent again, because the hook shim was killed before it answered."""
-_SESSION_KEYS = (b'"session_id"', b'"sessionId"', b'"sessionID"')
+_SESSION_KEYS = {"copilot": b'"sessionId"'}
+"""The members that name the session; `session_id` in the events of other clients."""
 _MAX_SESSION_BYTES = 200
+REFUSED = 2
+"""The exit code that every client but opencode takes for a refusal."""
 
 
 class Unreachable(Exception):
@@ -45,18 +48,24 @@ def handle(options: "Options", tools: "Tools") -> int:
     """Handles the event on stdin; returns the exit code for the client."""
     event = b""
     try:
-        _set_alarm(options)
-        event = _stdin()
-        answer = _ask(options, event, tools)
+        try:
+            _set_alarm(options)
+            event = _stdin()
+            answer = _ask(options, event, tools)
+        finally:
+            # Within the outer `try`: the alarm may ring just before this.
+            posix.setitimer(posix.ITIMER_REAL, 0)
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the client gets an answer
-        posix.setitimer(posix.ITIMER_REAL, 0)
+        posix.signal(posix.SIGINT, posix.SIG_IGN)
         from subluminal.adapters.agent_hooks.failing import answer_without_shim
 
         answer = answer_without_shim(options, event, problem)
-    posix.setitimer(posix.ITIMER_REAL, 0)
-    _write(1, answer.stdout)
-    _write(2, answer.stderr)
-    return answer.code
+    if _write(1, answer.stdout):
+        _write(2, answer.stderr)
+        return answer.code
+    # A refusal that did not arrive must not be taken for a yes; two clients need a text for that.
+    _write(2, b"Blocked: the refusal of this call could not be written to stdout.\n")
+    return REFUSED
 
 
 def _ask(options: "Options", event: bytes, tools: "Tools") -> Answer:
@@ -65,7 +74,7 @@ def _ask(options: "Options", event: bytes, tools: "Tools") -> Answer:
     if problem is not None:
         raise Unreachable(f"{problem[0]}; {problem[1]}")
     request = encode_header(Header(options.client, options.event, working_directory())) + event
-    name = _session_name(options.client, event)
+    name = _session_name(where, options, event)
     for _ in range(_TRIES):
         answer = decode_answer(_exchanged(_connected(where, name, options, tools), request))
         if answer is not None and answer.code == UNDECIDED:
@@ -113,20 +122,26 @@ def _exchanged(line: socket, request: bytes) -> bytes:
     return answer
 
 
-def _session_name(client: str, event: bytes) -> str:
+def _session_name(where: "Places", options: "Options", event: bytes) -> str:
     """Returns a file name for the session of an event.
 
     It is read without parsing the event, which the hook shim does. An event that goes to the wrong
     hook shim, because a tool's argument looks like a session id, is recorded in its own run anyway.
+    A hook shim holds one policy, so a hook that names another one gets another hook shim.
     """
-    for key in _SESSION_KEYS:
-        _, found, rest = event.partition(key)
-        if found:
-            value = rest[: _MAX_SESSION_BYTES + 8].lstrip(b" \t\r\n:")
-            session = value[1:].partition(b'"')[0] if value[:1] == b'"' else b""
-            if session:
-                return encode_name(f"{client}-{session.decode('utf-8', 'replace')}")
-    return encode_name(f"{client}-{os.getppid()}")
+    _, _, rest = event.partition(_SESSION_KEYS.get(options.client, b'"session_id"'))
+    value = rest[: _MAX_SESSION_BYTES + 8].lstrip(b" \t\r\n:")
+    session = value[1:].partition(b'"')[0] if value[:1] == b'"' else b""
+    named = session.decode("utf-8", "replace") or str(os.getppid())
+    policy = options.policy
+    name = encode_name(f"{options.client}-{named}" + (f"\0{policy}" if policy else ""))
+    if len(os.fsencode(socket_path(where, name))) <= MAX_ADDRESS_BYTES:
+        return name
+    try:
+        from _blake2 import blake2b  # `hashlib` takes ten times as long
+    except ImportError:
+        from hashlib import blake2b
+    return f"{options.client}-{blake2b(name.encode(), digest_size=12).hexdigest()}"
 
 
 def _stdin() -> bytes:
@@ -158,9 +173,11 @@ def _set_alarm(options: "Options") -> None:
     posix.setitimer(posix.ITIMER_REAL, MIN_TIMEOUT_MS / 1000)
 
 
-def _write(fd: int, data: bytes) -> None:
+def _write(fd: int, data: bytes) -> bool:
+    """Writes all of the data; returns False if the client does not get it."""
     try:
         while data:
             data = data[os.write(fd, data) :]
     except OSError:
-        return  # the client no longer reads
+        return False
+    return True

@@ -7,11 +7,18 @@ another door has taken over ends there.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from subluminal.adapters.agent_hooks.clients.description import HookClient
-from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members, Unreadable
+from subluminal.adapters.agent_hooks.events import (
+    Call,
+    Event,
+    Kind,
+    Members,
+    Reserved,
+    Unreadable,
+)
 from subluminal.adapters.agent_hooks.wire import Answer, Header
 from subluminal.canonical import encode
 from subluminal.config.places import recordable
@@ -32,6 +39,9 @@ _MAX_OPEN = 4_096
 _MAX_REFUSALS = 256
 _NOT_RUN = "the client did not run the call, or did not tell how it ended"
 
+_Identity = tuple[str, str, str]
+"""Server, tool and hash of the arguments."""
+
 _ALLOWED = Answer()
 """Says nothing: a client that is told `allow` would skip its own questions to its person."""
 
@@ -40,19 +50,18 @@ class Session:
     """The events of one session of a client."""
 
     def __init__(
-        self, host: Host, client: HookClient, cwd: str, configured: Callable[[], Iterable[str]]
+        self, host: Host, client: HookClient, configured: Callable[[], Mapping[str, bool]]
     ) -> None:
-        """`cwd` is where the client was started; an event may tell another directory.
+        """`configured` returns the servers in the client's configuration: whether each has a shim.
 
-        `configured` returns the names of the servers in the client's configuration.
+        A shim decides a call anew if it is not the call that this door has decided.
         """
-        self._cwd = cwd
         self._host = host
         self._client = client
         self._configured = configured
-        self._servers: list[str] | None = None
+        self._servers: Mapping[str, bool] | None = None
         self._open: dict[object, deque[Ruling]] = {}
-        self._refusals: dict[str, tuple[ToolCall, Answer]] = {}
+        self._refusals: dict[str, tuple[_Identity, Answer]] = {}
         """what was told about the last refused calls, by the model's id of the call"""
         self.open_calls = 0
         self.has_ended = False
@@ -62,20 +71,23 @@ class Session:
         kind = Kind.BEFORE
         try:
             members = Members(text)
-            kind = self._client.kind_of(header.event or members.text(self._client.event_key))
+            kind = self._client.kind_of(header.event, members)
             if kind is Kind.BEFORE:
                 members.check(self._max_bytes)
-            event = self._client.read(kind, members, self._names_of_servers(kind))
+            servers = self._configured_servers() if kind in (Kind.BEFORE, Kind.AFTER) else ()
+            event = self._client.read(kind, members, servers)
         except Unreadable as problem:
-            return self._unreadable(str(problem), len(text)) if kind is Kind.BEFORE else Answer()
-        return self._act_on(event, len(text))
+            return self._unreadable(problem, header, len(text)) if kind is Kind.BEFORE else Answer()
+        return self._act_on(event, header, len(text))
 
-    def _act_on(self, event: Event, size: int) -> Answer:
+    def _act_on(self, event: Event, header: Header, size: int) -> Answer:
         session = self._session(event)
+        if event.kind in (Kind.BEFORE, Kind.STARTED, Kind.PROMPTED):
+            self.has_ended = False  # some clients go on after the event that ends the session
         if event.kind is Kind.BEFORE and event.call is not None:
-            return self._before(event.call, size, event.cwd, session)
+            return self._before(event.call, size, event.cwd or header.cwd, session)
         if event.kind is Kind.AFTER and event.call is not None:
-            self._after(event, event.call)
+            self._after(event, event.call, event.cwd or header.cwd)
         elif event.kind is Kind.PROBE:
             return self._host_described()
         elif event.kind is Kind.STARTED:
@@ -110,17 +122,15 @@ class Session:
     def _max_bytes(self) -> int:
         return self._host.settings.limits.max_inspect_bytes
 
-    def _names_of_servers(self, kind: Kind) -> list[str]:
-        if kind not in (Kind.BEFORE, Kind.AFTER):
-            return []
+    def _configured_servers(self) -> Mapping[str, bool]:
         if self._servers is None:
-            self._servers = list(self._configured())
+            self._servers = self._configured()
         return self._servers
 
     # Before a call
 
-    def _before(self, asked: Call, size: int, cwd: str | None, session: str | None) -> Answer:
-        call, args_text = self._tool_call(asked, size, cwd)
+    def _before(self, asked: Call, size: int, cwd: str, session: str | None) -> Answer:
+        call, args_text = self._tool_call(asked, cwd, size)
         told = self._told_before(call)
         if told is not None:
             return told
@@ -137,9 +147,13 @@ class Session:
         if not ruling.is_allowed:
             return self._refused(ruling)
         self._remember(ruling)
-        if self._client.ask is not None and ruling.decision.reason_code == ReasonCode.CLIENT_ASKED:
-            return self._client.ask(ruling.decision.summary)
         self._host.offer(ruling, by_run=not self._client.sends_ids)
+        return self._allowed(ruling)
+
+    def _allowed(self, ruling: Ruling) -> Answer:
+        decision = ruling.decision
+        if self._client.ask is not None and decision.reason_code == ReasonCode.CLIENT_ASKED:
+            return self._client.ask(decision.summary)
         return _ALLOWED
 
     def _told_before(self, call: ToolCall) -> Answer | None:
@@ -148,10 +162,10 @@ class Session:
         if call_id is None:
             return None
         waiting = self._open.get(call_id)
-        if waiting and _is_same(waiting[0].call, call):
-            return _ALLOWED
+        if waiting and _identity(waiting[0].call) == _identity(call):
+            return self._allowed(waiting[0])
         refused_call, answer = self._refusals.get(call_id, (None, None))
-        return answer if refused_call is not None and _is_same(refused_call, call) else None
+        return answer if refused_call == _identity(call) else None
 
     def _remember_refusal(self, call: ToolCall, answer: Answer) -> None:
         call_id = call.context.get("client_call_id")
@@ -159,7 +173,7 @@ class Session:
             return
         if len(self._refusals) >= _MAX_REFUSALS:
             del self._refusals[next(iter(self._refusals))]
-        self._refusals[call_id] = (call, answer)
+        self._refusals[call_id] = (_identity(call), answer)
 
     def _refused(self, ruling: Ruling) -> Answer:
         decision = ruling.decision
@@ -171,11 +185,13 @@ class Session:
         self._host.flush()
         return answer
 
-    def _unreadable(self, why: str, size: int) -> Answer:
+    def _unreadable(self, problem: Unreadable, header: Header, size: int) -> Answer:
         """Applies `decision_on_error` to an event before a call that cannot be read."""
         unknown = Call(server_name=f"@{self._client.name}", tool_name=_UNKNOWN_TOOL, args={})
-        call, _ = self._tool_call(unknown, size)
-        ruling = self._host.begin_undecidable(call, ReasonCode.AMBIGUOUS_MESSAGE, why)
+        call, _ = self._tool_call(unknown, header.cwd, size)
+        is_final = isinstance(problem, Reserved)
+        begin = self._host.refuse if is_final else self._host.begin_undecidable
+        ruling = begin(call, ReasonCode.AMBIGUOUS_MESSAGE, str(problem))
         if not ruling.is_allowed:
             return self._refused(ruling)
         # Nobody can tell which event, if any, will be about this call.
@@ -183,9 +199,7 @@ class Session:
         self._host.flush()
         return Answer()
 
-    def _tool_call(
-        self, asked: Call, size: int = 0, cwd: str | None = None
-    ) -> tuple[ToolCall, bytes | None]:
+    def _tool_call(self, asked: Call, cwd: str, size: int = 0) -> tuple[ToolCall, bytes | None]:
         """Returns a call for the host, and its canonical arguments if they can be inspected."""
         context = {} if asked.call_id is None else {"client_call_id": asked.call_id}
         args, args_text = asked.args, None
@@ -204,21 +218,25 @@ class Session:
             bytes_in=size,
             transport=Transport.AGENT_HOOK,
             context=context,
-            cwd=cwd or self._cwd,
+            cwd=cwd,
         )
         return call, args_text
 
     def _exact_name(self, asked: Call) -> str:
-        """Returns a tool's name as its server gives it, as far as that is known."""
+        """Returns a tool's name as its server gives it, as far as that is known.
+
+        The names may be those of another server of this name, so they are for servers with a shim,
+        where a call of another name is decided anew.
+        """
         spell = self._client.spell
-        if spell is None or asked.server_name.startswith("@"):
+        if spell is None or not self._configured_servers().get(asked.server_name):
             return asked.tool_name
         return exact_name(self._host.places, asked.server_name, asked.tool_name, spell)
 
     # After a call
 
-    def _after(self, event: Event, told: Call) -> None:
-        call, _ = self._tool_call(told)
+    def _after(self, event: Event, told: Call, cwd: str) -> None:
+        call, _ = self._tool_call(told, cwd)
         ruling = self._forget(call) or self._host.take(call, self._session(event))
         if ruling is None or not self._host.withdraw(ruling):
             return  # it was ended before, or another door ends it
@@ -277,15 +295,10 @@ class Session:
         return Answer(stdout=encode_json({"subluminal": about}) + b"\n")
 
 
-def _is_same(one: ToolCall, other: ToolCall) -> bool:
-    return (one.server_name, one.tool_name, one.args_hash) == (
-        other.server_name,
-        other.tool_name,
-        other.args_hash,
-    )
+def _identity(call: ToolCall) -> _Identity:
+    return call.server_name, call.tool_name, call.args_hash
 
 
 def _key(call: ToolCall) -> object:
     """Returns what the events before and after a call have in common."""
-    given = call.context.get("client_call_id")
-    return given or (call.server_name, call.tool_name, call.args_hash)
+    return call.context.get("client_call_id") or _identity(call)

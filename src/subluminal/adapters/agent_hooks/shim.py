@@ -36,7 +36,10 @@ _IDLE_MS = 500
 _IDLE_EXIT_S = 1_800
 """A session without events for so long is left; the next event enters it again."""
 _MAX_LINES = 64
-"""Most fronts that are read at once; others wait in the socket's queue."""
+"""Most fronts that are read at once; the oldest one is dropped for a further one, and comes again.
+A front sends its event at once, so it is somebody else who connects and says nothing."""
+_MAX_LINE_S = 60
+"""A connection without a whole event is dropped after so long; no client waits for 60 s."""
 _MARGIN_MS = 1_000
 """Time that is left to a front when it has waited for a policy to be compiled."""
 _CHUNK_BYTES = 1 << 16
@@ -49,6 +52,7 @@ class _Line:
         self.peer = peer
         self.pieces: list[bytes] = []
         self.size = 0
+        self.since = time.monotonic()
 
 
 class HookShim:
@@ -63,7 +67,6 @@ class HookShim:
         self._poll = select.poll()
         self._is_over = False
         self._used_at = time.monotonic()
-        self.client_is_gone = False
 
     def run(self) -> None:
         """Serves fronts until the session is over."""
@@ -76,10 +79,10 @@ class HookShim:
         while not self._is_over:
             ready = {fd for fd, _ in self._poll.poll(_IDLE_MS)}
             self._tick()
-            if listening in ready:
-                self._accept()
             for fd in ready & self._lines.keys():
                 self._read(self._lines[fd])
+            if listening in ready:
+                self._accept()
             if wakeup in ready:
                 self._is_over = True
             if not ready & self._lines.keys():
@@ -90,18 +93,28 @@ class HookShim:
 
     def _look_at_client(self) -> None:
         """Ends the loop if the client is gone, or has been silent for long."""
+        for line in list(self._lines.values()):
+            if time.monotonic() - line.since > _MAX_LINE_S:
+                self._drop(line)
         if self._watch.is_gone():
-            self.client_is_gone = self._is_over = True
+            self._is_over = True
         elif not self._lines:
             is_idle = time.monotonic() - self._used_at > _IDLE_EXIT_S
             self._is_over |= self._session.has_ended or (is_idle and not self._session.open_calls)
 
     def _accept(self) -> None:
-        while len(self._lines) < _MAX_LINES:
+        while True:
             try:
                 peer, _ = self._listener.accept()
-            except (BlockingIOError, ConnectionAbortedError):
+            except ConnectionAbortedError:
+                continue
+            except BlockingIOError:
                 return
+            except OSError:  # no descriptor is left
+                self._drop_oldest()
+                return
+            if len(self._lines) >= _MAX_LINES:
+                self._drop_oldest()
             if peer_uid(peer) not in (os.getuid(), None):
                 peer.close()
                 continue
@@ -152,6 +165,10 @@ class HookShim:
             self._host.await_policies(wait_ms / 1000)
             if self._host.is_loading:
                 self._host.give_up_waiting()
+
+    def _drop_oldest(self) -> None:
+        for line in list(self._lines.values())[:1]:
+            self._drop(line)
 
     def _drop(self, line: _Line) -> None:
         fd = line.peer.fileno()
@@ -215,7 +232,7 @@ def _started(
     host.tick(0, force=True)
     served = {"server_name": f"@{kind.name}", "pid": os.getpid()}
     host.tell(lambda run: run.health("alive", **served))
-    session = Session(host, kind, cwd, lambda: tools.configured_servers(options.client, cwd))
+    session = Session(host, kind, lambda: tools.configured_servers(options.client, cwd))
     return HookShim(listener, session, host, Watch(client))
 
 
@@ -237,7 +254,7 @@ def _open(
         cwd=cwd,
         identity=identity_of(environ, cwd, client),
         client_pid=client,
-        policy=options.values.get("--policy"),
+        policy=options.policy,
         settings=settings,
         settings_seen=seen,
         client_asks=can_ask and settings.hooks.ask == "client",

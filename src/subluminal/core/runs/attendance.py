@@ -80,6 +80,16 @@ def dead_in(places: Places, run_id: str) -> list[int]:
     ]
 
 
+def is_present(places: Places, shim_id: str) -> bool:
+    """Returns True if the process of a shim lives. Reads the notes of all living processes."""
+    return any(
+        each.source.shim_id == shim_id
+        for pid in attending(places)
+        if start_time(pid) is not None
+        for each in attendances(places, pid)
+    )
+
+
 def noted_at(places: Places, pid: int) -> float:
     """Returns when a process last noted a run, in seconds since 1970; 0 if it never did."""
     times = [0.0]

@@ -36,11 +36,15 @@ def targets_of(
     found = Found(cwd, os.environ.get("HOME", ""))
     if tool.unreadable:
         found.opaque(tool.unreadable)
-    elif not cwd.startswith("/"):
+    elif not _is_directory(cwd):
         found.opaque("the working directory is not known")
     else:
         _read(tool, args, found, _directory(tool, args, found))
-    return found.targets(roots_of(cwd) if cwd.startswith("/") else [])
+    return found.targets(roots_of(cwd) if _is_directory(cwd) else [])
+
+
+def _is_directory(path: str) -> bool:
+    return path.startswith("/") and "\0" not in path
 
 
 def targets_later(
@@ -71,7 +75,7 @@ def _directory(tool: Tool, args: dict[str, Any], found: Found) -> tuple[str, ...
         given = args.get(name)
         if given is None:
             continue
-        if not isinstance(given, str):
+        if not isinstance(given, str) or "\0" in given:
             found.opaque(f"`{name}` is not a path")
             return None
         return (os.path.normpath(given if given.startswith("/") else f"{found.cwd}/{given}"),)

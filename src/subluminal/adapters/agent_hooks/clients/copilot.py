@@ -40,9 +40,10 @@ def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
 def _error(members: Members) -> str | None:
     told = members.text("error")
     result = members.object("toolResult")
-    if told is None and result.get("resultType") not in (None, "success"):
-        told = result.get("textResultForLlm") or "the tool failed"
-    return told
+    if told is not None or result.get("resultType") in (None, "success"):
+        return told
+    shown = result.get("textResultForLlm")
+    return shown if isinstance(shown, str) and shown else "the tool failed"
 
 
 def _call(members: Members, servers: Iterable[str]) -> Call:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from subluminal.adapters.agent_hooks.events import Event, Kind, Members
+from subluminal.adapters.agent_hooks.events import Event, Kind, Members, Reserved, Unreadable
 from subluminal.adapters.agent_hooks.wire import Answer
 
 PROBE = "SubDoctor"
@@ -42,11 +42,15 @@ class HookClient(Struct, frozen=True, kw_only=True):
     spell: Callable[[str], str] | None = None
     """how the client spells names of MCP tools in its events; None if exactly"""
 
-    def kind_of(self, event_name: str | None) -> Kind:
-        """Returns what an event tells."""
-        if event_name == PROBE:
-            return Kind.PROBE
-        return self.kinds.get(event_name or "", Kind.OTHER)
+    def kind_of(self, told: str, members: Members) -> Kind:
+        """Returns what an event tells. `told` is its name on the command line, or empty.
+
+        Raises Unreadable if the event has no name: it may be the one before a call.
+        """
+        name = told or members.text(self.event_key)
+        if name is None:
+            raise Unreadable("the client's event has no name")
+        return Kind.PROBE if name == PROBE else self.kinds.get(name, Kind.OTHER)
 
 
 def speller(kept: str, other: str) -> Callable[[str], str]:
@@ -61,10 +65,25 @@ def split_name(
 ) -> ToolName | None:
     """Splits the name of an MCP tool, with the longest server name that fits; None if none does.
 
-    `spell` returns a server's name as the client spells it in names of tools.
+    `spell` returns a server's name as the client spells it in names of tools. Raises Unreadable if
+    two servers are spelled alike.
     """
-    for server in sorted(servers, key=len, reverse=True):
-        start = f"{prefix}{spell(server)}{joint}"
-        if full.startswith(start) and len(full) > len(start):
-            return ToolName(server, full[len(start) :])
-    return None
+    starts = {server: f"{prefix}{spell(server)}{joint}" for server in servers}
+    fitting = [start for start in starts.values() if full.startswith(start) and full != start]
+    if not fitting:
+        return None
+    start = max(fitting, key=len)
+    server, *others = [server for server, each in starts.items() if each == start]
+    if others:
+        raise Unreadable(f"`{full}` may be a tool of `{server}` or of `{others[0]}`")
+    return served_by(server, full[len(start) :])
+
+
+def served_by(server_name: str, tool_name: str) -> ToolName:
+    """Returns the tool of an MCP server. Raises Reserved if the server is named like a client.
+
+    Rules about the client's own tools would hold for such a server.
+    """
+    if server_name.startswith("@"):
+        raise Reserved(f"a server may not be named `{server_name}`: such names are the clients'")
+    return ToolName(server_name, tool_name)

@@ -2,7 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from subluminal.adapters.agent_hooks.clients.description import ToolName, split_name
+from subluminal.adapters.agent_hooks.clients.description import (
+    ToolName,
+    served_by,
+    split_name,
+)
 
 _PREFIX, _JOINT = "mcp__", "__"
 
@@ -18,4 +22,4 @@ def tool_named(full: str, servers: Iterable[str], spell: Callable[[str], str]) -
     if found is not None:
         return found
     server, joint, tool = full.removeprefix(_PREFIX).partition(_JOINT)
-    return ToolName(server, tool) if joint and server and tool else None
+    return served_by(server, tool) if joint and server and tool else None

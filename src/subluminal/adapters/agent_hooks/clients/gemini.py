@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName
+from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, served_by
 from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
@@ -43,7 +43,7 @@ def _call(members: Members) -> Call:
     server, tool = context.get("server_name"), context.get("tool_name")
     named = ToolName("@gemini", members.text("tool_name") or "?")
     if isinstance(server, str) and isinstance(tool, str):
-        named = ToolName(server, tool)
+        named = served_by(server, tool)
     return Call(
         server_name=named.server_name,
         tool_name=named.tool_name,
