@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from subluminal.core.targets import programs
 from subluminal.core.targets.found import MAX_DEPTH, MAX_GLOBS, Directories, Found
+from subluminal.core.targets.git import read_git
 from subluminal.core.targets.globs import resolve_globs
 from subluminal.core.targets.operands import operand_targets
 from subluminal.core.targets.options import end_of_options
@@ -22,7 +23,6 @@ Moved = tuple[Directories, Directories]
 _ASSIGNMENT = re.compile(r"([^=]*)=(.*)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+$")
 _FED = ("/dev/", "/proc/")
-_GIT_SETTINGS = frozenset(("-c", "--config", "--config-env"))
 _AWK_ACTS = re.compile(r"system|getline|[|>]|@|printf?\s.*>|close|ENVIRON\[")
 _SED_FLAG = re.compile(
     r"-(?:[nErsuz]*|[nEr]*i[^ /]{0,8}|l)"
@@ -121,8 +121,10 @@ class Commands:
             self._inner(argv, 2, directories, depth)
 
     def _assigning(self, argv: list[str], _directories: Directories, _depth: int) -> None:
-        if argv[0] != "printf" or "-v" in argv:
+        if argv[0] != "printf":
             self.declare([Word((word,)) for word in argv[1:]])
+        elif argv[1:2] and argv[1].startswith("-v"):
+            self.declare([Word((argv[1][2:] or "".join(argv[2:3]),))])
 
     def _set(self, argv: list[str], _directories: Directories, _depth: int) -> None:
         if not programs.SET_OPTIONS.issuperset(argv[1:]):
@@ -332,30 +334,8 @@ class Commands:
             if not all(map(_SED_PLAIN.fullmatch, _sed_commands(script))):
                 self._found.opaque("the sed script may run commands or write files")
 
-    def _git(self, argv: list[str], _directories: Directories, _depth: int) -> None:
-        if not _GIT_SETTINGS.isdisjoint(argv):
-            self._git_settings(argv)
-        for word in argv:
-            if word.startswith(programs.GIT_RUNS) or "ext::" in word:
-                self._found.opaque("an option of git runs commands")
-
-    def _git_settings(self, argv: list[str]) -> None:
-        subcommand = _git_subcommand(argv)
-        for number, word in enumerate(argv):
-            # Behind other subcommands than clone, `-c` means something else.
-            is_setting = number < subcommand or "clone" in argv[subcommand : subcommand + 1]
-            if word in _GIT_SETTINGS and is_setting:
-                setting = "".join(argv[number + 1 : number + 2])
-                if not setting.lower().startswith(programs.GIT_KEYS):
-                    self._found.opaque(f"`git -c {setting[:40]}` may run commands")
-
-
-def _git_subcommand(argv: list[str]) -> int:
-    """Returns the index of the subcommand: the first word behind git's own options."""
-    at = 1
-    while at < len(argv) and argv[at].startswith("-"):
-        at += 2 if argv[at] in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
-    return at
+    def _git(self, argv: list[str], directories: Directories, _depth: int) -> None:
+        read_git(argv, self._found, directories)
 
 
 def _may_be_unknown(name: str, words: list[Word]) -> bool:

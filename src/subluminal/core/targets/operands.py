@@ -1,6 +1,7 @@
 """The paths and hosts among the arguments of well-known programs (`programs`)."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import cast
@@ -75,17 +76,9 @@ def _skips_next(word: str, valued: str) -> bool:
 def _paths(
     argv: list[str], operands: programs.Operands, found: Found, directories: Directories
 ) -> None:
-    given = _Given(operands.access, operands.skips)
-    words = iter(argv[1:])
-    for word in words:
-        if word == "--":
-            given.words += words
-        elif word.startswith("-") and len(word) > 1:
-            path = _option(word, words, operands, given)
-            if path is not None:
-                found.path(path[0], path[1], directories)
-        else:
-            given.words.append(word)
+    given = _Given(argv, operands)
+    for path, access in given.paths:
+        found.path(path, access, directories)
     is_remote = os.path.basename(argv[0]) in programs.REMOTE
     paths = [
         word
@@ -94,51 +87,86 @@ def _paths(
     ]
     if operands.last and len(paths) > 1:
         found.path(paths.pop(), cast(Access, operands.last), directories)
-    elif operands.last and paths and argv[0].endswith("ln"):
-        found.path(os.path.basename(paths[0].rstrip("/")), "write", directories)
     if given.access:
         for path_ in paths:
             found.path(path_, cast(Access, given.access), directories)
 
 
 class _Given:
-    """The operands of a command so far, and what its options say about them."""
+    """The operands of a command, and what its options say about them."""
 
-    def __init__(self, access: str, skips: int) -> None:
-        self.access = access
-        self.skips = skips
+    def __init__(self, argv: list[str], operands: programs.Operands) -> None:
+        self.access = operands.access
+        self.skips = operands.skips
         self.words: list[str] = []
+        self.paths: list[tuple[str, Access]] = []
+        """paths that options name"""
+        self._operands = operands
+        words = iter(argv[1:])
+        for word in words:
+            if word == "--":
+                self.words += words
+            elif word.startswith("--"):
+                self._long(word, words)
+            elif word.startswith("-") and len(word) > 1:
+                self._short(word, words)
+            else:
+                self.words.append(word)
 
-
-def _option(
-    word: str, words: Iterator[str], operands: programs.Operands, given: _Given
-) -> tuple[str, Access] | None:
-    """Reads one option, or letters of several, and its value. Returns the path that it names."""
-    if word.startswith("--"):
+    def _long(self, word: str, words: Iterator[str]) -> None:
         name, has_value, value = word.partition("=")
-        access = _noted(name, operands, given)
+        access = self._noted(_whole(name, self._operands))
         if access is not None:
-            return (value if has_value else next(words, "")), access
-        if name in operands.long_valued and not has_value:
+            self.paths.append((value if has_value else next(words, ""), access))
+        elif name in self._operands.long_valued and not has_value:
             next(words, "")
-        return None
-    for number, letter in enumerate(word[1:], start=2):
-        access = _noted(f"-{letter}", operands, given)
-        if access is not None or letter in operands.valued:
-            value = word[number:] or next(words, "")
-            return None if access is None else (value, access)
-    return None
+
+    def _short(self, word: str, words: Iterator[str]) -> None:
+        """Reads the letters of one or several options, and the value of the last."""
+        for number, letter in enumerate(word[1:], start=2):
+            access = self._noted(f"-{letter}")
+            if access is not None or letter in self._operands.valued:
+                value = word[number:] or next(words, "")
+                if access is not None:
+                    self.paths.append((value, access))
+                return
+
+    def _noted(self, option: str) -> Access | None:
+        """Notes what an option says about operands. Returns the access of the path behind it."""
+        operands = self._operands
+        if option in operands.script:
+            self.skips = 0
+        if option in operands.in_place:
+            self.access = "write"
+        if option in operands.reads:
+            return "read"
+        return "write" if option in operands.writes else None
 
 
-def _noted(option: str, operands: programs.Operands, given: _Given) -> Access | None:
-    """Notes what an option says about the operands. Returns the access of the path behind it."""
-    if option in operands.script:
-        given.skips = 0
-    if option in operands.in_place:
-        given.access = "write"
-    if option in operands.reads:
-        return "read"
-    return "write" if option in operands.writes else None
+def _whole(name: str, operands: programs.Operands) -> str:
+    """Returns the long option that a name stands for: GNU programs take its beginning too."""
+    known = (*operands.writes, *operands.in_place, *operands.reads, *operands.script)
+    if name in known or name in operands.long_valued:
+        return name
+    return next((each for each in known if each.startswith(name)), name)
+
+
+def _ln(argv: list[str], found: Found, directories: Directories) -> None:
+    given = _Given(argv, programs.LINK)
+    is_soft = any(_SOFT.match(word) for word in argv[1:])
+    sources, places = given.words, [f"{path}/" for path, _ in given.paths]
+    if not places and len(sources) > 1:
+        places = [sources.pop()]
+    for place in places:
+        found.link(place, directories)
+    for source in sources:
+        name = os.path.basename(source.rstrip("/"))
+        for place in places:
+            found.link(f"{place}/{name}", directories, shown=False)
+        if not places:
+            found.link(name, directories)
+        # A second name of a file is a way to write it.
+        found.path(source, "read" if is_soft else "write", directories)
 
 
 def _dd(argv: list[str], found: Found, directories: Directories) -> None:
@@ -173,22 +201,11 @@ def _tar(argv: list[str], found: Found, directories: Directories) -> None:
         found.path(place, "write", directories)
 
 
-def _git(argv: list[str], found: Found, directories: Directories) -> None:
-    if not _GIT_PLACES.isdisjoint(argv):
-        for option, value in pairwise(argv):
-            if option in _GIT_PLACES:
-                found.path(value, "write", directories)
-    if "clone" in argv:
-        words = [word for word in argv[1:] if not word.startswith("-")]
-        for path in words[2:3]:
-            found.path(path, "write", directories)
-
-
-_GIT_PLACES = frozenset(("-C", "--git-dir", "--work-tree"))
+_SOFT = re.compile("-[bdfFiLnPrvT]*s|--sy")
 _SPECIAL: dict[str, Callable[[list[str], Found, Directories], None]] = {
     **dict.fromkeys(programs.WRITES_HERE, _here),
+    "ln": _ln,
     "dd": _dd,
     "tar": _tar,
-    "git": _git,
     "curl": _curl,
 }

@@ -53,6 +53,20 @@ UNREADABLE = {
             *("ltrace", "gdb", "unshare", "nsenter", "chroot", "systemd-run", "busybox", "toybox"),
             *("at", "batch", "expect", "screen", "tmux", "taskset", "chrt", "setarch", "unbuffer"),
             *("osascript", "rlwrap", "entr", "start-stop-daemon", "fish", "pwsh", "powershell"),
+            *("hub", "fakeroot", "dbus-run-session", "xvfb-run", "firejail", "bwrap", "cgexec"),
+            *("numactl", "proot", "prlimit", "capsh", "setpriv", "ssh-agent", "dtach", "daemonize"),
+            *(
+                "chronic",
+                "ifne",
+                "sem",
+                "hyperfine",
+                "perf",
+                "valgrind",
+                "rr",
+                "run-parts",
+                "socat",
+            ),
+            *("ld.so", "nix-shell", "direnv", "nix", "newgrp"),
         ),
         "it runs other commands, which are not read",
     ),
@@ -254,10 +268,6 @@ PRINTING = frozenset(("--version", "--help", "-V", "-v", "-h"))
 OPAQUE_SUBCOMMANDS: dict[str, tuple[frozenset[str], ...]] = {
     name: tuple(frozenset(line.split()) for line in lines)
     for name, lines in {
-        "git": (
-            *("bisect run", "submodule foreach", "filter-branch", "rebase --exec", "rebase -x"),
-            *("difftool", "mergetool"),
-        ),
         "docker": ("exec", "run"),
         "podman": ("exec", "run"),
         "kubectl": ("exec", "debug"),
@@ -279,26 +289,6 @@ RUNNING_OPTIONS: dict[str, tuple[str, ...]] = {
     "man": ("-P", "--pager"),
 }
 """Program to the beginnings of words that name a command which it runs."""
-
-GIT_KEYS = (
-    "user.",
-    "color.",
-    "core.quotepath",
-    "init.defaultbranch",
-    "commit.gpgsign",
-    "advice.",
-    "core.autocrlf",
-    "http.version",
-    "protocol.version",
-    "safe.directory",
-    "log.",
-    "column.",
-)
-"""Settings that `git -c` may change: no other is known not to name a program."""
-
-GIT_RUNS = ("--upload-pack", "--receive-pack", "--exec", "-u=", "--config-env=")
-"""Options of git that name a program."""
-
 
 CURL_VALUED = frozenset(
     f"--{name}"
@@ -389,7 +379,6 @@ OPERANDS: dict[str, Operands] = {
     **dict.fromkeys(("cp", "rsync", "scp"), _COPY),
     "install": _COPY._replace(valued="mogS"),
     "mv": Operands("write", writes=("-t", "--target-directory"), valued="S"),
-    "ln": Operands("read", last="write", writes=("-t", "--target-directory"), valued="S"),
     "curl": Operands(
         "",
         valued="XHduAebmFEwxUrzCPyYtQ",
@@ -408,6 +397,9 @@ OPERANDS: dict[str, Operands] = {
     "cd": Operands(""),
 }
 """Paths among the arguments of common programs."""
+
+LINK = Operands("", writes=("-t", "--target-directory"), valued="S", long_valued=("--suffix",))
+"""The options of `ln`."""
 
 LOOKING = (
     HARMLESS
