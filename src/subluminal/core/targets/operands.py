@@ -26,6 +26,10 @@ def operand_targets(
     operands = programs.OPERANDS.get(name)
     if operands is not None:
         _paths(argv, operands, found, directories)
+    exact = programs.EXACT_WRITES.get(name)
+    if exact is not None:
+        for value in _values(argv, exact):
+            found.path(value, "write", directories)
     special = _SPECIAL.get(name)
     if special is not None:
         special(argv, found, directories)
@@ -85,7 +89,7 @@ def _paths(
         for word in given.words[given.skips :]
         if "://" not in word and not (is_remote and remote_host(word))
     ]
-    if operands.last and len(paths) > 1:
+    if operands.last and len(given.words) > 1 and paths[-1:] == given.words[-1:]:
         found.path(paths.pop(), cast(Access, operands.last), directories)
     if given.access:
         for path_ in paths:
@@ -169,6 +173,14 @@ def _ln(argv: list[str], found: Found, directories: Directories) -> None:
         found.path(source, "read" if is_soft else "write", directories)
 
 
+def _values(argv: list[str], options: tuple[str, ...]) -> Iterator[str]:
+    """Yields the values of options, behind `=` or in the next word."""
+    for word, value in pairwise((*argv[1:], "")):
+        option, has_value, given = word.partition("=")
+        if option in options:
+            yield given if has_value else value
+
+
 def _dd(argv: list[str], found: Found, directories: Directories) -> None:
     for word in argv[1:]:
         key, _, value = word.partition("=")
@@ -179,8 +191,14 @@ def _dd(argv: list[str], found: Found, directories: Directories) -> None:
 def _curl(argv: list[str], found: Found, directories: Directories) -> None:
     for word in argv[1:]:
         is_short = word[:1] == "-" and word[1:2] != "-"
-        if word == "--remote-name" or (is_short and "O" in word):
+        if word.startswith("--remote-name") or (is_short and "O" in word):
             found.path(".", "write", directories)
+        if "%output" in word:
+            found.opaque("curl writes files that its format names")
+        for sent in _SENT.findall(word):
+            found.path(sent, "read", directories)
+    for proxy in _values(argv, _PROXIES):
+        found.host(named_host(proxy.partition("://")[2] or proxy) or proxy)
 
 
 def _here(argv: list[str], found: Found, directories: Directories) -> None:
@@ -189,18 +207,91 @@ def _here(argv: list[str], found: Found, directories: Directories) -> None:
 
 
 def _tar(argv: list[str], found: Found, directories: Directories) -> None:
-    letters = argv[1].lstrip("-") if len(argv) > 1 else ""
-    writes = "x" in letters or "--extract" in argv
-    place = "."
-    for option, value in pairwise(argv):
-        if option in ("-C", "--directory"):
-            place = value
-        elif option in ("-f", "--file") or (option == argv[1] and option.endswith("f")):
-            found.path(value, "read" if writes or "t" in letters else "write", directories)
-    if writes:
-        found.path(place, "write", directories)
+    words = _with_dash(argv)
+    given = _Given(words, programs.TAR)
+    letters = "".join(each[0] for each in map(_TAR_LETTERS.match, words[1:]) if each)
+    long = [word for word in words if word.startswith("--")]
+    extracts = "x" in letters or any(word.startswith(("--ex", "--ge")) for word in long)
+    lists = "t" in letters or any(word.startswith("--li") for word in long)
+    only_reads = (extracts or lists) and not any(word.startswith("--de") for word in long)
+    for path, access in given.paths:
+        is_read = access == "read" and only_reads
+        found.path(path, "read" if is_read else "write", directories)
+    if extracts and all(access == "read" for _, access in given.paths):
+        found.path(".", "write", directories)
+    if extracts and ("P" in letters or any(word.startswith("--ab") for word in long)):
+        found.opaque("tar writes where the archive says")
 
 
+def _with_dash(argv: list[str]) -> list[str]:
+    """Returns the words of tar with the old style `xfC a b` written as `-x -f a -C b`."""
+    if len(argv) < 2 or argv[1].startswith("-"):
+        return argv
+    rest = iter(argv[2:])
+    words = [argv[0]]
+    for letter in argv[1]:
+        words.append(f"-{letter}")
+        if letter in "fCbTXgKNVLFI":
+            words.append(next(rest, ""))
+    return [*words, *rest]
+
+
+def _zip(argv: list[str], found: Found, directories: Directories) -> None:
+    for archive in [word for word in argv[1:] if not word.startswith("-")][:1]:
+        found.path(archive, "write", directories)
+
+
+def _rsync(argv: list[str], found: Found, _directories: Directories) -> None:
+    if any(_JOINED_E.match(word) for word in argv[1:]):
+        found.opaque("an option of `rsync` runs commands")
+
+
+def _make(argv: list[str], found: Found, _directories: Directories) -> None:
+    if "-" in _values(argv, ("-f", "--file", "--makefile")):
+        found.opaque("make reads rules from its input")
+
+
+def _docker(argv: list[str], found: Found, directories: Directories) -> None:
+    if argv[1:2] == ["cp"] and ":" not in argv[-1]:
+        found.path(argv[-1], "write", directories)
+
+
+def _ssh(argv: list[str], found: Found, _directories: Directories) -> None:
+    for word, value in pairwise((*argv[1:], "")):
+        if word.startswith("-o"):
+            setting = (word[2:] or value).lower().replace(" ", "=", 1)
+            if not _SSH_PLAIN.match(setting):
+                found.opaque(f"`{argv[0]} -o {setting[:40]}` may run commands or lead elsewhere")
+        elif word.startswith("-J"):
+            for jump in (word[2:] or value).split(","):
+                found.host(named_host(jump) or jump)
+
+
+def _sqlite(argv: list[str], found: Found, _directories: Directories) -> None:
+    operands = [word for word in argv[1:] if not word.startswith("-")]
+    is_code = any(_SQL_ACTS.search(word) for word in operands[1:])
+    if is_code or (len(operands) < 2 and "-version" not in argv):
+        found.opaque("sqlite3 may run commands or write files")
+
+
+def _database(argv: list[str], found: Found, _directories: Directories) -> None:
+    if any(_CLIENT_ACTS.search(word) for word in argv[1:]):
+        found.opaque(f"{argv[0]} may run commands or write files")
+
+
+_JOINED_E = re.compile("-[A-DF-Za-df-z0-9]*e")
+_TAR_LETTERS = re.compile("-[A-Za-z](?:(?<![fCbTXgKNVLFI])[A-Za-z])*")
+_SENT = re.compile(r"(?:^@|=[@<]|^-[A-Za-z]@)([^;]+)")
+_PROXIES = ("-x", "--proxy", "--preproxy", "--socks4", "--socks4a", "--socks5", "--socks5-hostname")
+_SSH_PLAIN = re.compile(
+    "(?:stricthostkeychecking|connecttimeout|batchmode|loglevel|serveralive[a-z]*|identitiesonly"
+    "|identityfile|port|user|passwordauthentication|preferredauthentications|connectionattempts"
+    "|tcpkeepalive|compression|pubkeyauthentication|userknownhostsfile=/dev/null$)(?:=|$)?"
+)
+_SQL_ACTS = re.compile(
+    r"writefile|readfile|load_extension|edit\(|attach|vacuum\s+into", re.IGNORECASE
+)
+_CLIENT_ACTS = re.compile(r"\\|\bprogram\b|\bsystem\b|\boutfile\b|--tee|--pager", re.IGNORECASE)
 _SOFT = re.compile("-[bdfFiLnPrvT]*s|--sy")
 _SPECIAL: dict[str, Callable[[list[str], Found, Directories], None]] = {
     **dict.fromkeys(programs.WRITES_HERE, _here),
@@ -208,4 +299,11 @@ _SPECIAL: dict[str, Callable[[list[str], Found, Directories], None]] = {
     "dd": _dd,
     "tar": _tar,
     "curl": _curl,
+    "zip": _zip,
+    "rsync": _rsync,
+    "make": _make,
+    "sqlite3": _sqlite,
+    **dict.fromkeys(("docker", "podman", "nerdctl"), _docker),
+    **dict.fromkeys(("ssh", "scp", "sftp"), _ssh),
+    **dict.fromkeys(("psql", "mysql", "mariadb"), _database),
 }
