@@ -49,17 +49,19 @@ _SUBCOMMANDS = frozenset(
 )
 """Subcommands that run no programs but those that options and settings name."""
 _RUNNING = {
-    "bisect": ("run", "visualize", "view"),
-    "submodule": ("foreach",),
-    "rebase": ("-x", "--exec"),
-    "grep": ("-O", "--open-files-in-pager"),
-    "clone": ("-u", "--template"),
-    "init": ("--template",),
-    "remote": ("--mirror",),
-    "apply": ("--unsafe-paths",),
-    "help": ("-w", "--web"),
+    subcommand: (*_RUNS, *options)
+    for subcommand, options in {
+        "rebase": ("-x",),
+        "grep": ("-O", "--open-files-in-pager"),
+        "clone": ("-u", "--template"),
+        "init": ("--template",),
+        "remote": ("--mirror",),
+        "apply": ("--unsafe-paths",),
+        "help": ("-w", "--web"),
+    }.items()
 }
-"""Subcommand to the beginnings of words with which it runs programs, or writes elsewhere."""
+"""Subcommand to the beginnings of options with which it runs programs, or writes elsewhere."""
+_RUNNING_WORDS = {"bisect": ("run", "visualize", "view"), "submodule": ("foreach",)}
 _CLONE_VALUED = frozenset(
     (
         *("-b", "--branch", "-o", "--origin", "--depth", "-j", "--jobs", "--filter", "--reference"),
@@ -77,7 +79,8 @@ def read_git(argv: list[str], found: Found, directories: Directories) -> None:
     """Adds what a git command touches."""
     at = _subcommand(argv, found)
     options = argv[:at]
-    _settings(argv, at, found)
+    if at > 1 or "clone" in argv:
+        _settings(argv, at, found)
     for option, value in pairwise((*options, "")):
         name, has_value, given = option.partition("=")
         if name in _PLACES:
@@ -94,13 +97,16 @@ def _read(argv: list[str], at: int, found: Found, directories: Directories) -> N
         found.command(plain, " ".join(plain))
     if name not in _SUBCOMMANDS:
         found.opaque(f"`git {name}` may be an alias, or run other programs")
-    if any(map(_runs(name), words)):
-        found.opaque(f"this use of `git {name}` runs other commands")
+    for number, word in enumerate(words):
+        if word.startswith("-"):
+            _output(words[number : number + 2], name, found, directories)
+            if _runs(name, word):
+                found.opaque(f"this use of `git {name}` runs other commands")
+        elif "ext::" in word or word in _RUNNING_WORDS.get(name, ()):
+            found.opaque(f"this use of `git {name}` runs other commands")
     reader = _READERS.get(name)
     if reader is not None:
         reader(words, found, directories)
-    for word, value in pairwise((*words, "")):
-        _output(word, value, name, found, directories)
 
 
 def _subcommand(argv: list[str], found: Found) -> int:
@@ -148,20 +154,20 @@ def _moved(options: list[str], directories: Directories) -> Directories:
     return directories
 
 
-def _runs(subcommand: str) -> Callable[[str], bool]:
-    beginnings = _RUNNING.get(subcommand, ())
+def _runs(subcommand: str, word: str) -> bool:
+    """Whether a word makes a subcommand run programs. A long option may be shortened."""
+    beginnings = _RUNNING.get(subcommand, _RUNS)
+    name = word.partition("=")[0]
+    return (
+        word.startswith(beginnings)
+        or (subcommand == "rebase" and word[1:2] != "-" and "x" in word)
+        or (len(name) > 4 and any(each.startswith(name) for each in beginnings))
+    )
 
-    def holds(word: str) -> bool:
-        is_letter = subcommand == "rebase" and word[:1] == "-" != word[1:2] and "x" in word
-        name = word.partition("=")[0]
-        is_short = len(name) > 4 and any(each.startswith(name) for each in (*_RUNS, *beginnings))
-        return "ext::" in word or is_letter or is_short or word.startswith((*_RUNS, *beginnings))
 
-    return holds
-
-
-def _output(word: str, value: str, name: str, found: Found, directories: Directories) -> None:
-    """Adds the file that an option names in which output is written."""
+def _output(words: list[str], name: str, found: Found, directories: Directories) -> None:
+    """Adds the file in which output is written, if the first of the words names one."""
+    word, value = words[0], "".join(words[1:])
     option, has_value, given = word.partition("=")
     is_prefix = option == "--prefix" and name == "checkout-index"
     if is_prefix or option in ("--output", "--output-directory", "--separate-git-dir"):
