@@ -219,3 +219,14 @@ def test_settings_add_tools(repo):
 
 def test_settings_without_targets_leave_the_table_as_it_is():
     assert table_for(Settings()) is CLIENT_TOOLS
+
+
+def test_a_pattern_may_lead_out_of_its_directory():
+    """An allow for paths inside of the repository must not let `/etc/**` through."""
+
+    def found(pattern):
+        return targets_of("@claude", "Glob", {"pattern": pattern}, cwd="/code/repo")
+
+    assert "/etc" in [each.path for each in found("/etc/*/x").paths]
+    assert found("../**").opaque
+    assert [each.path for each in found("src/**/*.py").paths] == ["/code/repo"]

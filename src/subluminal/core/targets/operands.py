@@ -197,8 +197,12 @@ def _curl(argv: list[str], found: Found, directories: Directories) -> None:
             found.opaque("curl writes files that its format names")
         for sent in _SENT.findall(word):
             found.path(sent, "read", directories)
-    for proxy in _values(argv, _PROXIES):
-        found.host(named_host(proxy.partition("://")[2] or proxy) or proxy)
+    for cookies in _values(argv, ("-b", "--cookie")):
+        if "=" not in cookies:
+            found.path(cookies, "read", directories)
+    joined = [word[2:] for word in argv if word[:2] == "-x" and len(word) > 2]
+    for place in (*_values(argv, _PROXIES), *joined):
+        found.host(named_host(place.partition("://")[2] or place) or place)
 
 
 def _here(argv: list[str], found: Found, directories: Directories) -> None:
@@ -282,7 +286,17 @@ def _database(argv: list[str], found: Found, _directories: Directories) -> None:
 _JOINED_E = re.compile("-[A-DF-Za-df-z0-9]*e")
 _TAR_LETTERS = re.compile("-[A-Za-z](?:(?<![fCbTXgKNVLFI])[A-Za-z])*")
 _SENT = re.compile(r"(?:^@|=[@<]|^-[A-Za-z]@)([^;]+)")
-_PROXIES = ("-x", "--proxy", "--preproxy", "--socks4", "--socks4a", "--socks5", "--socks5-hostname")
+_PROXIES = (
+    "-x",
+    "--proxy",
+    "--url",
+    "--doh-url",
+    "--preproxy",
+    "--socks4",
+    "--socks4a",
+    "--socks5",
+    "--socks5-hostname",
+)
 _SSH_PLAIN = re.compile(
     "(?:stricthostkeychecking|connecttimeout|batchmode|loglevel|serveralive[a-z]*|identitiesonly"
     "|identityfile|port|user|passwordauthentication|preferredauthentications|connectionattempts"

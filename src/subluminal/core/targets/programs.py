@@ -487,10 +487,10 @@ OPERANDS: dict[str, Operands] = {
     "mv": Operands("write", writes=("-t", "--target-directory"), valued="S"),
     "curl": Operands(
         "",
-        valued="XHduAebmFEwxUrzCPyYtQ",
+        valued="XHduAebmFwxUrzCPyYtQ",
         long_valued=tuple(sorted(CURL_VALUED - {"--output", "--upload-file", "--config"})),
         writes=("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"),
-        reads=("-T", "--upload-file", "-K", "--config"),
+        reads=("-T", "--upload-file", "-E", "--cert", "--key", "--cacert", "--netrc-file"),
     ),
     "wget": Operands(
         "",
