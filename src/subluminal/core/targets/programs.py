@@ -335,6 +335,7 @@ RUNNING_OPTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(EDITORS, ("-c", "+", "--cmd", "-S", "-s", "-u", "-e", "-E", "--eval", "-l")),
     "emacs": ("--eval", "-l", "--load", "-f", "--funcall", "--batch", "--script", "-batch"),
     "less": ("+",),
+    "jobs": ("-x",),
     "make": ("SHELL=", ".SHELLFLAGS=", "--eval", "-E", "-f-", "--file=-", "/dev/stdin"),
     "cmake": ("-E",),
     "man": ("-P", "--pager"),
