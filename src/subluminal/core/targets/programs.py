@@ -136,7 +136,7 @@ OPTION_VARIABLES = frozenset(
 PLAIN_OPTIONS = (
     r"(?:(?:-j[0-9]*|-mod=[a-z]+|-race|-v|-count=[0-9]+|-tags=[A-Za-z0-9_,]+|-D ?warnings"
     r"|-C target-cpu=native|-Xm[xs][0-9]+[kmgKMG]|--max[-_]old[-_]space[-_]size=[0-9]+"
-    r"|--no-warnings|--experimental-vm-modules|--enable-source-maps|--trace-warnings"
+    r"|--no-warnings|--experimental-vm-modules|--enable-source-maps"
     r"|--openssl-legacy-provider)(?: +|$))*"
 )
 """A regex of values of such variables that run nothing."""
