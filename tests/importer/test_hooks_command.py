@@ -600,3 +600,41 @@ def test_a_server_with_a_reserved_name_is_refused(sub: Any, write: Write, progra
     assert (ran.code, file.read_text()) == (0, text)
     assert "names that begin with `@` are Subluminal's own; rename the server" in ran.err
     assert sub("import", "--check", "claude").code == 1
+
+
+def test_an_import_says_that_hooks_are_switched_off(
+    sub: Any, write: Write, program: Path, user_home: Path
+) -> None:
+    """Otherwise an agent that nobody watches looks watched."""
+    write(".claude.json", CLAUDE)
+    file = write(".claude/settings.json", '{"disableAllHooks": true}\n')
+    ran = sub("import", "claude")
+    assert f"Claude Code runs no hooks: `{file}` has `disableAllHooks: true`" in ran.err
+    assert "Every tool of Claude Code" not in ran.err
+
+
+def test_a_restore_names_the_file_that_it_does_not_understand(
+    sub: Any, write: Write, program: Path, user_home: Path
+) -> None:
+    write(".claude.json", CLAUDE)
+    sub("import", "claude")
+    file = write(".claude/settings.json", '{"hooks": []}\n')
+    ran = sub("restore", "claude")
+    assert f"`{file}`: its `hooks` is not an object" in ran.err
+
+
+def test_a_link_that_leads_elsewhere_since_the_import(
+    sub: Any, write: Write, program: Path, user_home: Path
+) -> None:
+    """A file that was imported through a link is restored by its own name."""
+    write(".claude.json", CLAUDE)
+    old, new = write("dot/old.json", '{"a": 1}\n'), write("dot/new.json", '{"b": 2}\n')
+    link = user_home / ".claude" / "settings.json"
+    link.parent.mkdir()
+    link.symlink_to(old)
+    sub("import", "claude")
+    link.unlink()
+    link.symlink_to(new)
+    sub("import", "claude")
+    assert sub("restore", "claude").code == 0
+    assert (old.read_text(), new.read_text()) == ('{"a": 1}\n', '{"b": 2}\n')

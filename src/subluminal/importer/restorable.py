@@ -30,7 +30,8 @@ def restorable(
             own = client.hooks.file(scene)
             elsewhere.setdefault(os.path.realpath(own), own)
         targets += [
-            Target(client, shown)
+            # A link may lead elsewhere by now.
+            Target(client, shown if os.path.realpath(shown) == real else real)
             for real, shown in elsewhere.items()
             if real not in known and os.path.exists(real)
         ]

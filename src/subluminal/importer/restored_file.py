@@ -6,7 +6,7 @@ from subluminal.errors import SubluminalError
 from subluminal.importer.backups import Backup
 from subluminal.importer.checking import check_unhooked
 from subluminal.importer.clients.description import Client, HookForm
-from subluminal.importer.document import Document, Entry, EntryKind, is_blank, parse
+from subluminal.importer.document import Document, Entry, EntryKind, is_blank, locating, parse
 from subluminal.importer.hooks.entries import remove_hooks
 from subluminal.importer.hooks.finding import find_hooks
 from subluminal.importer.hooks.plugin import recognise_plugin
@@ -50,7 +50,10 @@ class RestoredFile:
             text = (self.data or b"").decode("utf-8", "replace")
             return list(client.hooks.events) if recognise_plugin(text, client.name) else []
         document = self._document() if self.target.hooks else None
-        return [e.event for e in find_hooks(client, document.root)] if document else []
+        if document is None:
+            return []
+        with locating(self.target.path):
+            return [e.event for e in find_hooks(client, document.root)]
 
     def _document(self) -> Document | None:
         if not self.data or is_blank(self.data) or self.is_plugin:
@@ -78,7 +81,8 @@ class RestoredFile:
         def was_there(*path: str) -> bool:
             return any(_has(root, path) for root in plain)
 
-        edits = remove_hooks(client, document.root, was_there)
+        with locating(self.target.path):
+            edits = remove_hooks(client, document.root, was_there)
         after = self.parse(document.edited(edits))
         if edits:
             check_unhooked(document, after)

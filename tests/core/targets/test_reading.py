@@ -219,3 +219,33 @@ def test_settings_add_tools(repo):
 
 def test_settings_without_targets_leave_the_table_as_it_is():
     assert table_for(Settings()) is CLIENT_TOOLS
+
+
+def test_a_pattern_may_lead_out_of_its_directory():
+    """An allow for paths inside of the repository must not let `/etc/**` through."""
+
+    def found(pattern):
+        return targets_of("@claude", "Glob", {"pattern": pattern}, cwd="/code/repo")
+
+    assert "/etc" in [each.path for each in found("/etc/*/x").paths]
+    assert found("../**").opaque
+    assert [each.path for each in found("src/**/*.py").paths] == ["/code/repo"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [" *** Add File: ../x", "*** Add File:../x", "\t*** Delete File: ../x", "*** Move to:../x"],
+)
+def test_a_header_of_a_patch_may_have_other_blanks(header):
+    """Codex trims the lines of a patch, and opencode needs no blank behind the colon."""
+    patch = f"*** Begin Patch\n*** Add File: a\n+text\n{header}\n+text\n*** End Patch"
+    found = targets_of("@codex", "apply_patch", {"command": patch}, cwd="/code/repo")
+    assert "/code/x" in [each.path for each in found.paths]
+
+
+@pytest.mark.parametrize(
+    "header", ["*** Rename File: ../x", "***  Add  File: ../x", "*** Add File: "]
+)
+def test_a_patch_with_an_unknown_header_is_opaque(header):
+    patch = f"*** Begin Patch\n*** Add File: a\n+text\n{header}\n+text\n*** End Patch"
+    assert targets_of("@codex", "apply_patch", {"command": patch}, cwd="/code/repo").opaque

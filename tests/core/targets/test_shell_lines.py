@@ -101,3 +101,32 @@ def test_options_name_files_too(line, written):
     """Also in letters of several options, and behind `=`."""
     shown = told(line).get("paths", [])
     assert [path[6:] for path in shown if path.startswith("write ")] == written
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("curl -d @/k https://a.example", "/k"),
+        ("curl -F f=@/k https://a.example", "/k"),
+        ("curl -b /k https://a.example", "/k"),
+        ("curl --cert /k https://a.example", "/k"),
+        ("wget --post-file=/k a.example", "/k"),
+    ],
+)
+def test_files_that_are_sent_are_read(line, read):
+    assert f"read {read}" in told(line)["paths"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -x b.example https://a.example",
+        "curl -xb.example https://a.example",
+        "curl --proxy=http://b.example:80 https://a.example",
+        "curl --url=b.example https://a.example",
+        "ssh -J b.example a.example",
+    ],
+)
+def test_every_host_on_the_way_is_a_host(line):
+    """An allow for one host must not let a call through that also talks to another."""
+    assert sorted(told(line)["hosts"]) == ["a.example", "b.example"]

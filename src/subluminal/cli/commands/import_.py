@@ -17,12 +17,14 @@ from subluminal.errors import ExitCode, SubluminalError, UsageError
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.hooks.entries import HookWish
 from subluminal.importer.importing import (
+    Done,
     Target,
     import_targets,
     propose_import,
     without_hooks,
 )
 from subluminal.importer.proposal import Proposal
+from subluminal.operator.doctor.hook_switches import switched_off
 from subluminal.operator.importing import (
     Surroundings,
     is_ci,
@@ -139,8 +141,23 @@ def _import(
     warn_about(plans, out, binds_secrets=args.bind_secrets)
     print_done(done, binder, out)
     is_trusted = _trust(here, targets, args, out)
-    print_next(done, _undo(args), out, deaf=frozenset() if is_trusted else frozenset({"codex"}))
+    deaf = _switched_off(here, done, out) | frozenset(() if is_trusted else ("codex",))
+    print_next(done, _undo(args), out, deaf=deaf)
     return ExitCode.OK if is_trusted or not args.trust else ExitCode.NO
+
+
+def _switched_off(here: Surroundings, done: list[Done], out: Output) -> frozenset[str]:
+    """Warns of settings that switch hooks off. Returns the names of these clients."""
+    found: set[str] = set()
+    for client in [each.proposal.client for each in done if each.proposal.adds_hooks]:
+        switch = switched_off(client, here.scene)
+        if switch is not None:
+            found.add(client.name)
+            out.warning(
+                f"{client.title} runs no hooks: `{switch.path}` has `{switch.setting}`",
+                "remove that setting; `sub doctor` says whether the hook runs",
+            )
+    return frozenset(found)
 
 
 def _wish(args: Args) -> HookWish | None:

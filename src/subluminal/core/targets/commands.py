@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from subluminal.core.targets import programs
 from subluminal.core.targets.found import MAX_DEPTH, MAX_GLOBS, Directories, Found
+from subluminal.core.targets.git import read_git
 from subluminal.core.targets.globs import resolve_globs
 from subluminal.core.targets.operands import operand_targets
 from subluminal.core.targets.options import end_of_options
@@ -22,7 +23,6 @@ Moved = tuple[Directories, Directories]
 _ASSIGNMENT = re.compile(r"([^=]*)=(.*)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+$")
 _FED = ("/dev/", "/proc/")
-_GIT_SETTINGS = frozenset(("-c", "--config", "--config-env"))
 _AWK_ACTS = re.compile(r"system|getline|[|>]|@|printf?\s.*>|close|ENVIRON\[")
 _SED_FLAG = re.compile(
     r"-(?:[nErsuz]*|[nEr]*i[^ /]{0,8}|l)"
@@ -112,17 +112,22 @@ class Commands:
                 if wanted <= given:
                     self._found.opaque(f"this use of `{name}` runs other commands")
         runs = programs.RUNNING_OPTIONS.get(name)
-        if runs is not None and any(word.startswith(runs) for word in argv[1:]):
+        if runs is not None and any(_begins(word, runs) for word in argv[1:]):
             self._found.opaque(f"an option of `{name}` runs commands")
         operand_targets(name, argv, text, self._found, directories)
 
     def _runner(self, argv: list[str], directories: Directories, depth: int) -> None:
-        if argv[1:2] == [programs.RUNNERS[os.path.basename(argv[0])]]:
+        subcommand = programs.RUNNERS[os.path.basename(argv[0])]
+        if argv[1:2] == [subcommand]:
             self._inner(argv, 2, directories, depth)
+        elif subcommand in argv and argv[1].startswith("-"):
+            self._found.opaque(f"an option of `{argv[0]}` is not read")
 
     def _assigning(self, argv: list[str], _directories: Directories, _depth: int) -> None:
-        if argv[0] != "printf" or "-v" in argv:
+        if argv[0] != "printf":
             self.declare([Word((word,)) for word in argv[1:]])
+        elif argv[1:2] and argv[1].startswith("-v"):
+            self.declare([Word((argv[1][2:] or "".join(argv[2:3]),))])
 
     def _set(self, argv: list[str], _directories: Directories, _depth: int) -> None:
         if not programs.SET_OPTIONS.issuperset(argv[1:]):
@@ -145,6 +150,8 @@ class Commands:
     def assign(self, name: str, value: Word | None, directories: Directories, depth: int) -> None:
         """Reads `NAME=value`."""
         self.check_name(name.partition("[")[0])
+        if name in programs.OPTION_VARIABLES and not _is_plain_options(value):
+            self._found.opaque(f"options in `{name}` may run commands")
         if name not in programs.COMMAND_VARIABLES:
             return
         if value is None or not value.known or value.globs or len(value.texts) > 1:
@@ -264,6 +271,8 @@ class Commands:
             module = f"-{interpreter.module}"
             tail = [word for word in argv[1:] if not programs.PRINTING.issuperset((word,))]
             if interpreter.module and _module_at(argv, interpreter.options, module):
+                if not programs.CODE_MODULES.isdisjoint(argv):
+                    self._found.opaque(f"a module that `{argv[0]}` runs takes code")
                 return
             self._found.opaque(f"`{argv[0]} {first if tail else ''}` may run code")
         elif at >= len(argv):
@@ -332,30 +341,21 @@ class Commands:
             if not all(map(_SED_PLAIN.fullmatch, _sed_commands(script))):
                 self._found.opaque("the sed script may run commands or write files")
 
-    def _git(self, argv: list[str], _directories: Directories, _depth: int) -> None:
-        if not _GIT_SETTINGS.isdisjoint(argv):
-            self._git_settings(argv)
-        for word in argv:
-            if word.startswith(programs.GIT_RUNS) or "ext::" in word:
-                self._found.opaque("an option of git runs commands")
-
-    def _git_settings(self, argv: list[str]) -> None:
-        subcommand = _git_subcommand(argv)
-        for number, word in enumerate(argv):
-            # Behind other subcommands than clone, `-c` means something else.
-            is_setting = number < subcommand or "clone" in argv[subcommand : subcommand + 1]
-            if word in _GIT_SETTINGS and is_setting:
-                setting = "".join(argv[number + 1 : number + 2])
-                if not setting.lower().startswith(programs.GIT_KEYS):
-                    self._found.opaque(f"`git -c {setting[:40]}` may run commands")
+    def _git(self, argv: list[str], directories: Directories, _depth: int) -> None:
+        read_git(argv, self._found, directories)
 
 
-def _git_subcommand(argv: list[str]) -> int:
-    """Returns the index of the subcommand: the first word behind git's own options."""
-    at = 1
-    while at < len(argv) and argv[at].startswith("-"):
-        at += 2 if argv[at] in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
-    return at
+def _begins(word: str, runs: tuple[str, ...]) -> bool:
+    """Whether a word begins like one of `runs`; a long option may be shortened."""
+    option = word.partition("=")[0]
+    is_short = option.startswith("--") and len(option) > 3
+    return word.startswith(runs) or (is_short and any(each.startswith(option) for each in runs))
+
+
+def _is_plain_options(value: Word | None) -> bool:
+    texts = ("",) if value is None else value.texts
+    is_known = value is not None and value.known
+    return is_known and all(re.fullmatch(programs.PLAIN_OPTIONS, text) for text in texts)
 
 
 def _may_be_unknown(name: str, words: list[Word]) -> bool:
@@ -440,7 +440,7 @@ _READERS: dict[str, Callable[[Commands, list[str], Directories, int], None]] = {
     **dict.fromkeys((*programs.ASSIGNING, "printf"), Commands._assigning),
     **dict.fromkeys(("test", "["), Commands._test),
     **dict.fromkeys(("apply_patch", "applypatch"), Commands._patch),
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), Commands._awk),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), Commands._awk),
     "set": Commands._set,
     "let": Commands._let,
     "find": Commands._find,

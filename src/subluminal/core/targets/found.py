@@ -34,6 +34,8 @@ class Found:
         """words as written whose value is not known: they are not paths"""
         self.changes = False
         """whether a command so far may have made files: from then on globs cannot be resolved"""
+        self._links: dict[str, None] = {}
+        self._touched: set[str] = set()
         self.globs = 0
         """number of globs that were resolved"""
 
@@ -60,10 +62,29 @@ class Found:
             self.opaque(f"`{written}` is relative to a directory that is not known")
             return
         for directory in directories or ("/",):
-            for form in forms_of(written, directory):
-                key = (form, access)
-                if key not in self._paths and self._fits(form):
-                    self._paths[key] = None
+            forms = forms_of(written, directory)
+            self._touched.update(forms)
+            self._add(forms, access)
+
+    def link(self, written: str, directories: Directories, *, shown: bool = True) -> None:
+        """Notes a link that the line makes: what lies behind it cannot be told beforehand.
+
+        A name that ends with `/` is a directory in which links are made.
+        """
+        if not written.startswith("/") and directories is None:
+            self.opaque(f"`{written}` is relative to a directory that is not known")
+        for directory in directories or ("/",):
+            forms = forms_of(written, directory)
+            if not written.endswith("/"):
+                self._links.update(dict.fromkeys(forms))
+            if shown:
+                self._add(forms, "write")
+
+    def _add(self, forms: tuple[str, ...], access: Access) -> None:
+        for form in forms:
+            key = (form, access)
+            if key not in self._paths and self._fits(form):
+                self._paths[key] = None
 
     def url(self, text: str, directories: Directories) -> bool:
         """Adds the host, or the file, of a URL. Returns False if the text is not a URL."""
@@ -99,6 +120,9 @@ class Found:
 
     def targets(self, roots: list[str]) -> Targets:
         """Returns what was found."""
+        for link in self._links:
+            if any(path == link or path.startswith(f"{link}/") for path in self._touched):
+                self.opaque(f"`{link}` is a link that the line makes")
         return Targets(
             commands=self._commands,
             paths=[PathTarget(path, access) for path, access in self._paths],

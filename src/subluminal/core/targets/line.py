@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u0085\u2028\u2029]")
+_STREAM_NAME = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}[<>]")
+"""`{fd}>file`: to the shell a name for the stream, to the parser a word."""
 _INTEGER = re.compile(r"-?[0-9]+|\$[?#]|\"\$[?#]\"")
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[0-9]+\]")
 _ARITHMETIC_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
@@ -58,6 +60,8 @@ def read_line(text: str, found: Found, directories: Directories, depth: int = 0)
         found.opaque("too many pipes")
     elif _ODD.search(text):
         found.opaque("the line contains control characters")
+    elif _STREAM_NAME.search(text):
+        found.opaque("a stream with a name is not read")
     else:
         return _read(text, data, found, directories, depth)
     return None

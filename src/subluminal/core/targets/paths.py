@@ -1,17 +1,18 @@
 """Paths: made absolute, `..` removed, links resolved; the root of a repository."""
 
 import os
+import re
 from functools import lru_cache
 
 _NOT_FILES = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-"))
 """Names behind which there is no file of anybody. `-` is standard input or output."""
-_OPEN_FILES = ("/dev/fd/", "/proc/self/fd/")
+_OPEN_FILE = re.compile("(?:/dev|/proc/self)/fd/[0-9]+")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 
 
 def is_file(path: str) -> bool:
     """Whether a path may name a file: not a stream that the command has open already."""
-    return path not in _NOT_FILES and not path.startswith(_OPEN_FILES)
+    return path not in _NOT_FILES and _OPEN_FILE.fullmatch(path) is None
 
 
 def forms_of(written: str, directory: str) -> tuple[str, ...]:

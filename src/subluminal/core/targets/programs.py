@@ -51,8 +51,43 @@ UNREADABLE = {
         (
             *("su", "runuser", "pkexec", "sg", "watch", "parallel", "flock", "script", "strace"),
             *("ltrace", "gdb", "unshare", "nsenter", "chroot", "systemd-run", "busybox", "toybox"),
-            *("at", "batch", "expect", "screen", "tmux", "taskset", "chrt", "setarch", "unbuffer"),
+            *(
+                "ed",
+                "ex",
+                "red",
+                "dc",
+                "at",
+                "batch",
+                "expect",
+                "screen",
+                "tmux",
+                "taskset",
+                "chrt",
+                "setarch",
+                "unbuffer",
+            ),
             *("osascript", "rlwrap", "entr", "start-stop-daemon", "fish", "pwsh", "powershell"),
+            *("hub", "fakeroot", "dbus-run-session", "xvfb-run", "firejail", "bwrap", "cgexec"),
+            *("numactl", "proot", "prlimit", "capsh", "setpriv", "ssh-agent", "dtach", "daemonize"),
+            *(
+                "chronic",
+                "ifne",
+                "sem",
+                "hyperfine",
+                "perf",
+                "valgrind",
+                "rr",
+                "run-parts",
+                "socat",
+            ),
+            *(
+                "ld-linux-x86-64.so.2",
+                "ld-linux-aarch64.so.1",
+                "ld-linux.so.2",
+                "cpio",
+                "catchsegv",
+            ),
+            *("ld.so", "nix-shell", "direnv", "nix", "newgrp"),
         ),
         "it runs other commands, which are not read",
     ),
@@ -75,7 +110,11 @@ STEERING = (
     *("GLOBIGNORE", "CDPATH", "HOME", "PWD", "OLDPWD", "ZDOTDIR", "PS4", "PROMPT_COMMAND"),
     *("POSIXLY_CORRECT", "FPATH", "GIT_EXEC_PATH", "GIT_CONFIG*", "GIT_PROXY_COMMAND"),
     *("RANDOM", "SECONDS", "LINENO", "HISTCMD", "SRANDOM", "OPTIND", "EPOCH*"),
-    *("GIT_ASKPASS", "SSH_ASKPASS", "GIT_DIR", "GIT_WORK_TREE", "FUNCNEST"),
+    *("GIT_ASKPASS", "SSH_ASKPASS", "GIT_DIR", "GIT_WORK_TREE", "FUNCNEST", "GIT_TEMPLATE_DIR"),
+    *("GIT_TRACE*", "PERL5OPT", "PERL5DB", "RUBYOPT", "LESSOPEN", "LESSCLOSE", "LESS", "MAKEFILES"),
+    *("TAR_OPTIONS", "VIMINIT", "EXINIT", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONHOME"),
+    *("npm_config_*", "NPM_CONFIG_*", "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY"),
+    *("HTTPS_PROXY", "ALL_PROXY"),
 )
 """Variables that change which program a name runs, or how the shell reads a line; and numbers of
 bash, whose new value is evaluated."""
@@ -84,9 +123,23 @@ COMMAND_VARIABLES = frozenset(
     (
         *("PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR"),
         *("GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "BROWSER"),
+        *("CC", "CXX", "LD", "AR", "RUSTC", "RUSTC_WRAPPER", "RSYNC_RSH", "SHELL", "SUDO_ASKPASS"),
     )
 )
 """Variables whose value is a command line that a program runs."""
+
+OPTION_VARIABLES = frozenset(
+    ("NODE_OPTIONS", "GOFLAGS", "RUSTFLAGS", "MAKEFLAGS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+)
+"""Variables whose value are options of a program; some options run commands."""
+
+PLAIN_OPTIONS = (
+    r"(?:(?:-j[0-9]*|-mod=[a-z]+|-race|-v|-count=[0-9]+|-tags=[A-Za-z0-9_,]+|-D ?warnings"
+    r"|-C target-cpu=native|-Xm[xs][0-9]+[kmgKMG]|--max[-_]old[-_]space[-_]size=[0-9]+"
+    r"|--no-warnings|--experimental-vm-modules|--enable-source-maps"
+    r"|--openssl-legacy-provider)(?: +|$))*"
+)
+"""A regex of values of such variables that run nothing."""
 
 SET_OPTIONS = frozenset(
     (
@@ -248,57 +301,62 @@ INTERPRETERS: dict[str, Interpreter] = {
 }
 """Interpreters. A version behind the name is ignored: `python3.12` is `python`."""
 
+CODE_MODULES = frozenset(("timeit", "code", "pdb", "asyncio", "IPython", "idlelib", "sqlite3"))
+"""Modules behind `python -m` that take code from the command line or from the input."""
+
 PRINTING = frozenset(("--version", "--help", "-V", "-v", "-h"))
 """Options with which an interpreter prints something and needs no script."""
+
+EDITORS = ("vi", "vim", "view", "nvim", "rvim", "vimdiff", "nano")
+"""Editors whose operands are files."""
 
 OPAQUE_SUBCOMMANDS: dict[str, tuple[frozenset[str], ...]] = {
     name: tuple(frozenset(line.split()) for line in lines)
     for name, lines in {
-        "git": (
-            *("bisect run", "submodule foreach", "filter-branch", "rebase --exec", "rebase -x"),
-            *("difftool", "mergetool"),
-        ),
-        "docker": ("exec", "run"),
-        "podman": ("exec", "run"),
+        **dict.fromkeys(("docker", "podman", "nerdctl"), ("exec", "run")),
+        **dict.fromkeys(("conda", "mamba", "micromamba"), ("run",)),
+        **dict.fromkeys(("mise", "asdf"), ("exec", "x")),
+        **dict.fromkeys(("poetry", "pipenv"), ("shell",)),
+        "bun": ("exec", "repl", "run -e", "run --eval", "run -"),
         "kubectl": ("exec", "debug"),
-        "npm": ("exec -c", "exec --call"),
-        "npx": ("-c", "--call"),
+        "npm": ("exec -c", "x -c", "explore"),
+        "gh": ("alias", "extension"),
         "crontab": ("",),
     }.items()
 }
 """Program to words that together mean: commands are run, and not here or not by this program."""
 
 RUNNING_OPTIONS: dict[str, tuple[str, ...]] = {
-    "rsync": ("-e", "--rsh"),
-    "tar": ("--to-command", "--checkpoint-action", "-I", "--use-compress-program"),
-    **dict.fromkeys(
-        ("ssh", "scp", "sftp"), ("ProxyCommand", "LocalCommand", "-oProxyC", "-oLocalC")
+    "rsync": ("-e", "--rsh", "--rsync-path", "--config", "--daemon"),
+    "tar": (
+        *("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "-F"),
+        *("--info-script", "--new-volume-script", "--rsh-command", "--rmt-command"),
     ),
-    **dict.fromkeys(("vi", "vim"), ("-c", "+", "--cmd")),
-    "make": ("SHELL=",),
+    **dict.fromkeys(EDITORS, ("-c", "+", "--cmd", "-S", "-s", "-u", "-e", "-E", "--eval", "-l")),
+    "emacs": ("--eval", "-l", "--load", "-f", "--funcall", "--batch", "--script", "-batch"),
+    "less": ("+",),
+    "jobs": ("-x",),
+    "make": ("SHELL=", ".SHELLFLAGS=", "--eval", "-E", "-f-", "--file=-", "/dev/stdin"),
+    "cmake": ("-E",),
     "man": ("-P", "--pager"),
+    "npm": ("--call", "--script-shell", "--node-options"),
+    "npx": ("-c", "--call", "-yc", "--script-shell", "--node-options"),
+    "sort": ("--compress-program",),
+    **dict.fromkeys(("nc", "ncat", "netcat"), ("-e", "-c", "--exec", "--sh-exec", "--lua-exec")),
+    "zip": ("-TT", "--unzip-command"),
+    **dict.fromkeys(("gcc", "cc", "g++", "c++"), ("-wrapper",)),
+    "go": ("-toolexec", "-exec", "-vettool", "--toolexec", "--exec", "--vettool"),
+    "sqlite3": (
+        *(".sh", ".sy", ".on", ".ou", ".lo", ".re", ".im", ".ba", ".ex", ".ed", ".sa", ".cl"),
+        *("-cmd", "-init"),
+    ),
+    "curl": ("-K", "--config", "--connect-to", "--resolve"),
+    "wget": ("-e", "--execute", "-i", "--input-file", "--use-askpass", "--config"),
+    "ssh": ("-F", "-I", "-L", "-R", "-D", "-W", "-w"),
+    "scp": ("-F", "-S", "-D"),
+    "sftp": ("-F", "-S", "-D", "-b"),
 }
 """Program to the beginnings of words that name a command which it runs."""
-
-GIT_KEYS = (
-    "user.",
-    "color.",
-    "core.quotepath",
-    "init.defaultbranch",
-    "commit.gpgsign",
-    "advice.",
-    "core.autocrlf",
-    "http.version",
-    "protocol.version",
-    "safe.directory",
-    "log.",
-    "column.",
-)
-"""Settings that `git -c` may change: no other is known not to name a program."""
-
-GIT_RUNS = ("--upload-pack", "--receive-pack", "--exec", "-u=", "--config-env=")
-"""Options of git that name a program."""
-
 
 CURL_VALUED = frozenset(
     f"--{name}"
@@ -335,15 +393,16 @@ class Operands(NamedTuple):
     """options with which the operands are written"""
 
 
+_LIKE = "--reference"
 _READ = Operands("read")
 _WRITE = Operands("write")
 _COPY = Operands("read", last="write", writes=("-t", "--target-directory"), valued="S")
 OPERANDS: dict[str, Operands] = {
     **dict.fromkeys(
         (
-            *("cat", "tac", "nl", "rev", "less", "more", "wc", "file", "stat", "md5sum", "sha1sum"),
-            *("sha256sum", "strings", "readlink", "realpath", "ls", "tree", "du", "diff", "cmp"),
-            *("xxd", "hexdump", "od", "base64", "bat", "column", "comm", "paste", "zcat", "view"),
+            *("cat", "tac", "nl", "rev", "more", "wc", "file", "stat", "md5sum", "sha1sum"),
+            *("sha256sum", "strings", "readlink", "realpath", "ls", "du", "diff", "cmp"),
+            *("hexdump", "od", "base64", "bat", "column", "comm", "paste", "zcat"),
         ),
         _READ,
     ),
@@ -351,7 +410,8 @@ OPERANDS: dict[str, Operands] = {
         ("head", "tail"), Operands("read", valued="nc", long_valued=("--lines", "--bytes"))
     ),
     "cut": Operands("read", valued="dfcb"),
-    "uniq": Operands("read", valued="fsw"),
+    "uniq": Operands("read", last="write", valued="fsw"),
+    "xxd": Operands("read", last="write", valued="cglos"),
     "sort": Operands("read", valued="ktSE", writes=("-o", "--output")),
     "jq": Operands("read", skips=1, valued="L", script=("-f", "--from-file")),
     **dict.fromkeys(
@@ -379,40 +439,123 @@ OPERANDS: dict[str, Operands] = {
         Operands("read", skips=1, valued="Fv", reads=("-f", "--file"), script=("-f", "--file")),
     ),
     **dict.fromkeys(
-        ("rm", "rmdir", "unlink", "shred", "tee", "vi", "vim", "nano", "emacs", "sponge", "mkfifo"),
+        (
+            *(
+                "rm",
+                "rmdir",
+                "unlink",
+                "shred",
+                "tee",
+                "emacs",
+                "sponge",
+                "mkfifo",
+                "link",
+                "mknod",
+            ),
+            *(
+                "gzip",
+                "gunzip",
+                "bzip2",
+                "bunzip2",
+                "xz",
+                "unxz",
+                "setfacl",
+                "mount",
+                "umount",
+                *EDITORS,
+            ),
+        ),
         _WRITE,
     ),
     "touch": Operands("write", valued="dt", reads=("-r", "--reference")),
     "mkdir": Operands("write", valued="m", long_valued=("--mode",)),
     "truncate": Operands("write", valued="s", long_valued=("--size",), reads=("-r",)),
-    **dict.fromkeys(("chmod", "chown", "chgrp", "setfacl", "chattr"), Operands("write", skips=1)),
-    **dict.fromkeys(("cp", "rsync", "scp"), _COPY),
-    "install": _COPY._replace(valued="mogS"),
+    # A mode may look like an option: `chmod -x FILE`.
+    "chmod": Operands("write", skips=1, script=(*(f"-{each}" for each in "rwxXstugoa"), _LIKE)),
+    "chattr": Operands("write", skips=1, script=tuple(f"-{each}" for each in "aAcCdDeijmPsStTux")),
+    **dict.fromkeys(("chown", "chgrp"), Operands("write", skips=1, script=(_LIKE,))),
+    "cp": _COPY,
+    "scp": _COPY._replace(valued="cDFiJloPSX"),
+    "rsync": Operands(
+        "read",
+        last="write",
+        writes=(
+            *("--log-file", "--write-batch", "--only-write-batch", "--temp-dir", "-T"),
+            *("--backup-dir", "--partial-dir"),
+        ),
+    ),
+    "install": _COPY._replace(valued="mogS", in_place=("-d", "--directory")),
     "mv": Operands("write", writes=("-t", "--target-directory"), valued="S"),
-    "ln": Operands("read", last="write", writes=("-t", "--target-directory"), valued="S"),
     "curl": Operands(
         "",
-        valued="XHduAebmFEwxUrzCPyYtQ",
+        valued="XHduAebmFwxUrzCPyYtQ",
         long_valued=tuple(sorted(CURL_VALUED - {"--output", "--upload-file", "--config"})),
         writes=("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"),
-        reads=("-T", "--upload-file", "-K", "--config"),
+        reads=("-T", "--upload-file", "-E", "--cert", "--key", "--cacert", "--netrc-file"),
     ),
-    "wget": Operands("", writes=("-O", "--output-document", "-P", "--directory-prefix", "-o")),
+    "wget": Operands(
+        "",
+        reads=("--post-file", "--body-file"),
+        writes=(
+            *("-O", "--output-document", "-P", "--directory-prefix", "-o", "-a", "--output-file"),
+            *("--append-output", "--save-cookies", "--warc-file", "--hsts-file"),
+        ),
+    ),
     "zip": Operands("read"),
     "unzip": Operands("read", valued="x", writes=("-d",)),
-    "gzip": _WRITE,
-    "gunzip": _WRITE,
-    "gcc": Operands("read", writes=("-o",)),
-    "cc": Operands("read", writes=("-o",)),
-    "split": Operands("read", valued="bln"),
+    **dict.fromkeys(("7z", "7za", "ar"), Operands("write", skips=1, writes=("-o",))),
+    "setfattr": Operands("write", valued="nvx"),
+    "zstd": Operands("write", writes=("-o",)),
+    "sudoedit": Operands("write", valued="ugC"),
+    "fallocate": Operands("write", valued="lo", long_valued=("--length", "--offset")),
+    "mktemp": Operands("write", writes=("-p", "--tmpdir")),
+    "patch": Operands(
+        "write",
+        valued="pFDBYzgV",
+        reads=("-i", "--input"),
+        writes=("-o", "--output", "-d", "--directory", "-r", "--reject-file"),
+    ),
+    **dict.fromkeys(
+        ("gcc", "cc", "g++", "c++", "clang", "clang++", "ld"), Operands("read", writes=("-o",))
+    ),
+    "split": Operands("read", last="write", valued="bln"),
+    "csplit": Operands("", writes=("-f", "--prefix")),
+    "iconv": Operands("read", valued="ft", writes=("-o", "--output")),
+    "tree": Operands("read", valued="LPI", writes=("-o",)),
+    "less": Operands("read", writes=("-o", "-O", "--log-file", "--LOG-FILE")),
     "cd": Operands(""),
 }
 """Paths among the arguments of common programs."""
+
+EXACT_WRITES = {
+    "go": ("-o",),
+    "rustc": ("-o", "--out-dir"),
+    "openssl": ("-out", "-writerand"),
+    "javac": ("-d",),
+    **dict.fromkeys(("pip", "pip3"), ("-t", "--target", "--prefix", "--root")),
+    "npm": ("--prefix",),
+    "cargo": ("--target-dir", "--out-dir", "--root"),
+    "make": ("-C", "--directory"),
+    "cmake": ("-B", "--install-prefix", "--prefix"),
+    "ssh": ("-E", "-S"),
+}
+"""Program to options whose value is a path that is written; letters are not joined."""
+
+TAR = Operands(
+    "",
+    valued="bKNVLFITX",
+    reads=("-f", "--file"),
+    writes=("-C", "--directory", "-g", "--listed-incremental", "--one-top-level", "--index-file"),
+)
+"""The options of `tar`. What is read is the archive."""
+LINK = Operands("", writes=("-t", "--target-directory"), valued="S", long_valued=("--suffix",))
+"""The options of `ln`."""
 
 LOOKING = (
     HARMLESS
     | frozenset(("cd", "export", "set", "which", "type", "command", "time", "date", "wait"))
     | frozenset(name for name, each in OPERANDS.items() if each.access == "read" and not each.last)
+    | frozenset(("uniq", "xxd"))
 )
 """Programs that make no files, unless their arguments say so."""
 

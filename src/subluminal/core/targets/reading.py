@@ -1,6 +1,7 @@
 """Reads the targets of a call from its arguments, by a table of tools (one-matcher-per-idea)."""
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -153,6 +154,17 @@ def _path(
         found.path(value, access, directories)
 
 
+def _pattern(
+    _argument: Argument, text: str, found: Found, directories: tuple[str, ...] | None
+) -> None:
+    """Reads a glob that a tool resolves: it may lead out of the directory in which it begins."""
+    if text.startswith(("/", "~")):
+        fixed = re.split(r"[*?\[{]", text, maxsplit=1)[0].rpartition("/")[0] or "/"
+        found.path(found.home + fixed[1:] if text[0] == "~" else fixed, "read", directories)
+    if ".." in text:
+        found.opaque(f"`{text[:80]}` leads out of its directory")
+
+
 def _patch(
     _argument: Argument, value: str, found: Found, directories: tuple[str, ...] | None
 ) -> None:
@@ -169,4 +181,5 @@ _READERS: dict[Kind, Callable[[Argument, str, Found, tuple[str, ...] | None], No
     "url": _url,
     "patch": _patch,
     "text": _prose,
+    "pattern": _pattern,
 }

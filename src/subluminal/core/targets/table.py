@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from subluminal.config.settings import Settings, TargetSettings
 
-Kind = Literal["command", "path", "url", "patch", "text"]
-"""`text` is prose in which URLs are looked for."""
+Kind = Literal["command", "path", "url", "patch", "text", "pattern"]
+"""`text` is prose in which URLs are looked for; `pattern` is a glob that a tool resolves."""
 
 
 class Argument(NamedTuple):
@@ -58,6 +58,11 @@ def _patch(*names: str) -> Tool:
     return Tool((Argument(names, "patch"),))
 
 
+def _glob(*names: str) -> Tool:
+    place = Argument(names, "path", ("read",), optional=True)
+    return Tool((place, Argument(("pattern",), "pattern", (), optional=True)))
+
+
 _TYPED = Tool(unreadable="text is typed into a program that runs already")
 
 CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
@@ -71,7 +76,7 @@ CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
         "Write": _write("file_path"),
         "NotebookRead": _read("notebook_path"),
         "NotebookEdit": _write("notebook_path"),
-        "Glob": _read("path", optional=True),
+        "Glob": _glob("path"),
         "Grep": _read("path", optional=True),
         "LS": _read("path"),
         "WebFetch": _url("url"),
@@ -99,7 +104,7 @@ CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
         "replace": _write("file_path", "absolute_path"),
         "edit": _write("file_path", "absolute_path"),
         "list_directory": _read("dir_path", "path"),
-        "glob": _read("dir_path", "path", optional=True),
+        "glob": _glob("dir_path", "path"),
         "search_file_content": _read("dir_path", "path", optional=True),
         "grep_search": _read("dir_path", "path", optional=True),
         "web_fetch": Tool(
@@ -117,7 +122,7 @@ CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
         "str_replace": _write("path"),
         "str_replace_editor": _write("path"),
         "apply_patch": _patch("patch", "input"),
-        "glob": _read("path", optional=True),
+        "glob": _glob("path"),
         "grep": _read("path", optional=True),
         "rg": _read("path", optional=True),
         "fetch": _url("url"),
@@ -131,7 +136,7 @@ CLIENT_TOOLS: dict[str, dict[str, Tool]] = {
         "multiedit": _write("filePath"),
         "patch": _patch("patchText", "patch"),
         "apply_patch": _patch("patchText", "patch"),
-        "glob": _read("path", optional=True),
+        "glob": _glob("path"),
         "grep": _read("path", optional=True),
         "list": _read("path", optional=True),
         "webfetch": _url("url"),

@@ -12,7 +12,7 @@ from subluminal.importer.document import unique_members
 from subluminal.importer.hooks.command import HookCommand, recognise_line
 from subluminal.importer.text.tree import Kind, Node
 
-_HINT = "fix the file by hand, or leave hooks alone with `--no-hooks`"
+_HINT = "fix the file by hand; `sub import --no-hooks` leaves it alone"
 
 
 class FoundHook(NamedTuple):
