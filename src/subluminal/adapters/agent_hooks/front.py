@@ -9,6 +9,7 @@ import os
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
 
 from subluminal.adapters.agent_hooks.wire import (
+    MAX_HEADER_BYTES,
     UNDECIDED,
     Answer,
     Header,
@@ -29,6 +30,9 @@ MIN_TIMEOUT_MS = 1_000
 
 MAX_EVENT_BYTES = 64 << 20
 """Largest event that is read. A client's longest answers are cut off long before that."""
+
+MAX_REQUEST_BYTES = MAX_EVENT_BYTES + 2 * MAX_HEADER_BYTES
+"""Largest request that a hook shim reads."""
 
 _CHUNK_BYTES = 1 << 20
 _TRIES = 4

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from subluminal.adapters.agent_hooks.client_process import Watch, client_pid
 from subluminal.adapters.agent_hooks.clients import client_named
-from subluminal.adapters.agent_hooks.front import MAX_EVENT_BYTES, socket_path
+from subluminal.adapters.agent_hooks.front import MAX_REQUEST_BYTES, socket_path
 from subluminal.adapters.agent_hooks.session import Session
 from subluminal.adapters.agent_hooks.wire import UNDECIDED, Answer, decode_request, encode_answer
 from subluminal.config import env
@@ -131,7 +131,7 @@ class HookShim:
             self._drop(line)
             return
         line.size += len(piece)
-        if line.size > 2 * MAX_EVENT_BYTES:
+        if line.size > MAX_REQUEST_BYTES:
             self._drop(line)
         elif piece:
             line.pieces.append(piece)
