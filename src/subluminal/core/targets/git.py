@@ -144,11 +144,13 @@ def _settings(argv: list[str], at: int, found: Found) -> None:
 
 
 def _apart(words: list[str]) -> Iterator[str]:
-    """Yields the words of a push; options that are written as one word are parted."""
+    """Yields the words of a push; joined options are parted, `--delete` is `-d`."""
     for word in words:
         letters = word[1:]
         if word[:1] == "-" and len(letters) > 1 and _PUSH_LETTERS.issuperset(letters):
             yield from (f"-{letter}" for letter in letters)
+        elif len(word) > 4 and "--delete".startswith(word):
+            yield "-d"
         else:
             yield word
 
