@@ -5,6 +5,7 @@ reading, table     `targets_of`: a call's arguments to Targets, by a table of to
 line, plain_line   a shell line to its commands, on `tree`, `expansions` and `redirections`
 words, globs       one word: quotes, braces, `~`, globs
 commands, options  one command: wrappers, shells, interpreters, builtins
+git                a git command: settings, aliases, the files that it writes
 operands           the paths and hosts that well-known programs take as arguments
 programs           the data behind `commands` and `operands`
 found, paths, hosts, patches    what was found so far, and how each kind of target is read

@@ -37,7 +37,16 @@ _SUBCOMMANDS = frozenset(
         *("commit", "commit-graph", "commit-tree", "config", "count-objects", "describe", "diff"),
         *("diff-files", "diff-index", "diff-tree", "fast-export", "fetch", "fmt-merge-msg"),
         *("for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "help", "init"),
-        *("interpret-trailers", "log", "ls-files", "ls-remote", "ls-tree", "mailinfo", "merge"),
+        *(
+            "interpret-trailers",
+            "log",
+            "ls-files",
+            "ls-remote",
+            "ls-tree",
+            "lfs",
+            "mailinfo",
+            "merge",
+        ),
         *("merge-base", "merge-file", "merge-tree", "mv", "name-rev", "notes", "patch-id"),
         *("prune", "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "remote"),
         *("repack", "replace", "request-pull", "rerere", "reset", "restore", "rev-list"),
@@ -135,11 +144,13 @@ def _settings(argv: list[str], at: int, found: Found) -> None:
 
 
 def _apart(words: list[str]) -> Iterator[str]:
-    """Yields the words of a push; options that are written as one word are parted."""
+    """Yields the words of a push; joined options are parted, `--delete` is `-d`."""
     for word in words:
         letters = word[1:]
         if word[:1] == "-" and len(letters) > 1 and _PUSH_LETTERS.issuperset(letters):
             yield from (f"-{letter}" for letter in letters)
+        elif len(word) > 4 and "--delete".startswith(word):
+            yield "-d"
         else:
             yield word
 
