@@ -3,6 +3,7 @@
 from tests.policy.bundles import bundle, rule, tools
 
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.targets import PathTarget, Targets
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.explaining import Explanation, as_text, explain, with_disabled
 
@@ -78,3 +79,28 @@ def test_json_has_decision_and_steps():
     ]
     assert found["risk_classes"] == ["write_like"]
     assert found["policy"]["policy_id"] == "p"
+
+
+def test_targets_are_shown_by_kind_and_not_too_many_of_them():
+    targets = Targets(
+        commands=[["git", "push"], *([str(n)] for n in range(6))],
+        paths=[PathTarget("/a", "write"), PathTarget("/b", "read")],
+        hosts=["a.example"],
+        opaque=True,
+        why=["`sh` reads commands from its input"],
+    )
+    lines = as_text(Explanation(explained(rule("allow", "all")).evaluation, [], targets))
+    assert lines[2:7] == [
+        "  runs: git push; 0; 1; 2; 3; and 2 more",
+        "  writes: /a",
+        "  reads: /b",
+        "  hosts: a.example",
+        "  opaque: `sh` reads commands from its input",
+    ]
+
+
+def test_a_call_without_targets_shows_none():
+    found = explained(rule("allow", "all"))
+    assert as_text(Explanation(found.evaluation, [], Targets())) == as_text(
+        Explanation(found.evaluation, [], None)
+    )

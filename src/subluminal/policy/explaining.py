@@ -19,6 +19,10 @@ from subluminal.policy.snapshot import Snapshot
 _DISABLED = "disabled"
 
 
+_MAX_TOLD = 5
+"""Most targets of one kind that the text names; JSON has all of them."""
+
+
 class Explanation(NamedTuple):
     """A decision, and what every rule contributed to it."""
 
@@ -109,12 +113,29 @@ def as_text(explanation: Explanation) -> list[str]:
         if decision.hint.suggested_args is not None:
             suggested = msgspec.json.encode(decision.hint.suggested_args).decode()
             lines.append(f"  suggested arguments: {suggested}")
-    if targets is not None and targets.opaque:
-        lines.append(f"  opaque: {'; '.join(targets.why)}")
+    if targets is not None:
+        lines += _touched(targets)
     if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
         lines += ["", "rules, in order:"]
         lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]
     return lines
+
+
+def _touched(targets: Targets) -> list[str]:
+    """Returns a line for each kind of target that a call has."""
+    told = {
+        "runs": [" ".join(words) for words in targets.commands],
+        "writes": [each.path for each in targets.paths if each.access == "write"],
+        "reads": [each.path for each in targets.paths if each.access == "read"],
+        "hosts": targets.hosts,
+        "opaque": targets.why if targets.opaque else [],
+    }
+    return [f"  {name}: {_listed(found)}" for name, found in told.items() if found]
+
+
+def _listed(found: list[str]) -> str:
+    more = [f"and {len(found) - _MAX_TOLD} more"] if len(found) > _MAX_TOLD else []
+    return "; ".join([*found[:_MAX_TOLD], *more])
 
 
 def _step_line(number: int, step: Step) -> str:
