@@ -51,7 +51,7 @@ def configured(household, monkeypatch):
 
 
 @pytest.mark.parametrize("client", SHAPES)
-def test_one_call_one_record(start, household, configured, client):
+def test_one_call_one_record(start, household, person, configured, client):
     household.write_policy(policy(budget(3)))
     agent = start(client, **configured)
     server = agent.start_server().ready(INTRODUCED.get(client))
@@ -73,6 +73,11 @@ def test_one_call_one_record(start, household, configured, client):
     ends = [event["call"]["call_id"] for event in household.events("tool_call_end")]
     assert sorted(ends) == sorted(call["call_id"] for call in calls)
     assert len(household.executed()) == 3
+    person("query", "runs")
+    person("ledger", "verify")
+    own = str(household.home / "policy.yaml")
+    person("policy", "replay", "--policy", own, "--fail-on", "any")
+    person("ledgerd", "stop")
 
 
 def test_a_call_that_no_hook_saw_is_decided_by_the_shim(agent, household):
