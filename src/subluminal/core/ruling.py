@@ -86,12 +86,3 @@ class Outcome(Struct, frozen=True):
     """SHA-256 of a result that was too large to keep"""
     executed_args_hash: str | None = None
     """hash of the arguments that were executed, if they are not those that were decided"""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is nothing to record besides status, size and result."""
-        return (
-            self.error_class is None
-            and self.result_stream_hash is None
-            and self.executed_args_hash is None
-        )

@@ -181,7 +181,11 @@ class CallRecords:
         call, journal, prev = ruling.call, self._journal, self._journal.prev
         tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
         extra_json = learnt
-        if not outcome.is_plain:
+        if (
+            outcome.error_class is not None
+            or outcome.result_stream_hash is not None
+            or outcome.executed_args_hash is not None
+        ):
             extra_json = self._end_extra(outcome) + learnt
         preview_json, text_json = self._previews.result(outcome.result)
         end = tool.end % (
