@@ -23,6 +23,11 @@ def settings(household, text=SOON):
     (household.home / "config.toml").write_text(text)
 
 
+def unmount(home):
+    """Unmounts a home as soon as the last process that was killed has let it go."""
+    wait_until(lambda: subprocess.run(["umount", home]).returncode == 0, "nothing to use it")
+
+
 def is_refused(said):
     return said.json["hookSpecificOutput"]["permissionDecision"] == "deny"
 
@@ -218,7 +223,7 @@ def test_a_full_disk(agent, household, is_full_before):
         wait_until(lambda: not agent.hook_shims(), "nothing to be left")
     finally:
         household.clean()
-        subprocess.run(["umount", home], check=True)
+        unmount(home)
 
 
 def test_a_home_that_is_read_only(start, household):
@@ -235,7 +240,7 @@ def test_a_home_that_is_read_only(start, household):
         wait_until(lambda: not agent.hook_shims(), "nothing to be left")
     finally:
         household.clean()
-        subprocess.run(["umount", household.home], check=True)
+        unmount(household.home)
 
 
 def test_broken_settings(agent, household):
