@@ -13,7 +13,7 @@ import sys
 import pytest
 from tests.processes import wait_until
 from tests.shim.household import deny, policy
-from tests.shim.test_disks import fill
+from tests.shim.test_disks import fill, unmount
 
 SOON = "[hooks]\ntimeout_ms = 1000\n"
 
@@ -21,11 +21,6 @@ SOON = "[hooks]\ntimeout_ms = 1000\n"
 def settings(household, text=SOON):
     household.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     (household.home / "config.toml").write_text(text)
-
-
-def unmount(home):
-    """Unmounts a home as soon as the last process that was killed has let it go."""
-    wait_until(lambda: subprocess.run(["umount", home]).returncode == 0, "nothing to use it")
 
 
 def is_refused(said):

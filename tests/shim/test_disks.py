@@ -19,7 +19,12 @@ def small_home(household):
     subprocess.run(mount, check=True)
     yield household.home
     household.clean()
-    subprocess.run(["umount", str(household.home)], check=True)
+    unmount(household.home)
+
+
+def unmount(home):
+    """Unmounts a home as soon as the last process that was killed has let it go."""
+    wait_until(lambda: subprocess.run(["umount", home]).returncode == 0, "nothing to use it")
 
 
 def fill(home):
@@ -101,7 +106,7 @@ def test_a_read_only_home_keeps_its_policy_and_records_elsewhere(household):
         shim.wait()
     finally:
         for name in ("state", "journal"):
-            subprocess.run(["umount", str(household.home / name)], check=True)
+            unmount(household.home / name)
     assert b"is not writable); recording to `" in shim.err or b"read-only" in shim.err
     household.home = spare / f"subluminal-{os.getuid()}"
     assert household.status() == "SUCCEEDED"
