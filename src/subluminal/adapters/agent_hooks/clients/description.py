@@ -1,11 +1,18 @@
-"""What the door must know about a client, and the names of tools that several clients share."""
+"""What the door must know about a client, how its events are read, and names of MCP tools."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from subluminal.adapters.agent_hooks.events import Event, Kind, Members, Reserved, Unreadable
+from subluminal.adapters.agent_hooks.events import (
+    Call,
+    Event,
+    Kind,
+    Members,
+    Reserved,
+    Unreadable,
+)
 from subluminal.adapters.agent_hooks.wire import Answer
 
 PROBE = "SubDoctor"
@@ -19,19 +26,34 @@ class ToolName(NamedTuple):
     tool_name: str
 
 
+class Keys(NamedTuple):
+    """The members of a client's events that are not named alike everywhere."""
+
+    session: str = "session_id"
+    tool: str = "tool_name"
+    args: str = "tool_input"
+    result: str = "tool_response"
+    call_id: str | None = None
+    """None if the client does not tell the model's id of a call"""
+
+
 class HookClient(Struct, frozen=True, kw_only=True):
     """One client with hooks."""
 
     name: str
     kinds: Mapping[str, Kind]
     """what its events tell, by their names"""
-    read: Callable[[Kind, Members, Iterable[str]], Event]
-    """reads one event; gets the names of the servers in the client's configuration"""
+    tool_of: Callable[[str, Members, Iterable[str]], ToolName | None]
+    """finds the MCP tool of a call by its name in an event, the event, and the names of the servers
+    in the client's configuration; None for a tool of the client itself"""
     refuse: Callable[[str, bool], Answer]
     """the answer that refuses a call with this text, and if True also stops the client, where it
     can be stopped"""
     ask: Callable[[str], Answer] | None = None
     """the answer that lets the client ask its person about a call; None if it cannot"""
+    error_of: Callable[[Members], str | None] = lambda members: members.text("error")
+    """why a call failed, by the event after it; None if it did not"""
+    keys: Keys = Keys()
     event_key: str = "hook_event_name"
     """the member that names the event; the command line goes first"""
     names_run: bool = True
@@ -51,6 +73,32 @@ class HookClient(Struct, frozen=True, kw_only=True):
         if name is None:
             raise Unreadable("the client's event has no name")
         return Kind.PROBE if name == PROBE else self.kinds.get(name, Kind.OTHER)
+
+    def read(self, kind: Kind, members: Members, servers: Iterable[str]) -> Event:
+        """Reads one event. `servers` are those in the client's configuration."""
+        error = self.error_of(members) if kind is Kind.AFTER else None
+        return Event(
+            kind=kind,
+            session=members.text(self.keys.session),
+            cwd=members.text("cwd"),
+            call=self._call(members, servers) if kind in (Kind.BEFORE, Kind.AFTER) else None,
+            result=members.raw(self.keys.result),
+            error=error,
+            is_cancelled=error is not None and members.value("is_interrupt") is True,
+            prompt=members.raw("prompt"),
+        )
+
+    def _call(self, members: Members, servers: Iterable[str]) -> Call:
+        keys = self.keys
+        full = members.text(keys.tool) or "?"
+        server_name, tool_name = self.tool_of(full, members, servers) or (f"@{self.name}", full)
+        return Call(
+            server_name=server_name,
+            tool_name=tool_name,
+            args=members.args(keys.args),
+            args_raw=members.raw(keys.args),
+            call_id=None if keys.call_id is None else members.text(keys.call_id),
+        )
 
 
 def speller(kept: str, other: str) -> Callable[[str], str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from subluminal.adapters.agent_hooks.clients.description import HookClient, ToolName, served_by
-from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
+from subluminal.adapters.agent_hooks.events import Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
@@ -18,19 +18,7 @@ _KINDS = {
 }
 
 
-def _read(kind: Kind, members: Members, _servers: Iterable[str]) -> Event:
-    return Event(
-        kind=kind,
-        session=members.text("session_id"),
-        cwd=members.text("cwd"),
-        call=_call(members) if kind in (Kind.BEFORE, Kind.AFTER) else None,
-        result=members.raw("tool_response"),
-        error=_error(members) if kind is Kind.AFTER else None,
-        prompt=members.raw("prompt"),
-    )
-
-
-def _error(members: Members) -> str | None:
+def _error_of(members: Members) -> str | None:
     failed = members.object("tool_response").get("error")
     if not failed:
         return None
@@ -38,18 +26,12 @@ def _error(members: Members) -> str | None:
     return told if isinstance(told, str) and told else "the tool failed"
 
 
-def _call(members: Members) -> Call:
+def _tool_of(_full: str, members: Members, _servers: Iterable[str]) -> ToolName | None:
     context = members.object("mcp_context")
     server, tool = context.get("server_name"), context.get("tool_name")
-    named = ToolName("@gemini", members.text("tool_name") or "?")
     if isinstance(server, str) and isinstance(tool, str):
-        named = served_by(server, tool)
-    return Call(
-        server_name=named.server_name,
-        tool_name=named.tool_name,
-        args=members.args("tool_input"),
-        args_raw=members.raw("tool_input"),
-    )
+        return served_by(server, tool)
+    return None
 
 
 def _refuse(text: str, ends_run: bool) -> Answer:
@@ -60,5 +42,11 @@ def _refuse(text: str, ends_run: bool) -> Answer:
 
 
 CLIENT = HookClient(
-    name="gemini", kinds=_KINDS, read=_read, refuse=_refuse, names_run=False, sends_ids=False
+    name="gemini",
+    kinds=_KINDS,
+    tool_of=_tool_of,
+    error_of=_error_of,
+    refuse=_refuse,
+    names_run=False,
+    sends_ids=False,
 )

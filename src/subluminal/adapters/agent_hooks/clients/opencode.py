@@ -1,15 +1,13 @@
 """opencode (1.18.33). Our plugin in its process makes these events, and throws what is refused. The
 names of MCP tools are `SERVER_TOOL`; the model's call id does not reach MCP servers."""
 
-from collections.abc import Iterable
-
 from subluminal.adapters.agent_hooks.clients.description import (
     HookClient,
-    ToolName,
+    Keys,
     speller,
     split_name,
 )
-from subluminal.adapters.agent_hooks.events import Call, Event, Kind, Members
+from subluminal.adapters.agent_hooks.events import Kind
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
 
@@ -24,30 +22,6 @@ _KINDS = {
 }
 
 
-def _read(kind: Kind, members: Members, servers: Iterable[str]) -> Event:
-    return Event(
-        kind=kind,
-        session=members.text("session_id"),
-        cwd=members.text("cwd"),
-        call=_call(members, servers) if kind in (Kind.BEFORE, Kind.AFTER) else None,
-        result=members.raw("tool_response"),
-        error=members.text("error"),
-        prompt=members.raw("prompt"),
-    )
-
-
-def _call(members: Members, servers: Iterable[str]) -> Call:
-    full = members.text("tool_name") or "?"
-    named = split_name(full, "", "_", servers, _spell) or ToolName("@opencode", full)
-    return Call(
-        server_name=named.server_name,
-        tool_name=named.tool_name,
-        args=members.args("tool_input"),
-        args_raw=members.raw("tool_input"),
-        call_id=members.text("call_id"),
-    )
-
-
 def _refuse(text: str, _ends_run: bool) -> Answer:
     return Answer(stdout=encode_json({"refuse": text}))
 
@@ -55,7 +29,8 @@ def _refuse(text: str, _ends_run: bool) -> Answer:
 CLIENT = HookClient(
     name="opencode",
     kinds=_KINDS,
-    read=_read,
+    keys=Keys(call_id="call_id"),
+    tool_of=lambda full, _members, servers: split_name(full, "", "_", servers, _spell),
     refuse=_refuse,
     names_run=False,
     spell=_spell,
