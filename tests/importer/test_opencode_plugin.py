@@ -1,13 +1,13 @@
 """The plugin of opencode, run by Node: what it sends, what it refuses, and when it fails."""
 
 import json
-import shutil
 import subprocess
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.realservers import install
 
 from subluminal.importer.hooks.plugin import plugin_text, recognise_plugin
 from subluminal.importer.wrapper import Installation
@@ -36,7 +36,6 @@ for (const id of ["c2", "c2", "c1", "c3"]) await tell("message.part.updated", { 
 await tell("session.idle", { sessionID: "s" })
 await hooks.dispose()
 """
-NODE = shutil.which("node")
 
 
 class Plugin:
@@ -47,6 +46,7 @@ class Plugin:
         self.sub = folder / "bin" / "sub"
         self.sub.parent.mkdir()
         self.noted = folder / "events"
+        self.file = folder / "subluminal.mjs"
         (folder / "driver.mjs").write_text(DRIVER)
 
     def run(self, answer: str) -> str:
@@ -59,11 +59,14 @@ class Plugin:
             """
         self.sub.write_text(textwrap.dedent(script))
         self.sub.chmod(0o755)
-        file = self.folder / "subluminal.mjs"
-        file.write_text(plugin_text("opencode", Installation(str(self.sub), "/h"), None))
-        assert NODE is not None
+        self.file.write_text(plugin_text("opencode", Installation(str(self.sub), "/h"), None))
+        return self.drive()
+
+    def drive(self) -> str:
+        """Lets Node load the plugin and make one call, as opencode does."""
+        node = install() / "node/node_modules/.bin/node"
         ran = subprocess.run(
-            [NODE, "driver.mjs", str(file)],
+            [node, "driver.mjs", str(self.file)],
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -78,8 +81,6 @@ class Plugin:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Plugin:
-    if NODE is None:
-        pytest.skip("there is no Node")
     return Plugin(tmp_path)
 
 
@@ -128,19 +129,10 @@ def test_what_does_not_run(plugin: Plugin, answer: str, said: str) -> None:
 
 def test_a_missing_sub_refuses(plugin: Plugin) -> None:
     plugin.run("exit 0")
-    file = plugin.folder / "subluminal.mjs"
-    file.write_text(file.read_text().replace(str(plugin.sub), "/nowhere/sub"))
-    assert NODE is not None
-    ran = subprocess.run(
-        [NODE, "driver.mjs", str(file)],
-        cwd=plugin.folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "refused: subluminal: `sub hook` failed" in ran.stdout
-    assert "ENOENT" in ran.stdout
+    plugin.file.write_text(plugin.file.read_text().replace(str(plugin.sub), "/nowhere/sub"))
+    told = plugin.drive()
+    assert "refused: subluminal: `sub hook` failed" in told
+    assert "ENOENT" in told
 
 
 def test_what_a_person_added_to_the_command_stays() -> None:

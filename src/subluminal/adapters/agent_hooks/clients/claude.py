@@ -3,8 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from subluminal.adapters.agent_hooks.clients.description import HookClient, Keys, ToolName, speller
-from subluminal.adapters.agent_hooks.clients.double_underscore import tool_named
+from subluminal.adapters.agent_hooks.clients.description import (
+    HookClient,
+    Keys,
+    ToolName,
+    double_underscore_name,
+    speller,
+)
 from subluminal.adapters.agent_hooks.events import Kind, Members
 from subluminal.adapters.agent_hooks.wire import Answer
 from subluminal.contracts.templates import encode_json
@@ -23,7 +28,7 @@ _KINDS = {
 
 def _tool_of(full: str, members: Members, servers: Iterable[str]) -> ToolName | None:
     own = members.object("mcp_server").get("name")
-    return tool_named(full, [own] if isinstance(own, str) and own else servers, _spell)
+    return double_underscore_name(full, [own] if isinstance(own, str) and own else servers, _spell)
 
 
 def _error_of(members: Members) -> str | None:

@@ -135,3 +135,20 @@ def served_by(server_name: str, tool_name: str) -> ToolName:
     if server_name.startswith("@"):
         raise Reserved(f"a server may not be named `{server_name}`: such names are the clients'")
     return ToolName(server_name, tool_name)
+
+
+def double_underscore_name(
+    full: str, servers: Iterable[str], spell: Callable[[str], str]
+) -> ToolName | None:
+    """Splits `mcp__SERVER__TOOL`; None if it is not the name of an MCP tool.
+
+    A server that no configuration names, such as a plugin's, ends at the first joint.
+    """
+    prefix, joint = "mcp__", "__"
+    if not full.startswith(prefix):
+        return None
+    found = split_name(full, prefix, joint, servers, spell)
+    if found is not None:
+        return found
+    server, _, tool = full.removeprefix(prefix).partition(joint)
+    return served_by(server, tool) if server and tool else None
