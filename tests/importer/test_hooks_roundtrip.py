@@ -2,32 +2,27 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.importer.desk import OURS, Desk
 from tests.importer.edits import add_at_the_end, add_at_the_start
 from tests.importer.generated import NOISE, SEEDS, WORDS, JsonWriter, stdio_entries
 from tests.requirements import requirement
 
-from subluminal.config.places import places
-from subluminal.config.settings import SecretsSettings
-from subluminal.importer.clients.description import Client, Scope
+from subluminal.importer.clients.description import Client
 from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.document import Document, parse
 from subluminal.importer.hooks.entries import HookWish
 from subluminal.importer.hooks.finding import find_hooks, without_ours
-from subluminal.importer.importing import Target, import_targets
 from subluminal.importer.proposal import Action, make_proposal, reader_of
-from subluminal.importer.restoring import How, Restorer
+from subluminal.importer.restoring import How
 from subluminal.importer.text.notation import Edit
 from subluminal.importer.wrapper import Installation
-from subluminal.secrets.resolving import Sources
 
-OURS = Installation("/opt/sub dir/bin/sub", "/h/größe 'x'")
 FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 IN_JSON = ("claude", "codex", "gemini", "copilot")
 
@@ -60,18 +55,12 @@ def hook_files(draw: Any, client: Client) -> bytes:
     return JsonWriter(Random(draw(SEEDS)), comments=draw(st.booleans())).document(value)
 
 
-class Desk:
-    """One file on disk, with a home beside it."""
-
-    def __init__(self, folder: Path, client: Client) -> None:
-        self.client = client
-        self.file = folder / "config"
-        self.places = places({}, str(folder / "sub"))
-        self.restorer = Restorer(self.places, Sources({}, self.places, SecretsSettings()))
-        self.target = Target(client, str(self.file), Scope.USER, HookWish())
-
-    def import_it(self, ours: Installation = OURS) -> None:
-        import_targets([self.target], ours, self.places)
+def desk_with(original: bytes, client: Client, folders: pytest.TempPathFactory) -> Desk:
+    """A file with these contents to which hooks were added."""
+    desk = Desk(folders.mktemp("desk"), client, HookWish())
+    desk.file.write_bytes(original)
+    desk.import_it()
+    return desk
 
 
 @pytest.fixture(params=IN_JSON)
@@ -86,9 +75,7 @@ def test_import_then_restore_is_byte_identical(
     client: Client, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     original = data.draw(hook_files(client))
-    desk = Desk(tmp_path_factory.mktemp("desk"), client)
-    desk.file.write_bytes(original)
-    desk.import_it()
+    desk = desk_with(original, client, tmp_path_factory)
     if data.draw(st.booleans()):
         desk.import_it(Installation("/elsewhere/sub", None))
     assert desk.restorer.restore(desk.target).how is How.EXACT
@@ -147,9 +134,7 @@ def test_restore_after_edits_keeps_exactly_the_edits(
 ) -> None:
     original = data.draw(hook_files(client))
     edits = data.draw(st.lists(st.sampled_from(EDITS), min_size=1, max_size=3))
-    desk = Desk(tmp_path_factory.mktemp("desk"), client)
-    desk.file.write_bytes(original)
-    desk.import_it()
+    desk = desk_with(original, client, tmp_path_factory)
     wanted, edited = original, desk.file.read_bytes()
     if not original.removeprefix(b"\xef\xbb\xbf").strip():
         return  # the same edit cannot be made in a file without a value
@@ -172,9 +157,7 @@ def test_a_client_that_rewrites_its_file_loses_nothing(
     client: Client, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     original = data.draw(hook_files(client))
-    desk = Desk(tmp_path_factory.mktemp("desk"), client)
-    desk.file.write_bytes(original)
-    desk.import_it()
+    desk = desk_with(original, client, tmp_path_factory)
     if not original.removeprefix(b"\xef\xbb\xbf").strip():
         return
     reader = reader_of(client, HookWish())

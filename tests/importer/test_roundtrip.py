@@ -2,27 +2,22 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.importer.desk import OURS, Desk
 from tests.importer.edits import USER_EDITS, UserEdit
 from tests.importer.generated import json_configs, toml_configs
 from tests.requirements import requirement
 
-from subluminal.config.places import places
-from subluminal.config.settings import SecretsSettings
 from subluminal.importer.clients.description import Client
 from subluminal.importer.clients.table import CLAUDE, CODEX
 from subluminal.importer.document import EntryKind, parse
-from subluminal.importer.importing import Target, import_targets
 from subluminal.importer.proposal import Action, make_proposal
-from subluminal.importer.restoring import How, Restorer
+from subluminal.importer.restoring import How
 from subluminal.importer.wrapper import Installation, recognise
-from subluminal.secrets.resolving import Sources
 
-OURS = Installation("/opt/sub dir/bin/sub", "/h/größe")
 CONFIGS = {
     "json": (CLAUDE, json_configs(comments=False)),
     "jsonc": (CLAUDE, json_configs(comments=True)),
@@ -32,26 +27,13 @@ FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 Edits = Sequence[tuple[UserEdit, int]]
 
 
-class Desk:
-    """One configuration on disk, with a home beside it."""
-
-    def __init__(self, folder: Path, client: Client) -> None:
-        self.client = client
-        self.file = folder / "config"
-        self.places = places({}, str(folder / "sub"))
-        self.restorer = Restorer(self.places, Sources({}, self.places, SecretsSettings()))
-        self.target = Target(client, str(self.file))
-
-    def import_it(self) -> None:
-        import_targets([self.target], OURS, self.places)
-
-    def edit(self, one: bytes, two: bytes, edits: Edits) -> tuple[bytes, bytes]:
-        """Makes the same edits to two texts; an edit that one of them cannot take is left out."""
-        for make, number in edits:
-            made = [make(parse(self.client, "f", data), number) for data in (one, two)]
-            if made[0] is not None and made[1] is not None:
-                one, two = made[0], made[1]
-        return one, two
+def both_edited(client: Client, one: bytes, two: bytes, edits: Edits) -> tuple[bytes, bytes]:
+    """Makes the same edits to two texts; an edit that one of them cannot take is left out."""
+    for make, number in edits:
+        made = [make(parse(client, "f", data), number) for data in (one, two)]
+        if made[0] is not None and made[1] is not None:
+            one, two = made[0], made[1]
+    return one, two
 
 
 @pytest.fixture(params=list(CONFIGS))
@@ -132,7 +114,7 @@ def test_restore_after_edits_keeps_exactly_the_edits(
     desk = Desk(tmp_path_factory.mktemp("desk"), client)
     desk.file.write_bytes(original)
     desk.import_it()
-    wanted, edited = desk.edit(original, desk.file.read_bytes(), edits)
+    wanted, edited = both_edited(desk.client, original, desk.file.read_bytes(), edits)
     desk.file.write_bytes(edited)
     if data.draw(st.booleans()):
         desk.import_it()  # a second import in between, of what is new
