@@ -12,8 +12,12 @@ from hypothesis import HealthCheck, settings
 from subluminal.config.agent_environment import MARKERS
 from subluminal.supervise import become_subreaper
 from subluminal.system import PLAIN_POSIX
+from subluminal.trust.identity.ci_systems import CI_SYSTEMS
+from tools import realservers
 
 _SET_CHILD_SUBREAPER = 36
+_PLACES = ("CI", "XDG_CURRENT_DESKTOP", "DESKTOP_SESSION", "NO_COLOR", "XDG_RUNTIME_DIR")
+"""Variables that say where the tests run. Those of the CI systems that we know come on top."""
 
 # A busy machine misses deadlines, which are absolute times. The seed is fixed, so CI is repeatable.
 settings.register_profile(
@@ -63,19 +67,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Gives every test a home of its own, and an environment without our variables or an agent's."""
-    for marker in MARKERS:
-        monkeypatch.delenv(marker.name, raising=False)
-    for name in list(os.environ):
-        if (name.startswith("SUB_") and name != PLAIN_POSIX) or name in (
-            "NO_COLOR",
-            "XDG_RUNTIME_DIR",
-        ):
-            monkeypatch.delenv(name)
+    """Gives every test a home of its own, and nothing of the environment that we read."""
+    marks = [mark for system in CI_SYSTEMS for mark in system.marks]
+    ours = [name for name in os.environ if name.startswith("SUB_") and name != PLAIN_POSIX]
+    for name in (*(marker.name for marker in MARKERS), *marks, *_PLACES, *ours):
+        monkeypatch.delenv(name, raising=False)
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("SUB_HOME", str(home / "sub"))
     monkeypatch.setenv("COLUMNS", "80")
     return home / "sub"
+
+
+@pytest.fixture(scope="session")
+def installed() -> Path:
+    """The real servers, installed before a test takes the user's home and certificates away."""
+    return realservers.install()
 
 
 @pytest.fixture

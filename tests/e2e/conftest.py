@@ -11,7 +11,6 @@ from tests.e2e.clients import Programs, install
 from tests.e2e.desk import Desk, wait_until
 from tests.e2e.fake_model import FakeModel, Step
 from tests.e2e.kinds import ALL_KINDS, KINDS, Kind
-from tools.realservers import install as install_servers
 
 PROBE = [sys.executable, str(Path(__file__).with_name("probe_server.py"))]
 
@@ -22,16 +21,10 @@ def programs() -> Programs:
     return install()
 
 
-@pytest.fixture(scope="session")
-def servers() -> Path:
-    """The folder of the real MCP servers."""
-    return install_servers()
-
-
 @pytest.fixture
-def desk(tmp_path: Path, servers: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path, installed: Path) -> Iterator[Desk]:
     """A desk whose agents are stopped when the test ends."""
-    made = Desk(tmp_path / "desk", f"{servers / 'node/node_modules/node/bin'}:/usr/bin:/bin")
+    made = Desk(tmp_path / "desk", f"{installed / 'node/node_modules/node/bin'}:/usr/bin:/bin")
     yield made
     made.close()
 
@@ -80,7 +73,7 @@ def remote(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def fs(desk: Desk, servers: Path) -> list[str]:
+def fs(desk: Desk, installed: Path) -> list[str]:
     """The command line of the real filesystem server."""
     (desk.project / "a.txt").write_text("hello from the file\n")
-    return [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
+    return [str(installed / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]

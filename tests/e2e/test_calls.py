@@ -44,20 +44,20 @@ rules:
 """
 
 
-def git(desk: Desk, servers: Path) -> list[str]:
+def git(desk: Desk, installed: Path) -> list[str]:
     """The command line of the real git server, on an empty repository."""
     subprocess.run(["git", "init", "--quiet", str(desk.project)], check=True, env=desk.env)
-    return [str(servers / "mcp1/bin/mcp-server-git"), "--repository", str(desk.project)]
+    return [str(installed / "mcp1/bin/mcp-server-git"), "--repository", str(desk.project)]
 
 
 @requirement("001-1:first-call")
 def test_a_session_is_recorded_as_one_run_and_the_configuration_comes_back(
-    kind: Kind, desk: Desk, programs: Programs, servers: Path, fs: list[str], model: Model
+    kind: Kind, desk: Desk, programs: Programs, installed: Path, fs: list[str], model: Model
 ) -> None:
     read = ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})
     status = ToolCall("git", "git_status", {"repo_path": str(desk.project)})
     fake = model([read, status], hold_at=2)
-    config = kind.write_config(desk, fake, {"fs": fs, "git": git(desk, servers)})
+    config = kind.write_config(desk, fake, {"fs": fs, "git": git(desk, installed)})
     before = config.read_bytes()
     desk.sub("import", kind.name, "--yes", "--no-hooks")
     assert config.stat().st_mode & 0o777 == (0o600 if kind is CLAUDE else 0o644)

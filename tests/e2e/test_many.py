@@ -16,10 +16,10 @@ AGENTS = int(os.environ.get("E2E_AGENTS", "20"))
 
 @pytest.mark.timeout(240)
 def test_many_agents_at_once(
-    desk: Desk, programs: Programs, servers: Path, model: Callable[..., FakeModel]
+    desk: Desk, programs: Programs, installed: Path, model: Callable[..., FakeModel]
 ) -> None:
     (desk.project / "a.txt").write_text("hello")
-    fs = [str(servers / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
+    fs = [str(installed / "node/node_modules/.bin/mcp-server-filesystem"), str(desk.project)]
     fake = model([ToolCall("fs", "read_text_file", {"path": str(desk.project / "a.txt")})] * 3)
     for kind in KINDS.values():
         kind.write_config(desk, fake, {"fs": fs})

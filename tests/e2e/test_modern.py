@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def modern(desk: Desk, servers: Path) -> Iterator[list[str]]:
+def modern(desk: Desk, installed: Path) -> Iterator[list[str]]:
     """The command line of a recorder in front of a running server."""
     there, back = desk.home / "there", desk.home / "back"
     for fifo in (there, back):
@@ -30,7 +30,7 @@ def modern(desk: Desk, servers: Path) -> Iterator[list[str]]:
     # Opened for reading and writing, so that opening does not block.
     ends = [os.open(fifo, os.O_RDWR) for fifo in (there, back)]
     server = subprocess.Popen(
-        [str(servers / "mcp2/bin/python"), str(HERE / "modern_server.py")],
+        [str(installed / "mcp2/bin/python"), str(HERE / "modern_server.py")],
         stdin=ends[0],
         stdout=ends[1],
         stderr=subprocess.PIPE,

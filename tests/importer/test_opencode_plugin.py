@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.realservers import install
 
 from subluminal.importer.hooks.plugin import plugin_text, recognise_plugin
 from subluminal.importer.wrapper import Installation
@@ -41,8 +40,9 @@ await hooks.dispose()
 class Plugin:
     """The plugin with a stand-in for `sub`, which notes every event that it is sent."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, node: Path) -> None:
         self.folder = folder
+        self.node = node
         self.sub = folder / "bin" / "sub"
         self.sub.parent.mkdir()
         self.noted = folder / "events"
@@ -64,9 +64,8 @@ class Plugin:
 
     def drive(self) -> str:
         """Lets Node load the plugin and make one call, as opencode does."""
-        node = install() / "node/node_modules/.bin/node"
         ran = subprocess.run(
-            [node, "driver.mjs", str(self.file)],
+            [self.node, "driver.mjs", str(self.file)],
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -80,8 +79,8 @@ class Plugin:
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Plugin:
-    return Plugin(tmp_path)
+def plugin(tmp_path: Path, installed: Path) -> Plugin:
+    return Plugin(tmp_path, installed / "node/node_modules/.bin/node")
 
 
 def test_an_allowed_call_runs_and_its_end_is_told(plugin: Plugin) -> None:

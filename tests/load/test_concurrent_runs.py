@@ -17,7 +17,6 @@ from tests.load.records import Record
 from tests.requirements import requirement
 
 from subluminal.state.pruning import prune
-from tools import realservers
 
 JOBS = 100 if os.environ.get("TORTURE") else 10
 SEED = 20261115
@@ -47,9 +46,8 @@ def wanted_code(job, record):
 
 @requirement("001-16H:concurrent")
 @pytest.mark.timeout(900)
-def test_many_runs_at_once(crowd):
+def test_many_runs_at_once(crowd, installed):
     planned = jobs.plan(JOBS, SEED)
-    installed = realservers.install()
     descriptors = len(os.listdir("/proc/self/fd"))
     shared_memory = sorted(os.listdir("/dev/shm"))
     clock = [time.monotonic()]
