@@ -81,7 +81,9 @@ def test_an_unknown_version_never_executes(version: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, {}, 7, object(), "envelope"])
 def test_what_is_not_an_envelope_has_no_version(value: Any) -> None:
-    assert code_of(adjudicate(value, None, policy(default="EXECUTE"))) == "schema_version_unsupported"
+    assert (
+        code_of(adjudicate(value, None, policy(default="EXECUTE"))) == "schema_version_unsupported"
+    )
 
 
 def test_a_changed_envelope_does_not_have_its_hash() -> None:
@@ -184,9 +186,7 @@ def test_a_trace_has_every_step_and_ends_with_the_match() -> None:
          TraceStep("taint", "match")),
     ],
 )  # fmt: skip
-def test_gates_are_steps_too(
-    made: Any, bundle: Any, kill: Kill | None, last: TraceStep
-) -> None:
+def test_gates_are_steps_too(made: Any, bundle: Any, kill: Kill | None, last: TraceStep) -> None:
     _, steps = adjudicate_with_trace(made, None, bundle, kill=kill)
     assert steps[-1] == last
     assert [step.outcome for step in steps[:-1]] == ["pass"] * (len(steps) - 1)
@@ -195,7 +195,9 @@ def test_gates_are_steps_too(
 def cap(envelope: IntentEnvelope, _state: Any) -> Decision | None:
     if envelope.payload["qty"] <= 5:
         return None
-    return Rewrite(with_payload(envelope, {"qty": 5}), "capped", (basis("business", "quantity_capped"),))
+    return Rewrite(
+        with_payload(envelope, {"qty": 5}), "capped", (basis("business", "quantity_capped"),)
+    )
 
 
 def rewriting(**changed: Any) -> Any:
@@ -305,7 +307,9 @@ def test_the_clock_is_asked_before_each_guard_and_at_the_end(slow: str) -> None:
     assert code_of(decision) == "kernel_deadline_exceeded"
     assert decision.basis[0].detail == {"deadlineMs": 10}
     assert asked[-1] == slow
-    in_time = adjudicate_with_deadline(envelope(), None, policy(default="EXECUTE"), deadline_ms=1, clock=clock)
+    in_time = adjudicate_with_deadline(
+        envelope(), None, policy(default="EXECUTE"), deadline_ms=1, clock=clock
+    )
     assert in_time.kind == "EXECUTE"
 
 
@@ -367,7 +371,14 @@ class Odd(Exception):
 @requirement("003:pure")
 @pytest.mark.parametrize(
     "error",
-    [ValueError("bad"), RecursionError(), SystemExit(1), GeneratorExit(), Odd(), ValueError("\ud800" * 9000)],
+    [
+        ValueError("bad"),
+        RecursionError(),
+        SystemExit(1),
+        GeneratorExit(),
+        Odd(),
+        ValueError("\ud800" * 9000),
+    ],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("phase", ["state", "auth", "business"])

@@ -39,13 +39,19 @@ WIRE_REASON = {"category": "business", "code": "rule_satisfied", "detail": {"rul
         (Execute((REASON,)), {"kind": "EXECUTE"}),
         (
             Refuse(refuse("AUTH", "no.scope", "No."), (REASON,)),
-            {"kind": "REFUSE", "refusal": {"kind": "AUTH", "code": "no.scope", "userFacing": "No."}},
+            {
+                "kind": "REFUSE",
+                "refusal": {"kind": "AUTH", "code": "no.scope", "userFacing": "No."},
+            },
         ),
         (
             Escalate(EscalateTo.HUMAN, "large", (REASON,)),
             {"kind": "ESCALATE", "to": "human", "reason": "large"},
         ),
-        (RequestConfirmation("Sure?", (REASON,)), {"kind": "REQUEST_CONFIRMATION", "prompt": "Sure?"}),
+        (
+            RequestConfirmation("Sure?", (REASON,)),
+            {"kind": "REQUEST_CONFIRMATION", "prompt": "Sure?"},
+        ),
         (Defer("paid", 900, (REASON,)), {"kind": "DEFER", "signal": "paid", "timeoutMs": 900}),
         (
             Rewrite(envelope(), "capped", (REASON,)),

@@ -27,8 +27,6 @@ def input_of(vector: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-
-
 @requirement("003:intent-hash")
 @pytest.mark.parametrize("vector", VECTORS["envelopes"], ids=lambda vector: vector["label"])
 def test_an_envelope_has_the_published_hash(vector: dict[str, Any]) -> None:

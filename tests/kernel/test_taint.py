@@ -38,7 +38,11 @@ def test_merging_never_raises_trust(a: Taint, b: Taint, c: Taint) -> None:
     assert merged in (a, b)
     assert merge_taint(b, a) == merged
     assert merge_taint(a, a) == a
-    assert merge_taint(merge_taint(a, b), c) == merge_taint(a, merge_taint(b, c)) == meet_all([a, b, c])
+    assert (
+        merge_taint(merge_taint(a, b), c)
+        == merge_taint(a, merge_taint(b, c))
+        == meet_all([a, b, c])
+    )
 
 
 def test_levels_have_ranks_and_names() -> None:

@@ -20,7 +20,7 @@ from subluminal.kernel.decisions import (
     Rewrite,
 )
 from subluminal.kernel.envelope import IntentEnvelope, with_payload
-from subluminal.kernel.policies import Guard
+from subluminal.kernel.policies import Guard, unnamed
 from subluminal.kernel.taint import Taint, is_tainted
 
 When = Callable[[IntentEnvelope, Any], bool]
@@ -58,7 +58,7 @@ def threshold(
             return None
         return decision(envelope, state, number) if callable(decision) else decision
 
-    return _anonymous(guard)
+    return unnamed(guard)
 
 
 def clamp(
@@ -87,7 +87,7 @@ def clamp(
         rewritten = with_payload(envelope, {**envelope.payload, field: capped})
         return Rewrite(rewritten, f"{field} is capped at {most}", (reason,))
 
-    return _anonymous(guard)
+    return unnamed(guard)
 
 
 def confirm(
@@ -102,7 +102,7 @@ def confirm(
         asked = prompt(envelope, state) if callable(prompt) else prompt
         return RequestConfirmation(asked, reasons)
 
-    return _anonymous(guard)
+    return unnamed(guard)
 
 
 def escalate(
@@ -114,7 +114,7 @@ def escalate(
     def guard(envelope: IntentEnvelope, state: Any) -> Decision | None:
         return said if when(envelope, state) else None
 
-    return _anonymous(guard)
+    return unnamed(guard)
 
 
 def state_defer(*, signal: str, timeout_ms: int, when: When, because: Basis | None = None) -> Guard:
@@ -124,7 +124,7 @@ def state_defer(*, signal: str, timeout_ms: int, when: When, because: Basis | No
     def guard(envelope: IntentEnvelope, state: Any) -> Decision | None:
         return said if when(envelope, state) else None
 
-    return _anonymous(guard)
+    return unnamed(guard)
 
 
 class _SystemTaintPolicy:
@@ -149,9 +149,3 @@ def _finite(number: Any) -> Number:
     if not math.isfinite(number):
         raise ValueError(f"{number} has no place among the numbers")
     return number
-
-
-def _anonymous(guard: Guard) -> Guard:
-    """Takes a factory's own name off a guard: ten guards called `guard` help nobody."""
-    guard.__name__ = "<lambda>"
-    return guard

@@ -17,7 +17,7 @@ from subluminal.kernel.decisions import DECISIONS, Decision, Defer, Refuse, Rewr
 from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.observing import MetricsSink, SinkFailure, observed
 from subluminal.kernel.planning import CapabilityPlanner
-from subluminal.kernel.policies import Guard, PolicyBundle, guard_name, named
+from subluminal.kernel.policies import Guard, PolicyBundle, guard_name, named, unnamed
 from subluminal.kernel.refusals import told
 from subluminal.kernel.taint import RANK
 
@@ -95,7 +95,7 @@ def with_basis_audit(pack: Pack, metrics: MetricsSink) -> Pack:
             return decision
 
         name = guard_name(guard)
-        return asked if name is None else named(name, asked)
+        return unnamed(asked) if name is None else named(name, asked)
 
     policy = msgspec.structs.replace(
         pack.policy,
@@ -110,13 +110,14 @@ def _drifts(pack: Pack, envelope: IntentEnvelope, decision: Any) -> Iterator[tup
     """Yields what a decision has that its pack did not declare. Takes anything: guards may err."""
     if not isinstance(decision, DECISIONS):
         return
-    for reason in decision.basis:
+    reasons: Any = decision.basis
+    for reason in reasons if isinstance(reasons, tuple | list) else ():
         if not isinstance(reason, Basis) or not is_known_basis(reason):
             yield "basis_vocabulary_drift", told(reason)
     match decision:
         case Refuse(refusal=refusal):
             code = getattr(refusal, "code", None)
-            if code not in pack.basis_codes and code not in KERNEL_REFUSAL_CODES:
+            if code not in (*pack.basis_codes, *KERNEL_REFUSAL_CODES):
                 yield "basis_code_drift", told(code)
         case Defer(signal=signal):
             if signal not in pack.signals:

@@ -46,6 +46,12 @@ def named(name: str, guard: _Named) -> _Named:
     return guard
 
 
+def unnamed(guard: Guard) -> Guard:
+    """Takes the name of a function off the guard that it makes: it says nothing about the guard."""
+    guard.__name__ = "<lambda>"
+    return guard
+
+
 def guard_name(guard: Any) -> str | None:
     """Returns the name of a guard: the given one, else that of its function, else None."""
     for attribute in (_NAME, "__name__"):
@@ -78,7 +84,7 @@ def constant(decision: Decision | None) -> Guard:
     def unconditional(_envelope: IntentEnvelope, _state: Any) -> Decision | None:
         return decision
 
-    return unconditional
+    return unnamed(unconditional)
 
 
 def _joined(guards: Sequence[Guard]) -> str:
