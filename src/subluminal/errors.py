@@ -95,7 +95,7 @@ class PackConformanceError(SubluminalError):
 
 
 class PlanConformanceError(SubluminalError):
-    """A plan shows a tool that is not READ, or an intent that its pack does not have."""
+    """A plan shows a tool that is not READ, or proposes what its pack does not have."""
 
     def __init__(
         self,

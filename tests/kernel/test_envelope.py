@@ -129,6 +129,13 @@ def cyclic() -> list[Any]:
     return knot
 
 
+def deep() -> list[Any]:
+    made: list[Any] = []
+    for _ in range(1000):
+        made = [made]
+    return made
+
+
 def exploding() -> list[Any]:
     bomb: list[Any] = []
     for _ in range(100):
@@ -158,7 +165,7 @@ def test_what_has_no_canonical_form_is_not_built(payload: Any) -> None:
         build_envelope("k", payload, actor=LLM, taint="SYSTEM", nonce="n", created_at=AT)
 
 
-@pytest.mark.parametrize("make", [cyclic, exploding, lambda: [0] * (MAX_VALUES + 1)])
+@pytest.mark.parametrize("make", [cyclic, deep, exploding, lambda: [0] * (MAX_VALUES + 1)])
 def test_what_is_endless_or_huge_is_not_built(make: Callable[[], Any]) -> None:
     with pytest.raises(AmbiguousJSON):
         build_envelope("k", make(), actor=LLM, taint="SYSTEM", nonce="n", created_at=AT)

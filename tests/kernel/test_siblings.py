@@ -97,8 +97,15 @@ def test_divergences_have_four_classes(legacy: Any, decision: Decision, divergen
 
 @requirement("003:shadow")
 def test_shadow_asks_both() -> None:
-    bundle = policy(business=[cap], default="EXECUTE")
-    result = adjudicate_with_shadow(envelope({"qty": 9}), None, bundle, legacy=lambda: True)
+    bundle, watching = policy(business=[cap], default="EXECUTE"), Watching()
+    result = adjudicate_with_shadow(
+        envelope({"qty": 9}), None, bundle, legacy=lambda: True, metrics=watching
+    )
+    (event,) = watching.of("record_shadow_divergence")
+    assert (event.intent_kind, event.divergence) == ("order.submit", "PAYLOAD_REWRITE")
+    said = adjudicate(envelope(), None, bundle)
+    adjudicate_with_shadow(envelope(), None, bundle, legacy=lambda: said, metrics=watching)
+    assert len(watching.seen) == 1
     assert (result.legacy, result.decision.kind, result.divergence) == (
         True, "REWRITE", "PAYLOAD_REWRITE"
     )  # fmt: skip
@@ -138,9 +145,13 @@ def test_a_context_has_a_switch_of_its_own() -> None:
 
 @requirement("003:rate-limit")
 def test_a_window_counts_and_a_rollback_touches_its_own_window_only() -> None:
-    clock = FakeClock()
+    clock, watching = FakeClock(), Watching()
     store = MemoryRateLimitStore(clock)
-    checks = [check_rate_limit(store, "k", window_ms=100, max=2) for _ in range(3)]
+    checks = [
+        check_rate_limit(store, "k", window_ms=100, max=2, metrics=watching) for _ in range(3)
+    ]
+    (event,) = watching.of("record_resource_limit")
+    assert (event.resource, event.limit, event.observed) == ("k", 2, 3)
     assert [(check.count, check.exceeded) for check in checks] == [
         (1, False),
         (2, False),

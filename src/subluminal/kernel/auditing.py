@@ -229,7 +229,7 @@ class _Audited:
             self._sink.emit(record)
         except BaseException as error:
             failure = SinkFailure("audit", type(error).__name__, told(error))
-            observed(self._context.metrics, "record_sink_failure", failure)
+            observed(self._context.metrics, lambda sink: sink.record_sink_failure(failure))
             raise
         return record
 
@@ -237,9 +237,12 @@ class _Audited:
         metrics, kind = self._context.metrics, kind_of(envelope)
         stated = told(getattr(envelope, "intent_hash", ""))
         counted = DecisionMetric(kind, decision.kind, took_ms, len(decision.basis), stated)
-        observed(metrics, "record_decision", counted)
+        observed(metrics, lambda sink: sink.record_decision(counted))
         if type(decision) is Refuse:
-            observed(metrics, "record_refusal", RefusalMetric(kind, decision.refusal, stated))
+            observed(
+                metrics,
+                lambda sink: sink.record_refusal(RefusalMetric(kind, decision.refusal, stated)),
+            )
         event = learning_event(
             envelope,
             decision,
@@ -248,13 +251,13 @@ class _Audited:
             guard_id=deciding_guard(self._steps),
             plan_fingerprint=None if self.plan is None else plan_fingerprint(self.plan),
         )
-        observed(self._context.learning, "record_outcome", event)
+        observed(self._context.learning, lambda sink: sink.record_outcome(event))
 
     def _tell_ledger_op(
         self, op: str, outcome: str, envelope: IntentEnvelope, asked_at: float
     ) -> None:
         event = LedgerOp(op, outcome, kind_of(envelope), self._clock.mono_ms() - asked_at)
-        observed(self._context.metrics, "record_ledger_op", event)
+        observed(self._context.metrics, lambda sink: sink.record_ledger_op(event))
 
 
 def _suppressed(holder: LedgerEntry) -> Refuse:

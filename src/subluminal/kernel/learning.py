@@ -32,7 +32,7 @@ def adjudicate_and_learn(
         guard_id=deciding_guard(steps),
         plan_fingerprint=plan_fingerprint,
     )
-    observed(sink, "record_outcome", event)
+    observed(sink, lambda sink: sink.record_outcome(event))
     return decision
 
 

@@ -4,7 +4,8 @@ The kernel has no clock, no metrics and no files. Callers hand in objects that f
 A sink for metrics or learning that fails changes nothing; only the audit sink may stop an intent.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from subluminal.kernel.refusals import kind_of, told
 
 if TYPE_CHECKING:
     from subluminal.kernel.audit import AuditRecord
+
+_Sink = TypeVar("_Sink")
 
 
 class Clock(Protocol):
@@ -131,12 +134,12 @@ class MetricsSink(Protocol):
         """Takes a limit that was reached."""
 
 
-def observed(sink: Any, method: str, event: Any) -> None:
+def observed(sink: _Sink | None, tell: Callable[[_Sink], object]) -> None:
     """Tells a sink of metrics or learning, if there is one. What it raises is dropped."""
     if sink is None:
         return
     try:
-        getattr(sink, method)(event)
+        tell(sink)
     except Exception:  # noqa: BLE001 - whoever watches must not decide
         return
 

@@ -86,12 +86,14 @@ def _list_problems(name: str, words: Any) -> Iterator[str]:
 def with_basis_audit(pack: Pack, metrics: MetricsSink) -> Pack:
     """Returns the pack with every guard watched. Decisions and names of guards stay as they are."""
 
+    def report(drift: SinkFailure) -> None:
+        observed(metrics, lambda sink: sink.record_sink_failure(drift))
+
     def watched(guard: Guard) -> Guard:
         def asked(envelope: IntentEnvelope, state: Any) -> Decision | None:
             decision = guard(envelope, state)
             for error_class, detail in _drifts(pack, envelope, decision):
-                failure = SinkFailure(f"pack:{pack.id}", error_class, detail)
-                observed(metrics, "record_sink_failure", failure)
+                report(SinkFailure(f"pack:{pack.id}", error_class, detail))
             return decision
 
         name = guard_name(guard)

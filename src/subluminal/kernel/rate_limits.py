@@ -12,7 +12,7 @@ from msgspec import Struct
 from subluminal.kernel.basis import basis
 from subluminal.kernel.decisions import Decision, RefusalKind, Refuse, refuse
 from subluminal.kernel.envelope import IntentEnvelope
-from subluminal.kernel.observing import Clock
+from subluminal.kernel.observing import Clock, MetricsSink, ResourceLimit, observed
 from subluminal.kernel.policies import Guard, named
 
 
@@ -67,10 +67,18 @@ class RateLimitCheck(Struct, frozen=True):
 
 
 def check_rate_limit(
-    store: RateLimitStore, key: str, *, window_ms: float, max: int
+    store: RateLimitStore,
+    key: str,
+    *,
+    window_ms: float,
+    max: int,
+    metrics: MetricsSink | None = None,
 ) -> RateLimitCheck:
     """Counts one attempt. It exceeds the limit if the count is above `max`."""
     count, window = store.increment(key, window_ms)
+    if count > max:
+        event = ResourceLimit(key, max, count)
+        observed(metrics, lambda sink: sink.record_resource_limit(event))
     pending = [window]
 
     def rollback() -> None:

@@ -12,8 +12,9 @@ from msgspec import Struct
 from subluminal.kernel.adjudication import adjudicate
 from subluminal.kernel.decisions import DECISIONS, Decision, DecisionKind, Rewrite
 from subluminal.kernel.envelope import IntentEnvelope
+from subluminal.kernel.observing import MetricsSink, ShadowMetric, observed
 from subluminal.kernel.policies import PolicyBundle
-from subluminal.kernel.refusals import Kill
+from subluminal.kernel.refusals import Kill, kind_of, told
 
 _ALL = "*"
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -99,11 +100,17 @@ def adjudicate_with_shadow(
     *,
     legacy: Callable[[], bool | Decision],
     kill: Kill | None = None,
+    metrics: MetricsSink | None = None,
 ) -> ShadowResult:
     """Asks the old code and the kernel. The old code's answer is the one that acts."""
     said = legacy()
     decision = adjudicate(envelope, state, policy, kill=kill)
-    return ShadowResult(said, decision, classify_divergence(said, decision))
+    divergence = classify_divergence(said, decision)
+    if divergence is not Divergence.NONE:
+        stated = told(getattr(envelope, "intent_hash", ""))
+        event = ShadowMetric(kind_of(envelope), divergence, stated)
+        observed(metrics, lambda sink: sink.record_shadow_divergence(event))
+    return ShadowResult(said, decision, divergence)
 
 
 def classify_divergence(legacy: bool | Decision, decision: Decision) -> Divergence:
