@@ -5,7 +5,7 @@ policies, guards, rate_limits               what a policy is made of
 judging, refusals, adjudication             the decision: `adjudicate`, and with trace or deadline
 observing, context, learning, rollout       who watches, and how a kernel is brought in
 executions, audit, auditing, replay         what is on record: `adjudicate_and_audit`
-planning, packs                             what a model may see; what is published
+planning, packs, conformance                what a model may see; what is published
 
 Pure: no I/O, no clock, no log, no state of a module. Time, sinks and ledgers are arguments.
 """
@@ -36,6 +36,7 @@ from subluminal.kernel.basis import (
     basis,
     is_known_basis,
 )
+from subluminal.kernel.conformance import Check, CheckResult, Scenario, check_pack
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.decisions import (
     Decision,
@@ -165,6 +166,8 @@ __all__ = [
     "AuditSink",
     "Basis",
     "CapabilityPlanner",
+    "Check",
+    "CheckResult",
     "Clock",
     "Confirmation",
     "Decision",
@@ -212,6 +215,7 @@ __all__ = [
     "Rollout",
     "RolloutMode",
     "RuntimeContext",
+    "Scenario",
     "ShadowMetric",
     "ShadowResult",
     "SinkFailure",
@@ -237,6 +241,7 @@ __all__ = [
     "can_propose",
     "can_propose_field_level",
     "canonical_json",
+    "check_pack",
     "check_rate_limit",
     "clamp",
     "classify",

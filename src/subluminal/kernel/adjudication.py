@@ -177,23 +177,25 @@ class _Adjudication:
         for index, guard in enumerate(guards):
             if self._is_late is not None and self._is_late():
                 raise _Late
-            decision = self._asked_guard(phase, index, guard)
-            if decision is not None:
-                return decision
+            try:
+                returned = guard(self._envelope, self._state)
+                if returned is not None:
+                    decision = self._accepted(check_decision(returned))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever a guard does, it is refused
+                returned = decision = guard_panic(
+                    self._passed, phase, error, index, guard_name(guard)
+                )
+            if returned is not None:
+                return self._answered(phase, index, guard, decision)
+            if self._steps is not None:
+                self._step(phase, "pass", index, guard)
         self._passed = (*self._passed, _PASSED[phase])
         return None
 
-    def _asked_guard(self, phase: str, index: int, guard: Guard) -> Decision | None:
-        try:
-            returned = guard(self._envelope, self._state)
-            if returned is None:
-                self._step(phase, "pass", index, guard)
-                return None
-            decision = self._accepted(check_decision(returned))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a guard does, it is refused
-            decision = guard_panic(self._passed, phase, error, index, guard_name(guard))
+    def _answered(self, phase: str, index: int, guard: Guard, decision: Decision) -> Decision:
+        """Returns the decision of a guard, or the taint gate's if the guard is before the gate."""
         if phase == "state" and type(decision) is Execute:
             refusal = self._taint_refusal()
             if refusal is not None:

@@ -8,8 +8,9 @@ the same nonce has the same hash. The nonce is what makes two attempts one inten
 hold anything: `derive_intent_hash` refuses one whose members do not have their types.
 """
 
-import hashlib
 from collections.abc import Mapping
+from hashlib import sha256
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -77,13 +78,21 @@ def build_envelope(
         resource_refs=None if resource_refs is None else dict(resource_refs),
         origin=None if origin is None else _member(Origin, origin),
     )
-    return msgspec.structs.replace(draft, intent_hash=derive_intent_hash(draft))
+    return _hashed(draft)
 
 
 def with_payload(envelope: IntentEnvelope, payload: Any) -> IntentEnvelope:
     """Returns the envelope with another payload and its new hash: what a REWRITE may be."""
     changed = msgspec.structs.replace(envelope, payload=plain_json(payload))
-    return msgspec.structs.replace(changed, intent_hash=derive_intent_hash(changed))
+    return _hashed(changed)
+
+
+def _hashed(draft: IntentEnvelope) -> IntentEnvelope:
+    """Returns an envelope with its hash; its payload was made by `plain_json`."""
+    problem = shape_problem(draft)
+    if problem:
+        raise SubluminalError(problem)
+    return msgspec.structs.replace(draft, intent_hash=sha256(hashed_bytes(draft)).hexdigest())
 
 
 def derive_intent_hash(envelope: IntentEnvelope) -> str:
@@ -100,7 +109,7 @@ def examine(envelope: IntentEnvelope) -> tuple[str, Taint]:
     if problem:
         raise SubluminalError(problem)
     level = effective_taint(envelope)
-    return hashlib.sha256(hashed_bytes(envelope)).hexdigest(), level
+    return sha256(hashed_bytes(envelope)).hexdigest(), level
 
 
 def hashed_bytes(envelope: IntentEnvelope) -> bytes:
@@ -126,6 +135,8 @@ def hashed_bytes(envelope: IntentEnvelope) -> bytes:
     return encode(covered, Profile.JCS_NFC)
 
 
+_STRING = frozenset({str})
+_texts_of = attrgetter("kind", "nonce", "created_at", "intent_hash")
 _LEVELS = frozenset(Taint)
 _ORIGINS = frozenset({*Origin, None})
 
@@ -136,9 +147,8 @@ def shape_problem(envelope: Any) -> str | None:
         return f"a value of type `{type(envelope).__name__}` is not an envelope"
     if type(envelope.version) is not int or envelope.version != ENVELOPE_VERSION:
         return "the version is not 2"
-    for name in ("kind", "nonce", "created_at", "intent_hash"):
-        if type(getattr(envelope, name)) is not str:
-            return f"`{name}` is not a string"
+    if not _STRING.issuperset(map(type, _texts_of(envelope))):
+        return "kind, nonce, createdAt or intentHash is not a string"
     return _actor_problem(envelope.actor) or _provenance_problem(envelope)
 
 
@@ -193,7 +203,8 @@ def read_envelope(wire: Mapping[str, Any]) -> IntentEnvelope:
 
 def effective_taint(envelope: IntentEnvelope) -> Taint:
     """Returns the lowest of the envelope's level and those of its fields."""
-    return merge_taint(envelope.taint, lowest_field_taint(envelope.payload))
+    lowest = lowest_field_taint(envelope.payload)
+    return envelope.taint if lowest is Taint.SYSTEM else merge_taint(envelope.taint, lowest)
 
 
 def legacy_v1_to_v2(row: Mapping[str, Any]) -> IntentEnvelope:
@@ -208,7 +219,7 @@ def legacy_v1_to_v2(row: Mapping[str, Any]) -> IntentEnvelope:
     nonce = row.get("nonce") or wire.get("nonce") or created_at
     blank = {**wire, "version": ENVELOPE_VERSION, "nonce": nonce, "intentHash": ""}
     envelope = read_envelope(blank)
-    return msgspec.structs.replace(envelope, intent_hash=derive_intent_hash(envelope))
+    return _hashed(envelope)
 
 
 def _member(words: type[_Word], value: Any) -> _Word:

@@ -15,6 +15,8 @@ from subluminal.canonical import MAX_DEPTH, AmbiguousJSON, Profile, encode
 from subluminal.kernel.taint import MAX_VALUES
 
 _EXACT = frozenset({str, int, bool, float, type(None)})
+_QUICK_DEPTH = 16
+_QUICK_VALUES = 1000
 
 
 def canonical_json(value: Any) -> bytes:
@@ -33,6 +35,33 @@ def plain_json(root: Any) -> Any:
     Raises AmbiguousJSON for a value that JSON does not have, and for one that is too deep, cyclic
     or too large.
     """
+    try:
+        return _quick_copy(root, _QUICK_DEPTH, [_QUICK_VALUES])
+    except _Unusual:
+        return _patient_copy(root)
+
+
+class _Unusual(Exception):
+    """The value is deep or large, or has a type that no JSON parser returns."""
+
+
+def _quick_copy(value: Any, depth_left: int, values_left: list[int]) -> Any:
+    """Copies a small value of exact JSON types: most payloads."""
+    kind = type(value)
+    if kind in _EXACT:
+        return value
+    if (kind is not dict and kind is not list) or not depth_left:
+        raise _Unusual
+    values_left[0] -= len(value)
+    if values_left[0] < 0:
+        raise _Unusual
+    below = depth_left - 1
+    if kind is list:
+        return [_quick_copy(member, below, values_left) for member in value]
+    return {name: _quick_copy(member, below, values_left) for name, member in value.items()}
+
+
+def _patient_copy(root: Any) -> Any:
     holder: list[Any] = [None]
     level: list[tuple[Any, Any, Any]] = [(holder, 0, root)]
     values_left = MAX_VALUES
