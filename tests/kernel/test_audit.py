@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.kernel.making import AT, envelope, policy
 from tests.requirements import requirement
 
@@ -117,6 +119,40 @@ def test_a_record_of_version_1_is_read_and_replayed_by_its_time() -> None:
 def test_rubbish_is_not_a_record(text: bytes) -> None:
     with pytest.raises(SubluminalError):
         decode_audit_record(text)
+
+
+def test_text_that_is_not_unicode_is_not_a_record() -> None:
+    with pytest.raises(SubluminalError):
+        decode_audit_record('{"at":"\ud800"}')
+
+
+json_numbers = st.sampled_from(["1e400", "-1e400", "9007199254740993", "1e-400", "0.1e1", "true"])
+places = st.sampled_from(
+    ["durationMs", "version", "envelope", "decision", "decision_basis", "plan"]
+)
+
+
+@given(st.dictionaries(places, json_numbers | st.just("{}"), min_size=1, max_size=3), st.booleans())
+def test_damaged_records_are_refused_or_told_apart(damage: dict[str, str], nested: bool) -> None:
+    made = wire(record())
+    for place in damage:
+        made[place] = {"version": 3, "x": f"@{place}"} if nested else f"@{place}"
+    text = msgspec.json.encode(made).decode()
+    for place, number in damage.items():
+        text = text.replace(f'"@{place}"', number)
+    try:
+        read = decode_audit_record(text)
+    except SubluminalError:
+        return
+    assert verify_audit_record(read).verified in (True, False, None)
+    assert (verify_audit_record(read).verified is True) <= (
+        text == msgspec.json.encode(read).decode()
+    )
+
+
+def test_numbers_that_no_runtime_hashed_are_damage() -> None:
+    made = msgspec.structs.replace(record(), plan={"n": 2**53 + 1})
+    assert verify_audit_record(made).reason == "tampered"
 
 
 def test_unknown_versions_and_members_are_refused() -> None:

@@ -11,6 +11,7 @@ hold anything: `derive_intent_hash` refuses one whose members do not have their 
 from collections.abc import Mapping
 from hashlib import sha256
 from operator import attrgetter
+from types import NoneType
 from typing import Any, TypeVar
 
 import msgspec
@@ -165,9 +166,9 @@ def _actor_problem(actor: Any) -> str | None:
 
 
 def _provenance_problem(envelope: IntentEnvelope) -> str | None:
-    if not isinstance(envelope.taint, str) or envelope.taint not in _LEVELS:
+    if type(envelope.taint) not in (Taint, str) or envelope.taint not in _LEVELS:
         return "`taint` is not a level"
-    if not isinstance(envelope.origin, str | None) or envelope.origin not in _ORIGINS:
+    if type(envelope.origin) not in (Origin, str, NoneType) or envelope.origin not in _ORIGINS:
         return "`origin` is not an origin"
     refs: Any = envelope.resource_refs
     if refs is not None and (

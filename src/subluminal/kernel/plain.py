@@ -7,6 +7,7 @@ decided on. Everything here is bounded: no depth, cycle or number of values take
 import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -111,6 +112,6 @@ def _plain_scalar(value: Any) -> Any:
         return int.__index__(value)
     if isinstance(value, float):
         return float.__float__(value)
-    if isinstance(value, Decimal) and value.is_finite():
+    if isinstance(value, Decimal) and value.is_finite() and isfinite(float(value)):
         return float(value)
     raise AmbiguousJSON(f"a value of type `{type(value).__name__}` is not JSON")
