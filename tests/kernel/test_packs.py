@@ -83,6 +83,8 @@ def test_a_name_is_given_once() -> None:
     with pytest.raises(SubluminalError, match="empty"):
         named("", guard)
     assert guard_name(lambda _e, _s: None) is None
+    with pytest.raises(SubluminalError, match="`method` cannot be named"):
+        named("m", static_planner(PLAN).plan)
     assert guard_name(7) is None
 
 

@@ -16,6 +16,7 @@ from subluminal.kernel import (
     MemoryExecutionLedger,
     adjudicate,
     adjudicate_and_audit,
+    adjudicate_with_trace,
     is_known_basis,
 )
 
@@ -124,13 +125,58 @@ def generator(_envelope: IntentEnvelope, _state: Any) -> Any:
     yield Execute()
 
 
+class Nameless:
+    """A guard that fails at whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __bool__(self) -> bool:
+        raise RuntimeError
+
+    def __call__(self, *_: Any) -> Any:
+        raise Silent
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_a_guard_without_a_name_is_refused_like_others() -> None:
+    decision, steps = adjudicate_with_trace(envelope(), None, policy(state=[Nameless()]))
+    assert decision.basis[-1].detail["errorName"] == "Silent"
+    assert steps[-1].guard_name is None
+
+
+def test_policies_and_switches_that_are_not_what_they_seem() -> None:
+    class NoDefault:
+        state_guards = auth_guards = business = ()
+        taint = policy().taint
+
+    class Equal(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    for bundle in (NoDefault(), policy(default=Equal("REFUSE"))):
+        assert adjudicate(envelope(), None, bundle).kind == "REFUSE"  # type: ignore[arg-type]
+    killed = adjudicate(envelope(), None, policy(default="EXECUTE"), kill=True)  # type: ignore[arg-type]
+    assert killed.basis[0].category == "kill"
+
+
 @pytest.mark.filterwarnings("ignore:coroutine")
 @pytest.mark.parametrize(
     "guard", [endless, nested, later, tied, forced, generator, 7, None, sys.exit, int]
 )
 @pytest.mark.parametrize("phase", ["state", "auth", "business"])
 def test_no_guard_gets_out(phase: str, guard: Any) -> None:
-    decision = adjudicate(envelope(), None, policy(**{phase: [guard]}, default="EXECUTE"))  # type: ignore[arg-type]
+    decision, _ = adjudicate_with_trace(
+        envelope(),
+        None,
+        policy(**{phase: [guard]}, default="EXECUTE"),  # type: ignore[arg-type]
+    )
     assert decision.kind == "REFUSE"
     assert decision.refusal.code == "guard_panic"
     msgspec.json.encode(decision)

@@ -245,7 +245,8 @@ class _Adjudication:
 
     def _default(self) -> Decision:
         self._step("default", "match")
-        if self._policy.default == "EXECUTE":
+        default: Any = getattr(self._policy, "default", None)
+        if type(default) is str and default == "EXECUTE":
             return Execute(self._passed)
         return default_deny(self._passed)
 
@@ -263,4 +264,4 @@ class _Adjudication:
         self, phase: str, outcome: str, index: int | None = None, guard: Guard | None = None
     ) -> None:
         if self._steps is not None:
-            self._steps.append(TraceStep(phase, outcome, index, guard and guard_name(guard)))
+            self._steps.append(TraceStep(phase, outcome, index, guard_name(guard)))

@@ -4,6 +4,7 @@ A guard may return anything. Only one of the six decisions counts, with members 
 reasons from the vocabulary; a REWRITE must be of the same intent and must not raise a level.
 """
 
+from enum import StrEnum
 from typing import Any
 
 from subluminal.canonical import Profile, encode
@@ -66,7 +67,7 @@ def _member_problem(decision: Decision) -> str | None:
         case Refuse(refusal=Refusal() as refusal):
             return _refusal_problem(refusal)
         case Escalate(to=to, reason=reason):
-            ok = isinstance(to, str) and to in _RECIPIENTS and _is_text(reason)
+            ok = type(to) in (EscalateTo, str) and to in _RECIPIENTS and _is_text(reason)
         case RequestConfirmation(prompt=prompt):
             ok = _is_text(prompt)
         case Defer(signal=signal, timeout_ms=timeout_ms):
@@ -80,7 +81,7 @@ def _member_problem(decision: Decision) -> str | None:
 
 
 def _refusal_problem(refusal: Refusal) -> str | None:
-    if not isinstance(refusal.kind, str) or refusal.kind not in _KINDS:
+    if type(refusal.kind) not in (RefusalKind, str) or refusal.kind not in _KINDS:
         return "the kind of the refusal is not one of the four"
     if not _is_text(refusal.code) or not refusal.code:
         return "the refusal has no code"
@@ -91,7 +92,7 @@ def _refusal_problem(refusal: Refusal) -> str | None:
 
 def _is_text(value: Any) -> bool:
     """Whether a value is a string that JSON can hold."""
-    if not isinstance(value, str):
+    if type(value) is not str and not isinstance(value, StrEnum):
         return False
     try:
         value.encode()

@@ -35,14 +35,20 @@ class PolicyBundle(Struct, frozen=True):
 def named(name: str, guard: _Named) -> _Named:
     """Gives a guard the name that traces and records show. Returns the same guard.
 
-    A guard keeps its first name: another one raises SubluminalError.
+    A guard keeps its first name: another one raises SubluminalError. So does an object that takes
+    no attributes, such as a bound method: wrap it in a function.
     """
     if not name:
         raise SubluminalError("a guard's name is empty")
     known = getattr(guard, _NAME, name)
     if known != name:
         raise SubluminalError(f"the guard is already named `{known}`, so not `{name}`")
-    setattr(guard, _NAME, name)
+    try:
+        setattr(guard, _NAME, name)
+    except (AttributeError, TypeError):
+        raise SubluminalError(
+            f"a `{type(guard).__name__}` cannot be named", hint="wrap it in a function or a lambda"
+        ) from None
     return guard
 
 
@@ -55,8 +61,11 @@ def unnamed(guard: Guard) -> Guard:
 def guard_name(guard: Any) -> str | None:
     """Returns the name of a guard: the given one, else that of its function, else None."""
     for attribute in (_NAME, "__name__"):
-        name = getattr(guard, attribute, None)
-        if isinstance(name, str) and name.isprintable() and name not in ("", "<lambda>"):
+        try:
+            name = getattr(guard, attribute, None)
+        except Exception:  # noqa: BLE001 - a guard may be any object, also one that has no names
+            return None
+        if type(name) is str and name.isprintable() and name not in ("", "<lambda>"):
             return name
     return None
 

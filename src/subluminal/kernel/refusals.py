@@ -26,7 +26,8 @@ class Kill(Struct, frozen=True, rename="camel"):
 
 def killed(kill: Kill, *, tenant: str | None = None) -> Refuse:
     """Everything is refused, before anything else is looked at."""
-    detail = {"reason": told(kill.reason), "toggledAt": told(kill.toggled_at)}
+    reason, toggled_at = getattr(kill, "reason", ""), getattr(kill, "toggled_at", "")
+    detail = {"reason": told(reason), "toggledAt": told(toggled_at)}
     if tenant is not None:
         detail["tenant"] = told(tenant)
     words = f"the kill switch is on since {detail['toggledAt']}: {detail['reason']}"
@@ -133,7 +134,7 @@ def told(value: Any) -> str:
     """Returns the text of a value of others: bounded, and such that JSON can hold it."""
     try:
         text = str(value)
-    except Exception as error:  # noqa: BLE001 - an exception may fail to describe itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it may fail to describe itself
         text = f"({type(value).__name__} that has no text: {type(error).__name__})"
     cut = text[:_LONGEST]
     return cut.encode("utf-8", "backslashreplace").decode()
