@@ -219,6 +219,74 @@ REQUIREMENTS: dict[str, Requirement] = {
     "001-7.6:http-streams": Requirement(
         "001 7.6", "HTTP and SSE streams are never buffered whole", deferred="HTTP door"
     ),
+    # The kernel (seed 003: adjudicate)
+    "003:intent-hash": Requirement(
+        "003 retries", "intentHash covers version, kind, payload, nonce, actor and taint"
+    ),
+    "003:hash-order": Requirement(
+        "003 invariants", "the same envelope has the same hash whatever the order of its keys"
+    ),
+    "003:retries": Requirement(
+        "003 retries", "the nonce is the idempotency key; createdAt does not change the hash"
+    ),
+    "003:legacy-rows": Requirement(
+        "003 retries", "rows of version 1 become envelopes of version 2 (legacyV1ToV2)"
+    ),
+    "003:taint-monotone": Requirement("003 invariants", "mergeTaint never raises trust"),
+    "003:field-taints": Requirement("003 top level", "fields may have a level (TaintedValue)"),
+    "003:version-gate": Requirement(
+        "003 invariants", "envelopes of an unknown version are refused, SECURITY"
+    ),
+    "003:vocabulary": Requirement(
+        "003 invariants", "every basis code is in BASIS_CODES of its category"
+    ),
+    "003:untrusted-never-executes": Requirement(
+        "003 invariants", "UNTRUSTED never executes when the policy demands more"
+    ),
+    "003:six-decisions": Requirement("003 top level", "Decision has six kinds"),
+    "003:four-refusals": Requirement("003 top level", "Refusal has four kinds"),
+    "003:rewrite-scope": Requirement(
+        "003 REWRITE", "a REWRITE sanitises, normalises or caps; it is never another action"
+    ),
+    "003:pure": Requirement(
+        "003 kernel", "adjudicate is deterministic, and whatever a guard does is a decision"
+    ),
+    "003:kill-switch": Requirement("003 kernel", "the kill switch engages before the version gate"),
+    "003:deadline": Requirement("003 kernel", "adjudicateWithDeadline refuses when time is up"),
+    "003:learn": Requirement(
+        "003 kernel", "adjudicateAndLearn emits an event; a learning sink that fails is absorbed"
+    ),
+    "003:audit": Requirement(
+        "003 kernel", "adjudicateAndAudit emits a record; an audit sink that fails propagates"
+    ),
+    "003:ledger": Requirement(
+        "003 kernel", "an intent that was executed is refused: ledger_replay_suppressed"
+    ),
+    "003:audit-record": Requirement(
+        "003 top level", "an audit record carries envelope, decision, plan and planFingerprint"
+    ),
+    "003:replay-from-audit": Requirement(
+        "003 retries", "replayEnvelopeFromAudit keeps the nonce, so the hash is that on record"
+    ),
+    "003:metrics": Requirement(
+        "003 kernel", "recorders for ledger, decisions, refusals and sink failures"
+    ),
+    "003:combinators": Requirement("003 kernel", "allOf, firstMatch and constant make guards"),
+    "003:shadow": Requirement("003 kernel", "adjudicateWithShadow classifies divergences"),
+    "003:rollout": Requirement("003 kernel", "lists in the environment say what is enforced"),
+    "003:rate-limit": Requirement("003 kernel", "a guard and a store limit the rate of intents"),
+    "003:planner": Requirement(
+        "003 llm", "a plan that shows a MUTATING tool raises PlanConformanceError"
+    ),
+    "003:pack-conformance": Requirement("003 top level", "assertPackConformance checks the shape"),
+    "003:drift": Requirement(
+        "003 top level", "withBasisAudit reports refusal codes that a pack did not declare"
+    ),
+    "003:install-pack": Requirement(
+        "003 top level",
+        "installPack checks, watches and installs console sinks where none are set",
+        deferred="in-process door",
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

@@ -109,6 +109,8 @@ def test_digest_uses_the_given_profile() -> None:
         ({"\udfff": 1}, "lone surrogate"),
         ({"\udfff": 1.5}, "lone surrogate"),
         (["\ud800", 1.5], "lone surrogate"),
+        (("\ud800",), "lone surrogate"),
+        (({"\udfff": 1},), "lone surrogate"),
         ({1: "a"}, "a key is not a string"),
         ({"a": object()}, "a value of type `object` is not JSON"),
         ({"a": b"bytes"}, "a value of type `bytes` is not JSON"),

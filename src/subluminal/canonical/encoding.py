@@ -52,12 +52,10 @@ def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) 
         if plain or _is_plain(value, _PLAIN_INTEGER):
             return _encode_plain(value)
         return _encode_prepared(value, profile)
-    if profile is Profile.JCS:
-        simple = _is_plain(value, _DOUBLE_INTEGER)
-        text = _encode_plain(value) if simple else _encode_prepared(value, profile)
-        if text.isascii():  # so every key is ASCII, and both key orders are the same
-            return text
-    return _Writer(profile).write(value)
+    simple = _is_plain(value, _DOUBLE_INTEGER)
+    text = _encode_plain(value) if simple else _encode_prepared(value, profile)
+    # ASCII has one normal form and one key order.
+    return text if text.isascii() else _Writer(profile).write(value)
 
 
 def digest(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> str:

@@ -1,0 +1,173 @@
+"""The taint lattice: SYSTEM > TRUSTED > UNTRUSTED, and where a proposal came from.
+
+A level only ever falls: `merge_taint` is the meet of the lattice. Fields of a payload may have
+levels of their own (`tainted`). They count in every decision: the level of an envelope is the
+lowest of its own and those of its fields (`effective_taint` in envelope.py).
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from subluminal.canonical import MAX_DEPTH, AmbiguousJSON
+
+MAX_VALUES = 1_000_000
+"""A payload with more values is refused: a few nested lists can stand for 2^64 of them."""
+
+
+class Taint(StrEnum):
+    """How far the content of a payload is trusted."""
+
+    SYSTEM = "SYSTEM"
+    """made by the system itself"""
+    TRUSTED = "TRUSTED"
+    """checked, or from a known person"""
+    UNTRUSTED = "UNTRUSTED"
+    """from a model, or from anywhere else"""
+
+
+class Origin(StrEnum):
+    """Where a proposal came from: a second axis, beside the level."""
+
+    HUMAN = "Human"
+    RETRIEVED = "Retrieved"
+    """content of a store, a document or a page that was fed back in"""
+    EXTERNAL_API = "ExternalAPI"
+    """the result of somebody else's program that was fed back in"""
+    LLM = "LLM"
+    SYSTEM = "System"
+
+
+class TaintPolicy(Protocol):
+    """The levels that a policy demands.
+
+    A policy may also have `requires_uncontaminated(kind) -> bool`: then that kind is refused if its
+    origin is Retrieved or ExternalAPI, whatever its level.
+    """
+
+    def minimum_for(self, kind: str, /) -> Taint | str:
+        """Returns the lowest level that may propose an intent of this kind."""
+
+
+class TaintedValue(Struct, frozen=True):
+    """A field of a payload with a level of its own. In JSON: an object with both members."""
+
+    value: Any
+    taint: Taint
+
+
+RANK: dict[str, int] = {Taint.UNTRUSTED: 1, Taint.TRUSTED: 2, Taint.SYSTEM: 3}
+_CONTAMINATING = frozenset({Origin.RETRIEVED, Origin.EXTERNAL_API})
+_SCALARS = frozenset({str, int, bool, float, type(None)})
+
+
+def taint_rank(level: Taint | str) -> int:
+    """Returns the rank of a level: 1 for UNTRUSTED to 3 for SYSTEM. Raises ValueError."""
+    return RANK[Taint(level)]
+
+
+def merge_taint(a: Taint | str, b: Taint | str) -> Taint:
+    """Returns the lower of two levels."""
+    return Taint(a) if taint_rank(a) <= taint_rank(b) else Taint(b)
+
+
+def meet_all(levels: Iterable[Taint | str]) -> Taint:
+    """Returns the lowest of the levels; SYSTEM if there are none."""
+    lowest = Taint.SYSTEM
+    for level in levels:
+        lowest = merge_taint(lowest, level)
+    return lowest
+
+
+def is_contaminating(origin: Origin | str | None) -> bool:
+    """Whether proposals of this origin may carry out what some text told the model to do."""
+    return origin in _CONTAMINATING
+
+
+def can_propose(level: Taint | str, kind: str, policy: TaintPolicy) -> bool:
+    """Whether a payload of this level may propose an intent of this kind."""
+    return taint_rank(level) >= taint_rank(policy.minimum_for(kind))
+
+
+def can_propose_field_level(
+    level: Taint | str, kind: str, policy: TaintPolicy, payload: Any
+) -> bool:
+    """`can_propose` for the lowest of the level and those of the payload's fields."""
+    return can_propose(merge_taint(level, lowest_field_taint(payload)), kind, policy)
+
+
+def tainted(value: Any, taint: Taint | str) -> TaintedValue:
+    """Gives a field of a payload a level of its own."""
+    return TaintedValue(value, Taint(taint))
+
+
+def collect_field_taints(payload: Any) -> list[Taint]:
+    """Returns the levels of all fields that have one, also of those inside other such fields."""
+    return [level for _, level, _ in tainted_fields(payload)]
+
+
+def lowest_field_taint(payload: Any) -> Taint:
+    """Returns the lowest level of any field; SYSTEM if no field has one.
+
+    Every value of the payload is looked at, in bounded time. Raises AmbiguousJSON for a payload
+    that is not plain JSON, is cyclic or deeper than MAX_DEPTH, or has more than MAX_VALUES values.
+    """
+    lowest, rank = Taint.SYSTEM, 3
+    level = [payload]
+    values_left = MAX_VALUES
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind in _SCALARS:
+                continue
+            if kind is dict:
+                name = value.get("taint")
+                if name is not None and type(name) is str and "value" in value:
+                    found = RANK.get(name, 3)
+                    if found < rank:
+                        lowest, rank = Taint(name), found
+                below += value.values()
+            elif kind is list:
+                below += value
+            else:
+                raise AmbiguousJSON(f"a value of type `{kind.__name__}` is not JSON")
+            if len(below) > values_left:
+                raise AmbiguousJSON(f"the payload has more than {MAX_VALUES} values")
+        if not below:
+            return lowest
+        values_left -= len(below)
+        level = below
+    raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def tainted_fields(payload: Any) -> list[tuple[tuple[str | int, ...], Taint, Any]]:
+    """Returns path, level and value of every field that has a level, the outermost first."""
+    found: list[tuple[tuple[str | int, ...], Taint, Any]] = []
+    level: list[tuple[tuple[str | int, ...], Any]] = [((), payload)]
+    while level:
+        below: list[tuple[tuple[str | int, ...], Any]] = []
+        for path, item in level:
+            value = item
+            if isinstance(value, TaintedValue):
+                value = {"value": value.value, "taint": value.taint}
+            if isinstance(value, dict):
+                if is_tainted(value):
+                    found.append((path, Taint(value["taint"]), value["value"]))
+                below += [((*path, name), member) for name, member in value.items()]
+            elif isinstance(value, list | tuple):
+                below += [((*path, index), member) for index, member in enumerate(value)]
+        level = below
+    return found
+
+
+def is_tainted(value: Any) -> bool:
+    """Whether a value is a field with a level of its own, as a struct or as JSON has it."""
+    if isinstance(value, TaintedValue):
+        return True
+    if not isinstance(value, dict) or "value" not in value:
+        return False
+    name = value.get("taint")
+    return isinstance(name, str) and name in RANK
