@@ -220,7 +220,7 @@ def test_events_of_other_makers_do_not_stop_a_replay(home: Home):
     assert isinstance(call, RecordedCall)
     assert (call.seq, call.identity.env, call.identity.client) == (0, "unknown", "unknown")
     assert isinstance(end, RecordedEnd)
-    assert reader.setting("theirs") == ([], [])
+    assert reader.setting("theirs") == RunSetting([], [])
 
 
 def test_only_calls_since_then_are_told_but_counters_begin_with_the_run(stage: Stage):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.events import CallRef
 from subluminal.core.handovers import Found, Handover, Handovers, key_of
-from subluminal.core.rounds import NO_COUNTERS
+from subluminal.core.rounds import NoCounters
 from subluminal.core.ruling import Handed, Ruling
 from subluminal.core.runs.opening import problem_of
 from subluminal.policy.evaluation import Call, Evaluation
@@ -129,5 +129,8 @@ def _assessment(enforcer: "Enforcer", asked: Call) -> _Taken:
     The rules are evaluated with empty counters, and nothing is counted.
     """
     wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
-    found = enforcer.engine.evaluate(asked, NO_COUNTERS, wall_ms=wall_ms, mono_ms=mono_ms)
+    # The door that decided the call has lowered the run; nothing is lowered again.
+    rank = enforcer.run.state.taint.rank() if enforcer.engine.asks_taint else 0
+    counters = NoCounters(rank)
+    found = enforcer.engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
     return _Taken(DEFAULT_ALLOW, found.policy, True, found.visits, risk_classes=found.risk_classes)
