@@ -12,7 +12,7 @@ from tests.replay.stage import Stage
 
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer
-from subluminal.ledger.query.recorded_runs import RunReader, run_ids
+from subluminal.ledger.query.recorded_runs import RunReader, RunSetting, run_ids
 from subluminal.ledger.query.replaying import LedgerReplay, backtest
 from subluminal.policy.replay.comparing import Change
 from subluminal.policy.replay.hidden_args import PartialArgs
