@@ -1,5 +1,7 @@
 """The level of a run on the path of its calls (kernel.md, section 3)."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +232,81 @@ def test_a_resource_lowers_where_a_rule_names_servers_only(tmp_path: Path) -> No
     (changed,) = events(tmp_path, "taint_changed")
     assert changed["taint"]["tool_name"] == "resources/read"
     assert changed["taint"]["rule_id"] == "web"
+
+
+def crowd(home: Path, size: int, calls: int) -> list[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.core.tainted", str(home), str(calls)]
+    pipe = subprocess.PIPE
+    made = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(size)]
+    for each in made:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    return made
+
+
+def test_eight_shims_race_one_lowering(own_home: Path) -> None:
+    """One of them lowers the run and says so; each meets it from its next call on."""
+    shims = crowd(own_home, 8, 3)
+    for each in shims:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+    for each in shims:
+        ranks = each.communicate(timeout=60)[0].split()
+        assert len(ranks) == 3
+        assert ranks[1:] == ["2", "2"]
+        assert each.returncode == 0
+    assert level(own_home) is Taint.UNTRUSTED
+    (changed,) = events(own_home, "taint_changed")
+    decided = {
+        each["call"]["call_id"]: each["decision"]["taint"]
+        for each in events(own_home, "tool_call_decision")
+    }
+    seqs = {each["call"]["seq"]: each["call"] for each in events(own_home, "tool_call_start")}
+    assert sorted(seqs) == list(range(1, 33))
+    for seq, call in seqs.items():
+        is_after = seq > changed["taint"]["seq"]
+        assert decided[call["call_id"]] == ("UNTRUSTED" if is_after else "SYSTEM")
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4, 6, 7, 8])
+def test_a_killed_shim_leaves_a_level_that_is_as_low(own_home: Path, lines: int) -> None:
+    (shim,) = crowd(own_home, 1, 0)
+    assert shim.stdin is not None
+    assert shim.stdout is not None
+    shim.stdin.write("\n")
+    shim.stdin.flush()
+    seen = [int(shim.stdout.readline()) for _ in range(lines)]
+    shim.kill()
+    rest = shim.communicate()[0].split()
+    seen += [int(each) for each in rest if each in ("0", "1", "2")]
+    assert seen == sorted(seen)
+    assert TAINT_RANK[level(own_home)] >= seen[-1]
+    again = host_in(own_home, policy(WEB, SEND))
+    make(again, "files", "read")
+    again.close()
+    assert TAINT_RANK[level(own_home)] >= seen[-1]
+    for change in events(own_home, "taint_changed"):
+        assert TAINT_RANK[level(own_home)] >= TAINT_RANK[Taint(change["taint"]["to"])]
+
+
+def test_a_call_that_is_handed_over_lowers_once(own_home: Path) -> None:
+    """A person raises the level in between: the second door does not lower it again."""
+    hook, stdio = (host_in(own_home, policy(WEB, SEND)) for _ in range(2))
+    make(stdio, "files", "read")
+    asked = msgspec.structs.replace(
+        tool_call("web", "fetch"), transport=Transport.AGENT_HOOK, context={"client_call_id": "1"}
+    )
+    hook.offer(hook.begin(asked, b"{}"))
+    assert level(own_home) is Taint.UNTRUSTED
+    state_dir = places({"SUB_HOME": str(own_home)}).state
+    with RunState.open(state_dir, "run-1", threads=True) as state, state.locked():
+        state.taint.put(TAINT_RANK[Taint.TRUSTED])
+    ruling = stdio.begin(msgspec.structs.replace(asked, transport=Transport.MCP_STDIO), b"{}")
+    assert ruling.handed is not None
+    assert ruling.handed.taken
+    assert level(own_home) is Taint.TRUSTED
+    stdio.finish(ruling, Outcome(Status.OK, 2))
+    hook.close()
+    stdio.close()
+    assert len(events(own_home, "taint_changed")) == 1

@@ -1,6 +1,6 @@
 """The level of a run in its state file: one word, and a text for each level that says why.
 
-    word    seq << 8 | 1 << 4 if a person set it | rank + 1; 0 while nothing has lowered the run
+    word    seq << 8 | 1 << 4 once a person set it | rank + 1; 0 while nothing has lowered the run
 
 A level is lowered by one store, so a kill can neither tear nor raise it. The text is written before
 that store; if it is torn, its CRC says so, and the level holds without a text. A word that nobody
@@ -56,7 +56,9 @@ class TaintWord:
         """Returns the word for a run that is lowered from `word`, by default the one in force."""
         word = self._words[layout.W_TAINT] if word is None else word
         rank = min(rank, _LOWEST)
-        return word if rank <= _rank(word) else self._words[layout.W_SEQ] << _SEQ_BITS | (rank + 1)
+        if rank <= _rank(word):
+            return word
+        return self._words[layout.W_SEQ] << _SEQ_BITS | word & _BY_PERSON | (rank + 1)
 
     def start(self, rank: int, source: tuple[str, ...]) -> None:
         """Lowers the run as its start says, unless a person has set its level since."""

@@ -78,7 +78,10 @@ class RunReplay:
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
         self._counters.write(lowering_to(start))
-        self._setting: Setting | None = None
+        self._start = start
+        """the lowest level with which the run, or a policy of it, starts"""
+        self._is_set = False
+        """whether a person has set the level: then no start lowers it"""
         self._levels: list[RecordedLevel] = []
         """changes of the level since the call before"""
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
@@ -122,11 +125,13 @@ class RunReplay:
     def _meet_levels(self, setting: Setting) -> None:
         """Brings the level up to a call: what its policies start with, and what came before it."""
         engine = setting.engine
-        if setting is not self._setting:
-            self._setting = setting
-            self._write(lowering_to(engine.start))
+        if TAINT_RANK[engine.start] > TAINT_RANK[self._start]:
+            self._start = engine.start
+            if not self._is_set:
+                self._write(lowering_to(engine.start))
         for change in self._levels:
             if change.by is TaintCause.COMMAND:
+                self._is_set = True
                 self._counters.set_level(TAINT_RANK[change.to])
             elif change.server_name is not None:
                 self._write(lowering_to(engine.read_from(change.server_name)[0]))
