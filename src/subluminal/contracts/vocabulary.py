@@ -489,5 +489,5 @@ class McpErrorCode(IntEnum):
 
 ACTION_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
 TAINT_RANK = {level: rank for rank, level in enumerate(Taint)}
-"""A level as a number: the higher, the less trusted."""
+"""Sort key of a level: a higher one is less trusted."""
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}

@@ -50,12 +50,12 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
 
 
 def _format(bundle: Bundle) -> int:
-    enabled = [rule for rule in bundle.rules if rule.enabled]
+    enabled = [each for each in bundle.rules if each.enabled]
     if bundle.defaults.taint is not None or any(
-        isinstance(rule, TaintRule) or rule.match.taint is not None for rule in enabled
+        isinstance(each, TaintRule) or each.match.taint is not None for each in enabled
     ):
         return TAINT_FORMAT
-    if any(rule.match.targets is not None for rule in enabled):
+    if any(each.match.targets is not None for each in enabled):
         return TARGETS_FORMAT
     return SNAPSHOT_FORMAT
 

@@ -235,7 +235,7 @@ def _is_name(text: str) -> bool:
 
 
 def _level(rule: PreparedRule) -> Taint:
-    """Returns the level that a rule lowers to; SYSTEM for every rule that is no taint rule."""
+    """Returns the level that a taint rule lowers to; SYSTEM for every other rule."""
     effect = rule.data["effect"]
     return Taint(effect["taint"]["lower_to"]) if "taint" in effect else Taint.SYSTEM
 

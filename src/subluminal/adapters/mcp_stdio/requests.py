@@ -148,10 +148,10 @@ class Requests:
                 for answer in halted_answers(line, why):
                     self._client.answer(answer)
                 return False
-            if isinstance(message, ListRequest):
-                self._tool_lists.ask(message)
-            elif isinstance(message, ReadRequest):
+            if isinstance(message, ReadRequest):
                 self._read_text(message)
+            elif isinstance(message, ListRequest):
+                self._tool_lists.ask(message)
             return True
         if self.is_loading:
             self.held.add(line)
