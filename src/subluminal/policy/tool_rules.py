@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import RuleKind
+from subluminal.contracts.vocabulary import RuleKind, Taint
 from subluminal.policy.predicates import (
     ArgsPredicate,
     TimePredicate,
@@ -48,7 +48,9 @@ class PreparedRule:
         self.args_test: ArgsPredicate | None = args_predicate(match["args"])
         self.time_test: TimePredicate | None = time_predicate(match["time"])
         # A snapshot without targets is the same as before there were any.
-        self.targets_test: TargetsTest | None = targets_test(match.get("targets"), data["kind"])
+        # A rule that lets a call pass, or keeps it from lowering the run, must match all targets.
+        needs_all = data["kind"] == RuleKind.ALLOW or _exempts(data)
+        self.targets_test: TargetsTest | None = targets_test(match.get("targets"), needs_all)
         self.taint_test: TaintTest | None = taint_test(match.get("taint"))
 
     @property
@@ -62,6 +64,11 @@ class PreparedRule:
             and not self.risk_class
             and all(test is None for test in tests)
         )
+
+
+def _exempts(data: dict[str, Any]) -> bool:
+    effect = data["effect"].get("taint")
+    return effect is not None and effect["lower_to"] == Taint.SYSTEM
 
 
 class UnpackedEntry(NamedTuple):

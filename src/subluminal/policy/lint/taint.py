@@ -22,6 +22,14 @@ def taint_remarks(bundle: Bundle) -> Iterator[Misfit]:
                 f"no enabled taint rule, and no `defaults.taint`, lowers a run below {match.below}",
                 "add a taint rule for the tools that read text of others",
             )
+    for rule in lowering:
+        targets = rule.match.targets
+        if targets is not None and targets.opaque and rule.effect.taint.lower_to is Taint.SYSTEM:
+            yield Misfit(
+                ("rules", bundle.rules.index(rule), "match", "targets", "opaque"),
+                "can never match: an exemption needs everything that a call touches to be known",
+                "remove `opaque`",
+            )
     if lowering and not any(rule.match.taint for rule in bundle.rules if rule.enabled):
         yield Misfit(
             ("rules", bundle.rules.index(lowering[0])),
