@@ -52,14 +52,19 @@ def show_level(places: Places, name: str) -> RunLevel:
         raise _no_state(run_id, problem) from None
 
 
-def set_level(places: Places, name: str, level: Taint, reason: str = "") -> LevelSet:
-    """Sets the level of a run, up or down, for all its shims. Raises SubluminalError."""
+def set_level(
+    places: Places, name: str, level: Taint, reason: str = "", *, may_raise: bool = True
+) -> LevelSet:
+    """Sets the level of a run for all its shims; only a person `may_raise` it.
+
+    Raises SubluminalError.
+    """
     run_id = known_run(places, name)
     try:
         with RunState.open(
             places.state, run_id, threads=True, wait_ms=_WAIT_MS, create=False
         ) as state:
-            change = _put(state, level, reason)
+            change = _put(state, level, reason, may_raise=may_raise)
             found = _level_of(run_id, state)
     except StateUnusable as problem:
         raise _no_state(run_id, problem) from None
@@ -84,17 +89,26 @@ def level_for_child(places: Places, run_id: str) -> Taint | None:
     return None if level is Taint.SYSTEM else level
 
 
-def _put(state: RunState, level: Taint, reason: str) -> TaintChange:
+def _put(state: RunState, level: Taint, reason: str, *, may_raise: bool) -> TaintChange:
+    rank, taint = TAINT_RANK[level], state.taint
     with state.locked():
         change = TaintChange(
-            from_=state.taint.state().level,
+            from_=taint.state().level,
             to=level,
             seq=state.last_seq(),
             by=TaintCause.COMMAND,
             reason=reason or UNSET,
         )
-        state.taint.note(TAINT_RANK[level], source_of(change))
-        state.taint.put(TAINT_RANK[level])
+        if rank < taint.rank() and not may_raise:
+            raise SubluminalError(
+                f"the run was lowered to {change.from_} in the meantime", hint="try again"
+            )
+        if rank != taint.rank():
+            taint.note(rank, source_of(change))
+        if rank < taint.rank():
+            taint.put(rank)
+        else:
+            taint.lower(rank)
     return change
 
 

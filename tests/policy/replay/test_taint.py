@@ -5,7 +5,7 @@ from typing import Any
 from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import Record, changes, said_outside
 
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Taint, TaintCause
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Taint
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay.comparing import Doubt
 from subluminal.policy.replay.hidden_args import PartialArgs
@@ -48,13 +48,13 @@ def test_a_person_raises_the_level_and_no_start_lowers_it_again():
     low = policy(PUSH, defaults={"decision_on_error": "BLOCK", "taint": "UNTRUSTED"})
     record = Record((REPOSITORY, policy(PUSH)))
     record.call("read")
-    record.items.append(RecordedLevel(Taint.TRUSTED, TaintCause.COMMAND))
+    record.items.append(RecordedLevel(Taint.TRUSTED, raises=True))
     record.call("push")
     rows, _, _ = record.replay(low)
     assert changes(rows) == ["same", "same"]
     late = Record((REPOSITORY, policy(PUSH)))
     late.call("read")
-    late.items.append(RecordedLevel(Taint.TRUSTED, TaintCause.COMMAND))
+    late.items.append(RecordedLevel(Taint.TRUSTED, raises=True))
     late.call("read")
     late.reload((REPOSITORY, policy(PUSH, version="2")))
     late.call("push")
@@ -64,7 +64,7 @@ def test_a_person_raises_the_level_and_no_start_lowers_it_again():
 
 def test_other_changes_lower():
     record = Record((REPOSITORY, policy(PUSH)))
-    record.items.append(RecordedLevel(Taint.UNTRUSTED, TaintCause.SDK))
+    record.items.append(RecordedLevel(Taint.UNTRUSTED))
     record.call("push")
     rows, _, _ = record.replay(policy(PUSH))
     assert changes(rows) == ["newly_blocked"]
@@ -72,7 +72,7 @@ def test_other_changes_lower():
 
 def test_a_resource_counts_by_the_rules_of_the_candidate():
     record = Record((REPOSITORY, policy(PUSH)))
-    record.items.append(RecordedLevel(Taint.TRUSTED, TaintCause.RULE, "git"))
+    record.items.append(RecordedLevel(Taint.TRUSTED, "git"))
     record.call("push")
     assert changes(record.replay(policy(PUSH))[0]) == ["same"]
     assert changes(record.replay(policy(ALL_TEXT, PUSH))[0]) == ["newly_blocked"]

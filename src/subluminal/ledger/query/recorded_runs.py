@@ -26,6 +26,7 @@ from subluminal.contracts.events import DecisionMade, TaintChange
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import (
+    TAINT_RANK,
     Action,
     Client,
     Env,
@@ -275,7 +276,8 @@ class _ShimEvents:
         if server_name is not None and change.tool_name not in _READS:
             return None  # a call lowered the run, and is replayed
         self._seq = max(self._seq, change.seq)
-        return (self._seq, 1, 0), RecordedLevel(change.to, change.by, server_name)
+        raises = TAINT_RANK[change.to] < TAINT_RANK[change.from_]
+        return (self._seq, 1, 0), RecordedLevel(change.to, server_name, raises)
 
     def _decided(self, event: _Line) -> tuple[Key, RecordedCall] | None:
         start, text = self._started.pop(event.call.call_id, (None, None))

@@ -16,7 +16,6 @@ from subluminal.contracts.vocabulary import (
     Severity,
     Status,
     Taint,
-    TaintCause,
 )
 from subluminal.policy.evaluation import NO_POLICY, Evaluation
 
@@ -130,9 +129,10 @@ class RecordedLevel(NamedTuple):
     """A change of the run's level that no call made: by a person, a program, or a resource read."""
 
     to: Taint
-    by: TaintCause
     server_name: str | None = None
     """server whose resource or prompt was read"""
+    raises: bool = False
+    """whether a person raised the level: from then on no policy's start lowers it"""
 
 
 class RecordedAnswer(NamedTuple):

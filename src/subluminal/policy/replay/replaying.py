@@ -23,7 +23,6 @@ from subluminal.contracts.vocabulary import (
     ReasonCode,
     Severity,
     Taint,
-    TaintCause,
 )
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
@@ -130,7 +129,7 @@ class RunReplay:
             if not self._is_set:
                 self._write(lowering_to(engine.start))
         for change in self._levels:
-            if change.by is TaintCause.COMMAND:
+            if change.raises:
                 self._is_set = True
                 self._counters.set_level(TAINT_RANK[change.to])
             elif change.server_name is not None:
