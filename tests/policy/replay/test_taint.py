@@ -62,6 +62,19 @@ def test_a_person_raises_the_level_and_no_start_lowers_it_again():
     assert changes(rows) == ["same", "same", "newly_blocked"]
 
 
+def test_a_policy_that_comes_later_does_not_undo_what_a_person_set():
+    low = policy(policy_id="user", defaults={"decision_on_error": "BLOCK", "taint": "UNTRUSTED"})
+    for raised, wanted in ((True, "same"), (False, "newly_blocked")):
+        record = Record((REPOSITORY, policy(PUSH)))
+        record.call("read")
+        if raised:
+            record.items.append(RecordedLevel(Taint.SYSTEM, raises=True))
+        record.reload((Layer.USER, low), (REPOSITORY, policy(PUSH)))
+        record.call("push")
+        rows, _, _ = record.replay(policy(PUSH), REPOSITORY)
+        assert changes(rows) == ["same", wanted]
+
+
 def test_other_changes_lower():
     record = Record((REPOSITORY, policy(PUSH)))
     record.items.append(RecordedLevel(Taint.UNTRUSTED))
