@@ -24,7 +24,9 @@ from subluminal.contracts.vocabulary import (
 )
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome
+from subluminal.core.runs.lost_state import renew_state
 from subluminal.core.runs.names import journal_dir
+from subluminal.core.runs.opening import Sharing
 from subluminal.journal.reading import files_in, lines_of
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
@@ -310,3 +312,74 @@ def test_a_call_that_is_handed_over_lowers_once(own_home: Path) -> None:
     hook.close()
     stdio.close()
     assert len(events(own_home, "taint_changed")) == 1
+
+
+@pytest.mark.parametrize("on_error", ["ALLOW", "BLOCK"])
+def test_a_lowering_that_cannot_be_stored_is_owed(tmp_path: Path, on_error: str) -> None:
+    """Another process holds the lock: what passes by `decision_on_error` lowers the run later."""
+    host = host_in(tmp_path, policy(WEB, SEND, defaults={"decision_on_error": on_error}))
+    make(host, "files", "read")
+    holder = [sys.executable, "-m", "tests.state.worker", "hold"]
+    state_dir = places({"SUB_HOME": str(tmp_path)}).state
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*holder, state_dir, "run-1"], stdin=pipe, stdout=pipe) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        passed = host.begin(tool_call("web", "fetch"), b"{}").is_allowed
+        host.read_from("web", "resources/read")
+        other.communicate(b"\n")
+    assert passed == (on_error == "ALLOW")
+    assert make(host, "mail", "send") is Action.BLOCK
+    host.close()
+
+
+def test_a_run_without_its_state_is_decided_by_the_policy(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(parents=True)
+    (tmp_path / "state" / "runs").write_text("not a directory")
+    host = host_in(tmp_path, policy(WEB, SEND, defaults={"decision_on_error": "ALLOW"}))
+    assert make(host, "web", "fetch") is Action.ALLOW
+    host.read_from("web", "resources/read")
+    host.close()
+
+
+def test_a_state_that_was_made_anew_is_untrusted(tmp_path: Path) -> None:
+    host = host_in(tmp_path, policy(WEB, SEND))
+    make(host, "files", "read")
+    host.close()
+    where = places({"SUB_HOME": str(tmp_path)})
+    (path,) = (Path(where.state) / "runs").iterdir()
+    path.unlink()
+    assert renew_state(where, "run-1")
+    again = host_in(tmp_path, policy(WEB, SEND))
+    ruling = again.begin(tool_call("mail", "send"), b"{}")
+    assert "UNTRUSTED since call 1 (its state was made anew)" in ruling.decision.summary
+    again.close()
+
+
+def test_a_secret_in_the_name_of_a_tool_is_masked(tmp_path: Path) -> None:
+    secret = "ghp_" + "aB3d" * 9
+    host = host_in(tmp_path, policy(WEB, SEND))
+    make(host, "web", secret)
+    make(host, "mail", "send")
+    host.close()
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+
+
+def test_a_further_round_is_judged_by_the_level_before_its_call(tmp_path: Path) -> None:
+    own = rule(
+        "deny", "own", match={"server_name": {"glob": ["web"]}, "taint": {"below": "TRUSTED"}}
+    )
+    host = host_in(tmp_path, policy(WEB, own))
+    ruling = host.begin(tool_call("web", "fetch"), b"{}")
+    assert host.begin_round(ruling, 2, 10, b"{}")
+    assert make(host, "web", "fetch") is Action.BLOCK
+    host.close()
+
+
+def test_threads_share_the_level(tmp_path: Path) -> None:
+    host = host_in(tmp_path, policy(WEB, SEND), sharing=Sharing(threads=True))
+    host.read_from("web", "prompts/get")
+    assert make(host, "mail", "send") is Action.BLOCK
+    host.close()
