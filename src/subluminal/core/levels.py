@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LEVELS = tuple(Taint)
 _TAINT = CellKind.TAINT
+_UNJUDGED = "no rule could judge the call"
 _NAME_CHARS = 100
 """Length of a name in the state's text."""
 
@@ -55,6 +56,8 @@ class Levels:
         """Returns the rank of the level, and pays what is owed. Needs the run's lock."""
         word = self._run.state.taint
         if self._owed:
+            if self._owed > word.rank():
+                word.note(self._owed, (TaintCause.RULE, "", "", "", _UNJUDGED))
             word.lower(self._owed)
             self._owed = 0
         return word.rank()
@@ -159,7 +162,7 @@ class Levels:
             rule_id=UNSET if rule_id is None else rule_id,
             server_name=server_name,
             tool_name=self._shown(tool_name),
-            reason="no rule could judge the call" if rule_id is None else UNSET,
+            reason=_UNJUDGED if rule_id is None else UNSET,
         )
 
 
