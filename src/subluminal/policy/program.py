@@ -153,10 +153,16 @@ class Program:
                 first = first or found
         return terminate or first or allowed or DEFAULT_ALLOW
 
-    def not_inspected(self, entry: Entry, visit: Visit) -> Decision:
-        """Decides for a rule whose arguments were too large to inspect (byte-transparent)."""
-        if isinstance(entry, TaintEntry) and entry.rank:
-            entry.visit(visit)  # what cannot be judged counts against the call
+    def not_inspected(self, entry: Entry, visit: Visit) -> Decision | None:
+        """Decides for a rule whose arguments were too large to inspect (byte-transparent).
+
+        Returns None for a taint rule that is passed over.
+        """
+        if isinstance(entry, TaintEntry):
+            if visit.taint_settled:
+                return None
+            if entry.rank:
+                entry.visit(visit)  # what cannot be judged counts against the call
         # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
         return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")

@@ -109,7 +109,7 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
         found = entry.visit(visit)
     except NotInspected:
         found = program.not_inspected(entry, visit)
-        step = step._replace(result="error", note=found.summary)
+        step = step._replace(result="error")
     finally:
         visit.read = read
     if found is not None:
