@@ -131,6 +131,14 @@ def test_arguments_that_were_not_read_count_against_the_call():
     assert spared.level is SYSTEM
 
 
+def test_a_rule_that_is_passed_over_needs_no_arguments():
+    """Explain said `passed over`, and the call was refused by `decision_on_error`."""
+    keyed = rule("taint", "keyed", match={"args": {"has_keys": ["url"]}})
+    run = Run(policy(WEB, keyed))
+    assert run.call("web", "fetch", args=None).forwarded
+    assert not run.call("files", "read", args=None).forwarded
+
+
 def test_a_call_that_no_rule_judged_lowers_as_far_as_its_names_allow():
     engine = Run(policy(WEB, rule("taint", "t", match=tools("t"), lower_to="TRUSTED"))).engine
     assert engine.unjudged("web", "x") is UNTRUSTED
