@@ -12,6 +12,7 @@ from subluminal.config import env
 from subluminal.config.places import Places, home_problem, working_directory
 from subluminal.config.settings import Settings
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Taint
 from subluminal.core.host import Host
 from subluminal.core.live_settings import LiveSettings, previewer_for
 from subluminal.core.policies.watching import Policies
@@ -70,6 +71,7 @@ def open_host(
             sharing,
             _meta(environ),
             client_asks,
+            _taint(environ),
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id or run_id_of(environ, places, client_pid),
@@ -88,6 +90,13 @@ def _meta(environ: Mapping[str, str]) -> dict[str, Any]:
     from subluminal.core.runs.meta import given_meta
 
     return given_meta(given)
+
+
+def _taint(environ: Mapping[str, str]) -> Taint | None:
+    given = environ.get(env.SUB_TAINT.name)
+    if not given:
+        return None
+    return Taint(given) if given in list(Taint) else Taint.UNTRUSTED
 
 
 def _host_type(sharing: Sharing) -> type[Host]:

@@ -129,6 +129,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "call_round": {"call": {**CALL, "round": 2, "bytes_in": 120}, "decision": DECISION},
     "prompt_submitted": {"prompt": {"bytes": 120, "hash": "0" * 64}},
+    "taint_changed": {"taint": {"from": "SYSTEM", "to": "UNTRUSTED", "seq": 4, "by": "rule"}},
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 
@@ -167,6 +168,7 @@ EFFECTS: dict[str, dict[str, Any]] = {
         }
     },
     "tag": {"tag": {"add_risk_class": ["write_like"]}},
+    "taint": {"taint": {"lower_to": "UNTRUSTED"}},
 }
 
 

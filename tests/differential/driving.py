@@ -14,6 +14,7 @@ from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to
 
 START_MS = 1_794_520_740_000
 """2026-11-12T21:59Z, a Thursday: near an hour and a day that generated rules ask for."""
@@ -42,6 +43,7 @@ class Product:
     def __init__(self, layers: Layers, identity: dict[str, Any]) -> None:
         self.counters = MemoryCounters()
         self.engine = Engine(compiled(layers), identity_of(identity))
+        self.counters.write(lowering_to(self.engine.start))
 
     def call(
         self, step: dict[str, Any], wall_ms: int, mono_ms: int, args_hash: str | None = None
@@ -58,7 +60,7 @@ class Product:
         )
         found = self.engine.evaluate(call, self.counters, wall_ms=wall_ms, mono_ms=mono_ms)
         self.counters.write(found.updates)
-        return summary_of(found), found
+        return summary_of(found) | {"level": level_in(self.counters.read).value}, found
 
     def end(self, found: Evaluation, status: str, latency_ms: int, mono_ms: int) -> None:
         ended = Status(status)
@@ -84,7 +86,8 @@ class Naively:
             mono_ms,
             step.get("excused", frozenset()),
         )
-        return self.evaluator.evaluate(call), call
+        answer = self.evaluator.evaluate(call)
+        return answer | {"level": naive.LEVELS[self.evaluator.level]}, call
 
     def end(self, call: Any, status: str, latency_ms: int, mono_ms: int) -> None:
         self.evaluator.end(call, status, latency_ms, mono_ms)

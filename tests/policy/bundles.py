@@ -28,6 +28,7 @@ EFFECTS: dict[str, dict[str, Any]] = {
     "dedupe": {"scope": "run", "window_ms": 1000, "on_duplicate": "BLOCK"},
     "tag": {"add_risk_class": ["write_like"]},
     "pin": {"on_change": "BLOCK", "on_new": "ALLOW"},
+    "taint": {"lower_to": "UNTRUSTED"},
 }
 ACCUMULATORS = ("budget", "rate_limit", "breaker", "dedupe")
 

@@ -109,7 +109,8 @@ class Stage:
         )
         made = Enforcer(run, Engine(layers, who), previewer, gates, on_bug=_raise)
         self._shims.append(made)
-        run.enter(made.engine.mode, made.engine.policy)
+        start = made.engine.start if made.engine.asks_taint else None
+        run.enter(made.engine.mode, made.engine.policy, start=start)
         self.loaded(made, layers)
         return made
 

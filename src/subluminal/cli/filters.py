@@ -8,7 +8,7 @@ from subluminal.ledger.filter.fields import CALL_FIELDS, Field
 from subluminal.ledger.filter.language import Filter, InvalidFilter, Term, make_term, parse_filter
 from subluminal.ledger.filter.values import InvalidValue
 
-FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since", "until")
+FLAGS = ("run", "server", "tool", "decision", "status", "rule", "taint", "text", "since", "until")
 
 
 def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None:

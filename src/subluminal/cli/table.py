@@ -49,6 +49,13 @@ COMMANDS: dict[str, Command | Group] = {
     "deny": _command("deny a waiting call", "deny"),
     "kill": _command("stop a run, an agent, a tool or everything", "kill"),
     "revive": _command("lift a stop, or let a run that lost its state go on", "revive"),
+    "taint": Group(
+        "show or set how far a run's text is trusted",
+        {
+            "show": _command("show the level of a run, and why", "taint_show"),
+            "set": _command("set the level of a run", "taint_set"),
+        },
+    ),
     "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
     "passphrase": _command("protect commands that only a person may run", "passphrase"),

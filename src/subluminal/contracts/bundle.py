@@ -17,6 +17,7 @@ from subluminal.contracts.vocabulary import (
     RuleKind,
     Scope,
     Severity,
+    Taint,
 )
 
 # A Literal lists the actions that a field accepts. Its words compare equal to members of Action.
@@ -106,6 +107,13 @@ class TargetsMatch(_Strict, frozen=True, kw_only=True):
     """whether the rule is about calls that may touch more than can be told; not in an `allow`"""
 
 
+class TaintMatch(_Strict, frozen=True, kw_only=True):
+    """Additive: the level of the run before the call."""
+
+    below: Taint
+    """TRUSTED or SYSTEM: the level of the run must be lower than this"""
+
+
 class Match(_Strict, frozen=True, kw_only=True):
     """The calls that a rule is about. All given fields must match; a missing field matches every
     call (Pack 2.4)."""
@@ -122,6 +130,8 @@ class Match(_Strict, frozen=True, kw_only=True):
     """additive: times of day and days of the week"""
     targets: TargetsMatch | None = None
     """additive: programs, paths and hosts that the call touches"""
+    taint: TaintMatch | None = None
+    """additive: level of the run before the call"""
 
 
 class Suggestion(_Strict, frozen=True, kw_only=True):
@@ -271,6 +281,14 @@ class Pin(_Strict, frozen=True, kw_only=True):
     """action when a tool is new"""
 
 
+class Lowering(_Strict, frozen=True, kw_only=True):
+    """Additive: lowers the level of the run, if the call is forwarded."""
+
+    lower_to: Taint
+    """level that the run has afterwards at most; SYSTEM exempts the call from the taint rules
+    below"""
+
+
 class BudgetEffect(_Strict, frozen=True, kw_only=True):
     """The effect of a `budget` rule."""
 
@@ -311,6 +329,13 @@ class PinEffect(_Strict, frozen=True, kw_only=True):
 
     pin: Pin
     """the actions"""
+
+
+class TaintEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `taint` rule."""
+
+    taint: Lowering
+    """the level"""
 
 
 class Rule(
@@ -391,8 +416,24 @@ class PinRule(Rule, frozen=True, kw_only=True, tag=RuleKind.PIN.value):
     """what the rule does"""
 
 
+class TaintRule(Rule, frozen=True, kw_only=True, tag=RuleKind.TAINT.value):
+    """Additive: lowers the level of the run before a matching call is forwarded. The first that
+    matches counts. Never decides."""
+
+    effect: TaintEffect
+    """what the rule does"""
+
+
 AnyRule = (
-    AllowRule | DenyRule | BudgetRule | RateLimitRule | BreakerRule | DedupeRule | TagRule | PinRule
+    AllowRule
+    | DenyRule
+    | BudgetRule
+    | RateLimitRule
+    | BreakerRule
+    | DedupeRule
+    | TagRule
+    | PinRule
+    | TaintRule
 )
 
 
@@ -427,13 +468,15 @@ class Selectors(_Strict, frozen=True, kw_only=True):
 
 
 class Defaults(_Strict, frozen=True, kw_only=True):
-    """What happens to a call that cannot be evaluated or recorded."""
+    """What happens to a call that cannot be evaluated or recorded, and how a run starts."""
 
     decision_on_error: Literal["ALLOW", "BLOCK"]
     """action for such a call"""
     fail_open_read_tools: bool = False
     """whether such a call passes if it has the risk class `read_like`, whatever
     `decision_on_error` says"""
+    taint: Taint | None = None
+    """additive: level that a run starts with at most; SYSTEM by default"""
 
 
 class Bundle(_Strict, frozen=True, kw_only=True):

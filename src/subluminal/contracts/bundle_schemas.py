@@ -11,6 +11,7 @@ from typing import Any
 from subluminal.contracts import short_forms
 from subluminal.contracts.bundle import BREAKER_NUMBERS
 from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
+from subluminal.contracts.vocabulary import Taint
 
 Schema = dict[str, Any]
 
@@ -24,6 +25,7 @@ _DIRECTORY: Schema = {
     "pattern": r"^(\.|(/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+|\.)?)+)$",
     "maxLength": MAX_PATTERN_CHARS,
 }
+_BELOW = [Taint.SYSTEM.value, Taint.TRUSTED.value]
 _LIMIT: Schema = {"minimum": 0, "maximum": MAX_AMOUNT}
 _AMOUNT: Schema = {"minimum": 1, "maximum": MAX_AMOUNT}
 _HOURS: Schema = {
@@ -83,6 +85,7 @@ def _add_names(fields: dict[str, Schema]) -> None:
     fields["TimeMatch"]["utc_hours"]["items"] = _HOURS
     fields["PathMatch"]["glob"]["items"].update(_GLOB)
     fields["PathMatch"]["regex"]["items"].update(_PATTERN)
+    fields["TaintMatch"]["below"] = {**fields["TaintMatch"]["below"], "enum": _BELOW}
     for name in ("inside", "outside"):
         fields["PathMatch"][name]["items"].update(_DIRECTORY)
 

@@ -1,4 +1,4 @@
-"""Contract A: the envelope of events, ten types of the Pack, six additive types (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, eight additive types (Pack section 1).
 
 Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
 a call, `templates` writes the same bytes; a property test compares the two.
@@ -25,6 +25,8 @@ from subluminal.contracts.vocabulary import (
     SecretSource,
     Severity,
     Status,
+    Taint,
+    TaintCause,
     Transport,
 )
 
@@ -67,6 +69,8 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     policy_problem: str | UnsetType = UNSET
     """additive: why a policy that should be in force is not; until it is mended, every call is
     refused"""
+    taint: Taint | UnsetType = UNSET
+    """additive: level that the run starts with, if a policy or SUB_TAINT speaks of it"""
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
@@ -199,6 +203,8 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     """additive: all grants that let the call pass, if several rules required one"""
     policies: list[LayeredPolicyRef] | UnsetType = UNSET
     """additive: policies of all layers that were evaluated"""
+    taint: Taint | UnsetType = UNSET
+    """additive: level of the run before the call, if a policy speaks of it"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
@@ -524,6 +530,35 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag=EventType.PROMPT_SUB
     """the prompt"""
 
 
+class TaintChange(Struct, frozen=True, kw_only=True):
+    """`taint` of a taint_changed event."""
+
+    from_: Taint = field(name="from")
+    """level before"""
+    to: Taint
+    """level from now on"""
+    seq: int
+    """number of the call that lowered the level; if no call did, of the last call before"""
+    by: TaintCause
+    """what changed the level"""
+    rule_id: str | UnsetType = UNSET
+    """rule that lowered the level"""
+    server_name: str | UnsetType = UNSET
+    """server whose text lowered the level"""
+    tool_name: str | UnsetType = UNSET
+    """tool whose text lowered the level; `resources/read` or `prompts/get` if no tool did"""
+    reason: str | UnsetType = UNSET
+    """the reason in words"""
+
+
+class TaintChanged(Event, frozen=True, kw_only=True, tag=EventType.TAINT_CHANGED.value):
+    """Additive: the level of the run has changed. It is on record before a call that lowers it is
+    forwarded."""
+
+    taint: TaintChange
+    """the change"""
+
+
 class RoundCall(CallRef, frozen=True, kw_only=True):
     """`call` of a call_round event."""
 
@@ -562,6 +597,7 @@ AnyEvent = (
     | KillSwitch
     | CallRound
     | PromptSubmitted
+    | TaintChanged
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -578,5 +614,6 @@ OPTIONAL_EVENTS = (
     KillSwitch,
     CallRound,
     PromptSubmitted,
+    TaintChanged,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    seven are additive."""
+    eight are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -24,6 +24,7 @@ class EventType(StrEnum):
     KILL_SWITCH = "kill_switch"
     CALL_ROUND = "call_round"
     PROMPT_SUBMITTED = "prompt_submitted"
+    TAINT_CHANGED = "taint_changed"
 
 
 class Client(StrEnum):
@@ -207,6 +208,30 @@ class RuleKind(StrEnum):
     """adds risk classes"""
     PIN = "pin"
     """additive: watches tool definitions"""
+    TAINT = "taint"
+    """additive: lowers the level of the run"""
+
+
+class Taint(StrEnum):
+    """Additive: how far the text that a run has read can be trusted, from most to least."""
+
+    SYSTEM = "SYSTEM"
+    """only text of the installation itself"""
+    TRUSTED = "TRUSTED"
+    """text of people and systems that the policy's author trusts"""
+    UNTRUSTED = "UNTRUSTED"
+    """text that anybody may have written"""
+
+
+class TaintCause(StrEnum):
+    """Additive: what changed the level of a run."""
+
+    RULE = "rule"
+    """a `taint` rule, or `defaults.taint` of a policy"""
+    COMMAND = "command"
+    """a person, with `sub taint set`"""
+    SDK = "sdk"
+    """a program that uses Subluminal in process"""
 
 
 class Scope(StrEnum):
@@ -463,4 +488,6 @@ class McpErrorCode(IntEnum):
 
 
 ACTION_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
+TAINT_RANK = {level: rank for rank, level in enumerate(Taint)}
+"""Sort key of a level: a higher one is less trusted."""
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}

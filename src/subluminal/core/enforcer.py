@@ -26,6 +26,7 @@ from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
+from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
@@ -84,6 +85,7 @@ class Enforcer:
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
         self.records = records(run, previewer)
+        self.levels = Levels(run, previewer.safe)
         self._stops = gates.stops
         self._approvals: Approvals | None = None
         self._shim_id = run.shim_id
@@ -96,7 +98,7 @@ class Enforcer:
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         state, stops, engine = self._state, self._stops, self.engine
-        seq, evaluation = 0, None
+        seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
             if engine.asks_targets:
@@ -113,6 +115,7 @@ class Enforcer:
                     evaluation = self.over(asked)
                 if evaluation is None:
                     counters = state.counters
+                    before = self.levels.before() if engine.asks_taint else None
                     evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
                     if not evaluation.forwarded and self.may_be_granted(evaluation):
                         call_id = f"{self._shim_id}.{number}"
@@ -120,6 +123,9 @@ class Enforcer:
                             evaluation, asked, call_id, wall_ms, mono_ms, args_text
                         )
                     updates = evaluation.updates
+                    level = before and self.levels.of_call(
+                        engine, call, evaluation, updates, before, seq
+                    )
                     if updates:
                         counters.write(updates)
                     ending = evaluation.decision.terminate
@@ -128,10 +134,11 @@ class Enforcer:
                 state.count(TOTALS[evaluation.decision.action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
             evaluation = self._undecided(asked, error)
+            level = self.unjudged(call, evaluation, seq)
         if not evaluation.forwarded:
             evaluation.decision = self.masked(evaluation.decision, call.args)
         ruling = self.ruled(
-            call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets
+            call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets, level
         )
         if self._approvals is not None:
             self.tell_approvals(ruling.call_id)
@@ -141,7 +148,9 @@ class Enforcer:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
-        return self._without_rules(call, asked, failed)
+        # Nobody can be sure which tool an ambiguous message names.
+        knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
+        return self._without_rules(call, asked, failed, knows_tool=knows_tool)
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
@@ -233,7 +242,22 @@ class Enforcer:
         """Returns the id of a call with this number."""
         return f"{self._shim_id}.{number}"
 
-    def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
+    def unjudged(
+        self, call: ToolCall, evaluation: Evaluation, seq: int, *, knows_tool: bool = True
+    ) -> CallLevel | None:
+        """Lowers the run if a call is forwarded that no rule could judge (`core.levels`)."""
+        if not evaluation.forwarded or not self.engine.asks_taint:
+            return None
+        return self.levels.unjudged(self.engine, call, seq, knows_tool=knows_tool)
+
+    def read_from(self, server_name: str, method: str) -> None:
+        """Lowers the run before a resource or a prompt of a server is asked for."""
+        if self.engine.asks_taint:
+            self.levels.read_from(self.engine, server_name, method)
+
+    def _without_rules(
+        self, call: ToolCall, asked: Call, evaluation: Evaluation, *, knows_tool: bool = True
+    ) -> Ruling:
         """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         seq = 0
@@ -245,7 +269,9 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             # The call is still recorded below.
             self._state.owe(TOTALS[evaluation.decision.action])
-        return self.ruled(call, next(self._numbers), evaluation, wall_ms, mono_ns, seq, None)
+        level = self.unjudged(call, evaluation, seq, knows_tool=knows_tool)
+        number = next(self._numbers)
+        return self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, None, None, level)
 
     def may_be_granted(self, refused: Evaluation) -> bool:
         """Returns False if no grant can be for this call, without a look at the grants."""
@@ -292,10 +318,11 @@ class Enforcer:
         seq: int,
         args_text: bytes | None,
         targets: Targets | None = None,
+        level: CallLevel | None = None,
     ) -> Ruling:
         """Turns an evaluation into a ruling, and journals it."""
         ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
-        ruling.targets = targets
+        ruling.targets, ruling.level = targets, level
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:

@@ -75,6 +75,8 @@ class Host:
         self._open, self._partial = self._runs.open, self._runs.partial
         self.offers = WaitingOffers(parts.places)
         self._handovers: Handovers | None = None
+        self._early_reads: list[tuple[str, str, str | None]] = []
+        """resources and prompts that were asked for before the first policy was compiled"""
         self._ended_here: list[Ruling] = []
         """calls that were taken over and have ended, until their end is on disk"""
 
@@ -123,6 +125,20 @@ class Host:
     ) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         return self.claim(session).refuse(call, reason, summary)
+
+    def read_from(self, server_name: str, method: str, session: str | None = None) -> None:
+        """Lowers the run, if a rule says so, before a resource or a prompt is asked for.
+
+        If the first policy is not compiled yet, that happens as soon as it is: calls wait for it.
+        """
+        if self.is_loading:
+            self._early_reads.append((server_name, method, session))
+        elif self._policies.engine_for(self.run_of(session)).asks_taint:
+            enforcer = self.claim(session)
+            try:
+                enforcer.read_from(server_name, method)
+            finally:
+                self.release(enforcer)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
@@ -266,6 +282,10 @@ class Host:
     def _adopt_policies(self) -> None:
         self._generation = self._policies.generation
         self._runs.adopt_policies()
+        if self._early_reads and not self.is_loading:
+            early, self._early_reads = self._early_reads, []
+            for read in dict.fromkeys(early):
+                self.read_from(*read)
 
     def _poll_settings(self, mono_ms: int, settle: Callable[[], None]) -> Settings | None:
         change = self._settings.poll(mono_ms)

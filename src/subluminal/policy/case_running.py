@@ -7,13 +7,14 @@ from subluminal.canonical import args_hash
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.vocabulary import Layer, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.rules.limit import LIMIT_KINDS
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to, lowest
 
 ReadTargets = Callable[[str, str, dict[str, Any], str], Targets]
 """Returns the targets of (server_name, tool_name, args, cwd)."""
@@ -55,7 +56,8 @@ def run_case(
     runner = _Runner(loaded, layers, targets_of)
     failures = []
     for number, call in enumerate(loaded.case.calls, start=1):
-        found = differences(call.want, runner.make(call))
+        evaluation = runner.make(call)
+        found = differences(call.want, evaluation, runner.level)
         if found:
             failures.append(Failure(number, found))
     return CaseResult(failures, runner.matched)
@@ -76,10 +78,16 @@ class _Runner:
         }
         self._hashes = {layer.value: snapshot.policy_hash for layer, snapshot in layers}
         self._counters = MemoryCounters()
+        self._counters.write(lowering_to(lowest([loaded.case.taint, self._engine.start])))
         self._title = loaded.title
         self._start_ms = loaded.start_ms
         self._now_ms = 0
         self.matched: set[tuple[str, str]] = set()
+
+    @property
+    def level(self) -> Taint:
+        """The level of the run after the calls so far."""
+        return level_in(self._counters.read)
 
     def make(self, call: CaseCall) -> Evaluation:
         """Evaluates one call and its end."""

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.shape import Misfit, Path, did_you_mean, misfits, struct_of
-from subluminal.contracts.vocabulary import Action, Client, Env, Layer, Severity, Status
+from subluminal.contracts.vocabulary import Action, Client, Env, Layer, Severity, Status, Taint
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
@@ -83,6 +83,8 @@ class Case(_Strict, frozen=True, kw_only=True):
     """instead of `bundle`: layer to a bundle or the path of its file"""
     identity: CaseIdentity = CaseIdentity()
     """identity of the run"""
+    taint: Taint = Taint.SYSTEM
+    """level that the run starts with; a lower `defaults.taint` of a policy holds"""
     start: str = "1970-01-01T00:00:00Z"
     """wall clock at `at_ms: 0`, RFC 3339"""
     calls: list[CaseCall]
@@ -146,6 +148,10 @@ WANTS: dict[str, Reader] = {
 }
 
 
+_TAINT = "taint"
+"""Field of a `want`: the level of the run after the call."""
+
+
 class Difference(NamedTuple):
     """One field of an evaluation that differs from its `want`."""
 
@@ -157,11 +163,16 @@ class Difference(NamedTuple):
     """value in the evaluation"""
 
 
-def differences(want: dict[str, Any], evaluation: Evaluation) -> list[Difference]:
-    """Returns the fields of a `want` that differ from the evaluation."""
+def differences(
+    want: dict[str, Any], evaluation: Evaluation, taint: Taint = Taint.SYSTEM
+) -> list[Difference]:
+    """Returns the fields of a `want` that differ from the evaluation.
+
+    `taint` is the level of the run after the call.
+    """
     found = []
     for name, wanted in want.items():
-        got = msgspec.to_builtins(WANTS[name](evaluation))
+        got = taint.value if name == _TAINT else msgspec.to_builtins(WANTS[name](evaluation))
         if name == "would_be":
             got = _asked(wanted, got)
         if name == "risk_classes" and isinstance(wanted, list):
@@ -263,10 +274,10 @@ def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
         yield Misfit((*path, "outcome", "latency_ms"), "must be at least 0")
     for name, value in call.want.items():
         where = (*path, "want", name)
-        if name not in WANTS:
-            hint = did_you_mean(name, [*WANTS, *[""] * 13])
+        if name not in WANTS and name != _TAINT:
+            hint = did_you_mean(name, [*WANTS, _TAINT, *[""] * 13])
             yield Misfit(where, f"unknown field `{name[:60]}`", hint, at_key=True)
-        words = {"action": Action, "severity": Severity}.get(name)
+        words = {"action": Action, "severity": Severity, _TAINT: Taint}.get(name)
         if words is not None and value not in list(words):
             hint = did_you_mean(value, list(words))
             yield Misfit(where, f"unknown value `{str(value)[:40]}`", hint)

@@ -31,12 +31,13 @@ from subluminal.contracts.bundle import (
     Suggestion,
     Tag,
     TagRule,
+    TaintRule,
     TargetsMatch,
     TimeMatch,
 )
 from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
-from subluminal.contracts.vocabulary import Action
+from subluminal.contracts.vocabulary import Action, Taint
 from subluminal.policy.costs import cost_misfits
 from subluminal.policy.patterns import glob_problem, regex_problem
 from subluminal.policy.snapshot import NO_POLICY_ID
@@ -95,6 +96,9 @@ def match_misfits(match: Match) -> Iterator[Misfit]:
         yield from _time(match.time, ("match", "time"))
     if match.targets is not None:
         yield from _targets(match.targets, ("match", "targets"))
+    if match.taint is not None and match.taint.below is Taint.UNTRUSTED:
+        hint = "write `below: TRUSTED` for runs that are UNTRUSTED"
+        yield Misfit(("match", "taint", "below"), "no level is below UNTRUSTED", hint)
 
 
 def _names(names: NameMatch | None, path: Path) -> Iterator[Misfit]:
@@ -208,6 +212,8 @@ def effect_misfits(rule: AnyRule) -> Iterator[Misfit]:
             yield from _dedupe(rule.effect.dedupe)
         case TagRule():
             yield from _tag(rule.effect.tag)
+        case TaintRule():
+            pass  # every level is possible
         case PinRule():
             yield Misfit(
                 ("kind",),

@@ -14,12 +14,20 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from subluminal.contracts.bundle import Bundle, Match, NameMatch, Rule, Suggestion, TargetsMatch
+from subluminal.contracts.bundle import (
+    Bundle,
+    Match,
+    NameMatch,
+    Rule,
+    Suggestion,
+    TaintRule,
+    TargetsMatch,
+)
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.patterns import NamePatterns, compile_names
-from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TARGETS_FORMAT, Snapshot
+from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TAINT_FORMAT, TARGETS_FORMAT, Snapshot
 from subluminal.policy.text.places import path_text
 from subluminal.policy.texts import TextPatterns, compile_texts
 
@@ -30,19 +38,31 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
     """Compiles a bundle in which `checking` found nothing wrong."""
     return Snapshot(
         {
-            "format": TARGETS_FORMAT if _asks_targets(bundle) else SNAPSHOT_FORMAT,
+            "format": _format(bundle),
             "policy_id": bundle.policy_id,
             "version": bundle.version,
             "mode": bundle.mode.value,
-            "defaults": _expand(bundle.defaults),
+            "defaults": _given(_expand(bundle.defaults)),
             "selectors": _expand(bundle.selectors),
             "rules": [_rule(rule) for rule in bundle.rules if rule.enabled],
         }
     )
 
 
-def _asks_targets(bundle: Bundle) -> bool:
-    return any(rule.enabled and rule.match.targets is not None for rule in bundle.rules)
+def _format(bundle: Bundle) -> int:
+    enabled = [each for each in bundle.rules if each.enabled]
+    if bundle.defaults.taint is not None or any(
+        isinstance(each, TaintRule) or each.match.taint is not None for each in enabled
+    ):
+        return TAINT_FORMAT
+    if any(each.match.targets is not None for each in enabled):
+        return TARGETS_FORMAT
+    return SNAPSHOT_FORMAT
+
+
+def _given(defaults: dict[str, Any]) -> dict[str, Any]:
+    """Leaves `taint` out if it is not given, so that policies without it keep their hash."""
+    return {name: value for name, value in defaults.items() if name != "taint" or value}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -64,6 +84,8 @@ def _match(match: Match) -> dict[str, Any]:
     if match.targets is not None:
         # Left out if it is not given, so that policies without it keep their hash.
         compiled["targets"] = _targets(match.targets)
+    if match.taint is not None:
+        compiled["taint"] = _expand(match.taint)
     return compiled
 
 

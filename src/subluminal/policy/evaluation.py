@@ -10,28 +10,32 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from subluminal.contracts.counters import Counters, Update
+from subluminal.contracts.counters import CellKind, Counters, Update
 from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import (
     ACTION_STRICTNESS,
+    TAINT_RANK,
     Action,
     Layer,
     Mode,
     ReasonCode,
     Status,
+    Taint,
 )
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.rules.access import AccessEntry
 from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
+from subluminal.policy.taint import lowest
 from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
 
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 
 _ALLOW = Action.ALLOW
+_TAINT = CellKind.TAINT
 _GRANTED = ReasonCode.APPROVAL_GRANTED
 
 NO_POLICY = EMPTY_SNAPSHOT.ref
@@ -65,6 +69,17 @@ class Evaluation(Struct, gc=False):
             if self.forwarded and visit.if_forwarded:
                 updates = updates + visit.if_forwarded
         return updates
+
+    @property
+    def lowered_by(self) -> str | None:
+        """The rule that lowers the run furthest, if the call is forwarded."""
+        found = [
+            (cell, visit.lowered_by)
+            for visit in self.visits
+            for kind, _, cell in visit.if_forwarded
+            if kind is _TAINT
+        ]
+        return max(found, key=lambda each: each[0])[1] if found else None
 
     @property
     def trips(self) -> list[Trip]:
@@ -128,6 +143,10 @@ class Engine:
             rule.targets_test is not None for each in self._programs for rule in each.rules
         )
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
+        self.asks_taint = any(program.asks_taint for program in self._programs)
+        """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
+        self.start = lowest(program.start for program in self._programs)
+        """level that a run starts with at most"""
         self.policies = [
             LayeredPolicyRef(
                 layer=program.layer,
@@ -156,6 +175,30 @@ class Engine:
             if rules is not None and rules.asks_targets:
                 return True
         return False
+
+    def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
+        """Returns the lowest level to which a call may lower the run that no rule could judge.
+
+        `tool_name` is None if nobody can be sure which tool is called.
+        """
+        return lowest(program.unjudged(server_name, tool_name) for program in self._programs)
+
+    def read_from(self, server_name: str) -> tuple[Taint, str | None]:
+        """Returns the level to which text of a server lowers the run if no tool gave it.
+
+        That is a resource or a prompt. Only taint rules whose `match` names nothing but servers are
+        about it. Returns the rule too.
+        """
+        found = [program.read_from(server_name) for program in self._programs]
+        return max(found, key=lambda each: TAINT_RANK[each[0]], default=(Taint.SYSTEM, None))
+
+    def tests_taint(self, rule_id: str | None) -> bool:
+        """Whether a rule with this id tests the run's level."""
+        return rule_id is not None and any(
+            rule.taint_test is not None and rule.data["rule_id"] == rule_id
+            for program in self._programs
+            for rule in program.rules
+        )
 
     def evaluate(
         self,

@@ -11,10 +11,11 @@ from subluminal.contracts.counters import Cell
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer, ReasonCode, Status
+from subluminal.contracts.vocabulary import Layer, ReasonCode, Status, Taint
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to, lowest
 
 _DISABLED = "disabled"
 
@@ -32,6 +33,8 @@ class Explanation(NamedTuple):
     """one step for each rule, in rule order"""
     targets: Targets | None = None
     """what the call touches; None if the caller did not read it"""
+    taint: tuple[Taint, Taint] | None = None
+    """level of the run before and after the call; None if the policy does not speak of it"""
 
     def plain(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
@@ -42,6 +45,9 @@ class Explanation(NamedTuple):
             "risk_classes": sorted(self.evaluation.risk_classes),
             "policy": msgspec.to_builtins(self.evaluation.policy),
             "targets": None if self.targets is None else targets_plain(self.targets),
+            "taint": None
+            if self.taint is None
+            else {"before": self.taint[0].value, "after": self.taint[1].value},
         }
 
 
@@ -66,22 +72,27 @@ def explain(
     repeat: int = 1,
     gates: Sequence[Gate] = (),
     targets: Targets | None = None,
+    taint: Taint = Taint.SYSTEM,
 ) -> Explanation:
     """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
     `gates` are those that a run of this installation passes before its policy layers. `targets` are
-    what the call touches, as `core.targets` reads it.
+    what the call touches, as `core.targets` reads it. `taint` is the level of the run before its
+    first call; a lower `defaults.taint` of the policy holds.
     """
     server, tool, args = call
     engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
     asked = Call(server, tool, args, args_hash(args), targets=targets)
     counters = MemoryCounters()
+    counters.write(lowering_to(lowest([taint, engine.start])))
     for _ in range(repeat):
         steps: list[Step] = []
+        before = level_in(counters.read)
         evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=0, steps=steps)
         counters.write(evaluation.updates)
         counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
-    return Explanation(evaluation, steps, targets)
+    levels = (before, level_in(counters.read)) if engine.asks_taint else None
+    return Explanation(evaluation, steps, targets, levels)
 
 
 def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
@@ -99,7 +110,7 @@ def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
 
 def as_text(explanation: Explanation) -> list[str]:
     """Returns lines for a terminal: the decision, then each rule in order."""
-    evaluation, steps, targets = explanation
+    evaluation, steps, targets, taint = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
@@ -115,6 +126,10 @@ def as_text(explanation: Explanation) -> list[str]:
             lines.append(f"  suggested arguments: {suggested}")
     if targets is not None:
         lines += _touched(targets)
+    if taint is not None:
+        before, after = taint
+        told = f", and {after} after it" if after is not before else ""
+        lines.append(f"  the run is {before} before this call{told}")
     if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
         lines += ["", "rules, in order:"]
         lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]

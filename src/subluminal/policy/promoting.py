@@ -17,21 +17,24 @@ from subluminal.contracts.bundle import (
     Match,
     PinRule,
     TagRule,
+    TaintRule,
 )
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, RuleKind
+from subluminal.contracts.vocabulary import Action, Layer, RuleKind, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.covering import among, disjoint, in_range, possible_values
 from subluminal.policy.evaluation import Call, Engine
 from subluminal.policy.raising import LimitRule, limit_kind
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import lowering_to
 
 REASON_CODE = "PROMOTED"
 _INSTEAD = {
     RuleKind.TAG: "name a rule that refuses calls: a tag never does",
+    RuleKind.TAINT: "name a rule that refuses calls: a taint rule never does",
     RuleKind.PIN: "review the new definition of the tool, and pin it",
 }
 _WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
@@ -47,6 +50,8 @@ class RefusedCall(NamedTuple):
     wall_ms: int
     targets: Targets | None = None
     """what the call touched, as recorded; None if the record does not say"""
+    taint: Taint = Taint.SYSTEM
+    """level of the run before the call"""
 
 
 def refusing_rule(
@@ -68,7 +73,7 @@ def refusing_rule(
             f"rule `{rule_id}` is disabled: it no longer refuses calls",
             hint="let the agent repeat the call",
         )
-    if isinstance(rule, TagRule | PinRule):
+    if isinstance(rule, TagRule | PinRule | TaintRule):
         kind = RuleKind(str(rule.__struct_config__.tag))
         raise SubluminalError(
             f"rule `{rule_id}` is of kind `{kind.value}`: it refuses no calls",
@@ -148,11 +153,13 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
 
 
 def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
-    """Decides the call by one policy alone, as the first call of a run."""
+    """Decides the call by one policy alone, as the first call of a run of that level."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
     asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
-    evaluation = engine.evaluate(asked, MemoryCounters(), wall_ms=call.wall_ms, mono_ms=0)
+    counters = MemoryCounters()
+    counters.write(lowering_to(call.taint))
+    evaluation = engine.evaluate(asked, counters, wall_ms=call.wall_ms, mono_ms=0)
     return evaluation.decision
 
 

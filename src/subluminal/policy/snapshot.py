@@ -17,6 +17,11 @@ SNAPSHOT_FORMAT = 1
 TARGETS_FORMAT = 2
 """Format of a snapshot that tests targets: a version that does not know them refuses it."""
 
+TAINT_FORMAT = 3
+"""Format of a snapshot that speaks of the run's level. It may test targets too."""
+
+_FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT)
+
 NO_POLICY_ID = "none"
 """The `policy_id` of a run without a policy. No bundle may have it."""
 
@@ -50,7 +55,7 @@ class Snapshot:
                 hint="compile a bundle with `sub policy compile`",
             )
         claimed = data.pop("policy_hash")
-        if data.get("format") not in (SNAPSHOT_FORMAT, TARGETS_FORMAT):
+        if data.get("format") not in _FORMATS:
             raise SubluminalError(
                 "the snapshot was compiled by another version of `sub`",
                 hint="compile the bundle again with `sub policy compile`",

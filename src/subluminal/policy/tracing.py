@@ -11,6 +11,7 @@ from subluminal.contracts.gate import Gate, GateName, Settled
 from subluminal.contracts.vocabulary import Action
 from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
+from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.tool_rules import ToolRules
 from subluminal.policy.visit import Call, NotInspected, Visit
 
@@ -25,7 +26,7 @@ class Step(NamedTuple):
     kind: str
     """kind of the rule"""
     result: str
-    """`matched`, `no match`, `passed over` (a rule above settled access), `error`"""
+    """`matched`, `no match`, `passed over` (a rule above settled access, or the level), `error`"""
     clause: str = ""
     """first clause of `match` that did not hold"""
     action: str | None = None
@@ -90,6 +91,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
     step = Step(program.layer.value, entry.rule_id, entry.kind, "matched")
     if entry.is_access and visit.access_settled:
         return step._replace(result="passed over", note="a rule above settled access")
+    if isinstance(entry, TaintEntry) and visit.taint_settled:
+        return step._replace(result="passed over", note="a taint rule above matched")
     reads: list[Cell] = []
     read = visit.read
 
@@ -106,7 +109,7 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
         found = entry.visit(visit)
     except NotInspected:
         found = program.not_inspected(entry, visit)
-        step = step._replace(result="error", note=found.summary)
+        step = step._replace(result="error")
     finally:
         visit.read = read
     if found is not None:
@@ -120,6 +123,8 @@ def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
     rule = program.rules[entry.index]
     if rule.time_test is not None and not rule.time_test(visit.wall_ms):
         return "time"
+    if rule.taint_test is not None and not rule.taint_test(visit.read):
+        return "taint"
     if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
         return "args"
     if rule.targets_test is not None and not rule.targets_test(visit.call.targets):

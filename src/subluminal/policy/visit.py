@@ -49,6 +49,10 @@ class Visit(Struct, gc=False):
     """counter updates, whatever the decision"""
     if_forwarded: list[Update] = []
     """counter updates if the call is forwarded"""
+    taint_settled: bool = False
+    """whether a taint rule has matched; later ones are passed over"""
+    lowered_by: str | None = None
+    """the taint rule that lowers the run, if the call is forwarded"""
     watches: tuple[Any, ...] = ()
     """entries of breakers that count how the call ends"""
     trips: tuple[Trip, ...] = ()

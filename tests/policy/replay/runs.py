@@ -18,6 +18,7 @@ from subluminal.contracts.vocabulary import (
     ReasonCode,
     Severity,
     Status,
+    Taint,
 )
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
@@ -28,6 +29,7 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     RecordedLoad,
     recorded_decision,
 )
@@ -75,7 +77,7 @@ class Record:
         self.layers = list(layers)
         self.engine = Engine(self.layers, IDENTITY)
         self.counters = MemoryCounters()
-        self.items: list[RecordedCall | RecordedEnd] = []
+        self.items: list[RecordedCall | RecordedEnd | RecordedLevel] = []
         self.now_ms = 0
         self.answers: list[RecordedAnswer] = []
         self.granted: Any = ""
@@ -199,6 +201,7 @@ class Record:
         loads: bool = True,
         answers: bool = True,
         read_later: Any = None,
+        start: Taint = Taint.SYSTEM,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
@@ -207,11 +210,14 @@ class Record:
             layering.of_run(self.loads if loads else []),
             self.answers if answers else [],
             read_later,
+            start,
         )
         rows = []
         for item in self.items:
             if isinstance(item, RecordedCall):
                 rows.append(run.decide(item))
+            elif isinstance(item, RecordedLevel):
+                run.change_level(item)
             else:
                 run.end(item)
         return rows, run, layering

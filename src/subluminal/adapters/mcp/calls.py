@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from subluminal.adapters.mcp import outcomes
 from subluminal.adapters.mcp.messages import (
+    READS,
     TOOLS_CALL,
     Ambiguous,
     Batch,
@@ -96,6 +97,10 @@ class Calls:
             return self.decide_ambiguous(message, size)
         return True
 
+    def read_text(self, method: str, meta: dict[str, Any]) -> None:
+        """Lowers the run, if a rule says so, before a resource or a prompt is asked for."""
+        self._host.read_from(self._server_name, method, self._session(meta))
+
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
         session = self._session(message.meta)
@@ -135,6 +140,8 @@ class Calls:
             return self._refuse_lost(message, ids, size)
         if message.problem:
             return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
+        if message.method in READS:
+            self.read_text(message.method, message.meta)
         if message.method != TOOLS_CALL:
             return True
         if not isinstance(message.name, str):
@@ -202,6 +209,8 @@ class Calls:
                 self._wait_for(message.id, ruling)
             for cancellation in batch.cancellations:
                 self._cancel(cancellation)
+            for read in batch.reads:
+                self.read_text(read.method, read.meta)
             return True
         self._refuse_batch(batch, rulings)
         return False

@@ -19,6 +19,7 @@ from subluminal.adapters.mcp.messages import (
     ListRequest,
     Message,
     Other,
+    ReadRequest,
     classify,
 )
 from subluminal.adapters.mcp.render import INTERNAL_ERROR, error_message, halted_answers
@@ -147,13 +148,21 @@ class Requests:
                 for answer in halted_answers(line, why):
                     self._client.answer(answer)
                 return False
-            if isinstance(message, ListRequest):
+            if isinstance(message, ReadRequest):
+                self._read_text(message)
+            elif isinstance(message, ListRequest):
                 self._tool_lists.ask(message)
             return True
         if self.is_loading:
             self.held.add(line)
             return False
         return self._decide(message, _size(line))
+
+    def _read_text(self, message: ReadRequest) -> None:
+        try:
+            self._calls.read_text(message.method, message.meta)
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge
+            self._host.report_bug(bug)
 
     def _decide(self, message: Message, size: int) -> bool:
         """Decides a message. A bug in Subluminal refuses the call; the stream goes on."""

@@ -13,7 +13,7 @@ from subluminal.config.places import places
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Client, Env
+from subluminal.contracts.vocabulary import Client, Env, Taint
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
 from subluminal.policy.explaining import as_text, explain, with_disabled
@@ -60,6 +60,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--cwd", metavar="DIR", help="directory in which the call acts; default the current one"
     )
+    parser.add_argument(
+        "--taint",
+        choices=[level.value for level in Taint],
+        default=Taint.SYSTEM.value,
+        help="level of the run before the call; default SYSTEM",
+    )
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
@@ -75,6 +81,7 @@ def run(args: Args, out: Output) -> int:
         wall_ms=_wall_ms(args.at),
         repeat=args.repeat,
         targets=_targets(call, args.cwd),
+        taint=Taint(args.taint),
     )
     if policy.loaded is not None:
         steps = with_disabled(found.steps, policy.loaded.bundle.rules)

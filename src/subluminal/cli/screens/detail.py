@@ -38,6 +38,8 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     screen.field("decision", decided, _why(call, events))
+    if call["taint"] is not None:
+        screen.field("taint", Cell(call["taint"]), "level of the run before this call")
     if call["decision"] in (None, Action.ALLOW):
         took = cells.took(call["status"], call["error_class"], call["latency_ms"])
         ended = cells.outcome(call["status"], call["error_class"])

@@ -12,7 +12,13 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
-from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
+from subluminal.contracts.vocabulary import (
+    Action,
+    ApprovalAnswer,
+    EventType,
+    SwitchState,
+    TaintCause,
+)
 from subluminal.counts import counted
 from subluminal.ledger.filter.matching import ODD_SHAPES
 from subluminal.timestamps import parse_rfc3339
@@ -208,6 +214,17 @@ def _prompt(event: Event, _facts: Facts) -> Told:
     return Cell("PROMPT", "dim"), f"{event['prompt']['bytes']} bytes"
 
 
+def _taint_changed(event: Event, _facts: Facts) -> Told:
+    taint = event["taint"]
+    server = taint.get("server_name")
+    where = f"  {server}/{taint.get('tool_name', '')}" if server else ""
+    typed = "sub taint set" if taint["by"] == TaintCause.COMMAND else taint["by"]
+    by = taint.get("rule_id") or typed
+    reason = f": {taint['reason']}" if taint.get("reason") else ""
+    text = f"{taint['from']} -> {taint['to']} at call {taint['seq']}{where}  by {by}{reason}"
+    return Cell("TAINT", "yellow"), text
+
+
 _SILENT = frozenset(
     [
         EventType.TOOL_CALL_START,
@@ -231,4 +248,5 @@ _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.APPROVAL_DECIDED: _approval_decided,
     EventType.GRANT_REFUSED: _grant_refused,
     EventType.KILL_SWITCH: _kill_switch,
+    EventType.TAINT_CHANGED: _taint_changed,
 }

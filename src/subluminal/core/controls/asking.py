@@ -16,6 +16,7 @@ from subluminal.contracts.events import CallRef
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.approval_files import MAX_WAITING, OPEN, ApprovalFiles, Request, Slot
 from subluminal.core.controls.sealed import SealBroken
+from subluminal.core.levels import since
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call
@@ -105,7 +106,9 @@ class Asking:
 
     def _new_request(self, entry: AccessEntry, tried: Try, expires_ms: int) -> Request:
         shown, is_cut = self._shown(tried)
-        refusal = entry.refusal
+        refusal, message = entry.refusal, entry.refusal.summary
+        if entry.tests_taint:
+            message += f"; {since(self._run.state.taint.state())}"
         assert entry.requirement is not None
         layer, rule_id = entry.grant_key
         return Request(
@@ -120,7 +123,7 @@ class Asking:
                 requirement=entry.requirement,
                 reason_code=refusal.reason_code,
                 severity=refusal.severity,
-                message=self._previews.safe(refusal.summary),
+                message=self._previews.safe(message),
                 requested_at=rfc3339(tried.wall_ms),
                 expires_at=rfc3339(expires_ms),
                 approver_role=entry.approver_role or UNSET,

@@ -24,10 +24,11 @@ from subluminal.contracts.events import (
     HintedCall,
     HintIssued,
     RoundCall,
+    TaintChanged,
 )
 from subluminal.contracts.gate import Assessment
 from subluminal.contracts.templates import ToolTemplates, encode_json
-from subluminal.contracts.vocabulary import Action, Transport
+from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
@@ -54,6 +55,7 @@ class _Tool:
         "policy",
         "start",
         "tags_json",
+        "taint",
         "transport",
     )
 
@@ -62,6 +64,8 @@ class _Tool:
         self.transport = transport
         self.decision: Decision | None = None
         """the decision that `decision_json` was made from, with `policy` and `policies`"""
+        self.taint: Taint | None = None
+        """the level of the run that `decision_json` names"""
         self.policy: PolicyRef | None = None
         self.policies: list[LayeredPolicyRef] | None = None
         self.decision_json = b""
@@ -123,6 +127,8 @@ class CallRecords:
     ) -> None:
         """Writes start and decision in one write(2), or raises JournalUnavailable."""
         call, assessment, journal = ruling.call, ruling.assessment, self._journal
+        level = ruling.level
+        taint = None if level is None else level.before
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
@@ -131,12 +137,13 @@ class CallRecords:
             # Layers share decision objects, and a reload may change a layer that did not decide.
             and tool.policy is assessment.policy
             and tool.policies is policies
+            and tool.taint is taint
             and assessment.would_be is None
             and not assessment.grants
         ):
             decision_json = tool.decision_json
         else:
-            decision_json = _decision_json(tool, assessment, policies)
+            decision_json = _decision_json(tool, assessment, policies, taint)
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
@@ -174,6 +181,8 @@ class CallRecords:
         journal.add_chained(lines, 2, link.hexdigest().encode())
         if not assessment.forwarded:
             self._refused(ruling, assessment)
+        if level is not None and level.change is not None:
+            self._run.emit(TaintChanged, taint=level.change)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
@@ -226,7 +235,9 @@ class CallRecords:
                 round=number,
                 bytes_in=bytes_in,
             ),
-            decision=_decision_made(assessment, policies),
+            decision=_decision_made(
+                assessment, policies, None if ruling.level is None else ruling.level.before
+            ),
         )
         if not assessment.forwarded:
             self._refused(ruling, assessment)
@@ -317,17 +328,24 @@ class ThreadedCallRecords(CallRecords):
             return  # the journal has counted the loss
 
 
-def _decision_json(tool: _Tool, assessment: Assessment, policies: list[LayeredPolicyRef]) -> bytes:
+def _decision_json(
+    tool: _Tool,
+    assessment: Assessment,
+    policies: list[LayeredPolicyRef],
+    taint: Taint | None,
+) -> bytes:
     """Encodes a decision; keeps the JSON of an ALLOW for the tool's next call."""
-    encoded = encode_json(_decision_made(assessment, policies))
+    encoded = encode_json(_decision_made(assessment, policies, taint))
     is_all = assessment.would_be is None and not assessment.grants
     if is_all and assessment.decision.action is Action.ALLOW:
         tool.decision, tool.decision_json = assessment.decision, encoded
-        tool.policy, tool.policies = assessment.policy, policies
+        tool.policy, tool.policies, tool.taint = assessment.policy, policies, taint
     return encoded
 
 
-def _decision_made(assessment: Assessment, policies: list[LayeredPolicyRef]) -> DecisionMade:
+def _decision_made(
+    assessment: Assessment, policies: list[LayeredPolicyRef], taint: Taint | None
+) -> DecisionMade:
     decision = assessment.decision
     would_be = assessment.would_be
     grants = assessment.grants
@@ -344,6 +362,7 @@ def _decision_made(assessment: Assessment, policies: list[LayeredPolicyRef]) -> 
         grant=grants[0] if grants else UNSET,
         grants=list(grants) if len(grants) > 1 else UNSET,
         policies=policies if len(policies) > 1 else UNSET,
+        taint=UNSET if taint is None else taint,
     )
 
 

@@ -16,7 +16,7 @@ from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.config.plain_files import plain_file
 from subluminal.contracts.decision import Terminate
-from subluminal.contracts.vocabulary import Action, EventType, Status
+from subluminal.contracts.vocabulary import TAINT_RANK, Action, EventType, Status, Taint, TaintCause
 from subluminal.core.runs.names import journal_dir
 from subluminal.journal.reading import files_in, lines_of
 from subluminal.state.errors import StateLost, StateUnusable
@@ -67,6 +67,9 @@ def renew_state(places: Places, run_id: str) -> bool:
         if told.started_ms is not None:
             state.claim_start(told.started_ms, now().mono_ms)
         state.go_on_from(told.seq, told.totals)
+        # Nobody knows what the run has read.
+        lowest = TAINT_RANK[Taint.UNTRUSTED]
+        state.taint.start(lowest, (TaintCause.RULE, "", "", "", "its state was made anew"))
         if told.end is not None:
             state.terminate(told.end.terminate_code, told.end.terminate_message)
     return True

@@ -27,10 +27,12 @@ from subluminal.contracts.events import (
     RunStarted,
     RunSummary,
     ShimHealth,
+    TaintChange,
+    TaintChanged,
 )
 from subluminal.contracts.identity import Identity, Source, Workload
 from subluminal.contracts.templates import EventTemplates, encode_json
-from subluminal.contracts.vocabulary import Mode, RunStatus
+from subluminal.contracts.vocabulary import TAINT_RANK, Mode, RunStatus, Taint, TaintCause
 from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
@@ -41,6 +43,10 @@ from subluminal.state.run_state import RunState, Totals
 
 _TURN_WAIT_MS = 10_000
 """Longest wait for the journal by default: another thread may be writing to a slow disk."""
+
+
+_STARTS = "the run starts so"
+"""Why a run has its first level, in words."""
 
 
 def _not_stopped() -> str:
@@ -127,10 +133,12 @@ class Run:
         policy: PolicyRef,
         meta: dict[str, Any] | None = None,
         policy_problem: str | None = None,
+        start: Taint | None = None,
     ) -> bool:
         """Attaches to the run, and writes run_start if nobody has.
 
-        `policy_problem` is why a policy is not in force. Returns False if the run's state cannot be
+        `policy_problem` is why a policy is not in force. `start` is the level that the run starts
+        with at most; None if nothing speaks of it. Returns False if the run's state cannot be
         reached.
         """
         at = now()
@@ -139,6 +147,8 @@ class Run:
             with self.state.locked():
                 first = self.state.claim_start(at.wall_ms, at.mono_ms)
                 self.state.attach(self.shim_id, os.getpid(), born)
+                change = None if start is None else self._lower_at_start(start)
+                level = self.state.taint.state().level
         except (StateBusy, StateUnusable):
             return False
         self.count_events()
@@ -152,9 +162,32 @@ class Run:
                 policy=policy,
                 meta={**known, **(meta or {})} or UNSET,
                 policy_problem=policy_problem or UNSET,
+                taint=UNSET if start is None else level,
             )
             self.record(lambda: self.emit(RunStart, run=started))
+        elif change is not None:
+            self.record(lambda: self.emit(TaintChanged, taint=change))
         return True
+
+    def start_at(self, start: Taint) -> None:
+        """Lowers the run as a policy says that came into force during the run."""
+        try:
+            with self.state.locked():
+                change = self._lower_at_start(start)
+        except (StateBusy, StateUnusable):
+            return  # calls cannot be decided either
+        if change is not None:
+            self.record(lambda: self.emit(TaintChanged, taint=change))
+
+    def _lower_at_start(self, start: Taint) -> TaintChange | None:
+        """Lowers the run to its start; None if it is as low, or if a person set its level."""
+        taint = self.state.taint
+        before = taint.state().level
+        taint.start(TAINT_RANK[start], (TaintCause.RULE, "", "", "", _STARTS))
+        if taint.state().level is before:
+            return None
+        seq = self.state.last_seq()
+        return TaintChange(from_=before, to=start, seq=seq, by=TaintCause.RULE, reason=_STARTS)
 
     def count_events(self) -> None:
         """Keeps the number of events in the journal in the run's state (provable-ledger)."""

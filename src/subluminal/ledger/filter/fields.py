@@ -3,7 +3,7 @@
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status
+from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status, Taint
 
 UNKNOWN = "UNKNOWN"
 """Status of a call that was forwarded and whose outcome is unknown.
@@ -83,6 +83,7 @@ CALL_FIELDS = {
         Field(
             "would_be", Kind.WORD, "what enforcing would have done, in observe mode", _words(Action)
         ),
+        Field("taint", Kind.WORD, "the level of the run before the call", _words(Taint)),
         Field("text", Kind.TEXT, "words in arguments and results"),
         Field("latency", Kind.NUMBER, "how long the call took, in ms", unit="ms"),
         Field("bytes_in", Kind.NUMBER, "size of the request in bytes", unit="bytes"),

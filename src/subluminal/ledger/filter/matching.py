@@ -162,6 +162,7 @@ def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:
             "reason": (decision.get("explain") or {}).get("reason_code"),
             "severity": decision.get("severity"),
             "would_be": (decision.get("would_be") or {}).get("action"),
+            "taint": decision.get("taint"),
         }
     if event["type"] == EventType.TOOL_CALL_END:
         found |= {

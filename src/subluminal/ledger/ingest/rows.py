@@ -42,6 +42,7 @@ class Call(Struct, gc=False):
     end_n: int | None = None
     end_shim: int | None = None
     """the shim that recorded the end, if it is not the one that recorded the start"""
+    taint: str | None = None
 
 
 class EndAhead(Struct, gc=False):

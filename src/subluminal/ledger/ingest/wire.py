@@ -89,6 +89,7 @@ class Decided(_Lean, frozen=True, gc=False):
     would_be: WouldBe | UnsetType = UNSET
     grant: Granted | UnsetType = UNSET
     grants: list[Granted] | UnsetType = UNSET
+    taint: str | UnsetType = UNSET
 
 
 class Error(_Lean, frozen=True, gc=False):

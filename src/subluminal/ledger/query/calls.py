@@ -22,7 +22,7 @@ from subluminal.ledger.store.segments import EventReader
 _NAMES = (
     "id, call_id, run_id, server_name, tool_name, args_hash, decision, rule_id, status, "
     "latency_ms, bytes_in, bytes_out, preview_truncated, created_at, reason_code, severity, "
-    "would_be, error_class, seq, transport"
+    "would_be, error_class, seq, transport, taint"
 )
 _ROWS = (
     f"SELECT {', '.join('c.' + name for name in _NAMES.split(', '))}, p.args_preview, "

@@ -22,10 +22,19 @@ from msgspec import UNSET, MsgspecError, Raw, Struct
 
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
-from subluminal.contracts.events import DecisionMade
+from subluminal.contracts.events import DecisionMade, TaintChange
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Client, Env, EventType, Layer, Status
+from subluminal.contracts.vocabulary import (
+    TAINT_RANK,
+    Action,
+    Client,
+    Env,
+    EventType,
+    Layer,
+    Status,
+    Taint,
+)
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
@@ -33,6 +42,7 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     RecordedLoad,
     recorded_decision,
 )
@@ -43,7 +53,9 @@ _CALLED = (
     "AND c.server_name = ? AND c.tool_name = ?)"
 )
 _PAGE = 256
-_LOADED, _ANSWERED = b'"policy_loaded"', b'"approval_decided"'
+_LOADED, _ANSWERED, _STARTED = b'"policy_loaded"', b'"approval_decided"', b'"run_start"'
+_READS = ("resources/read", "prompts/get")
+"""Names in place of a tool, where text was read that no tool gave."""
 _MAX_KEPT = 1_024
 _PREVIEWS = (
     "SELECT c.call_id, p.args_preview FROM tool_calls c JOIN previews p USING (id) "
@@ -52,7 +64,7 @@ _PREVIEWS = (
 
 Key = tuple[int, int, int]
 """seq, 0 for a call or 1 for an end, monotonic time in milliseconds"""
-Item = RecordedCall | RecordedEnd
+Item = RecordedCall | RecordedEnd | RecordedLevel
 
 
 class _Preview(Struct, frozen=True):
@@ -79,6 +91,10 @@ class _Load(Struct, frozen=True):
     ok: bool = False
 
 
+class _Run(Struct, frozen=True):
+    taint: str | None = None
+
+
 class _Line(Struct, frozen=True):
     """The fields of any event that replay needs."""
 
@@ -99,11 +115,14 @@ class _Line(Struct, frozen=True):
     policy: PolicyRef | None = None
     load: _Load | None = None
     approval: Raw = Raw(b"")
+    run: _Run = _Run()
+    taint: Raw = Raw(b"")
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 _decode_decision = msgspec.json.Decoder(DecisionMade).decode
 _decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
+_decode_change = msgspec.json.Decoder(TaintChange).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
@@ -130,10 +149,12 @@ def run_ids(
 
 
 class RunSetting(NamedTuple):
-    """The policies that came into force in a run, and the answers to its approvals."""
+    """The policies that came into force in a run, the answers to its approvals, its first level."""
 
     loads: list[RecordedLoad]
     answers: list[RecordedAnswer]
+    start: Taint = Taint.SYSTEM
+    """level with which the run began"""
 
 
 class RunReader:
@@ -152,6 +173,8 @@ class RunReader:
                 for line in _lines_of(segment):
                     if _LOADED in line or _ANSWERED in line:
                         _note(found, _event(line))
+                    elif _STARTED in line:
+                        found = found._replace(start=_start_of(_event(line), found.start))
         return found
 
     def items(self, run_id: str) -> Iterator[Item]:
@@ -240,7 +263,21 @@ class _ShimEvents:
                 self._refused.remove(call_id)
                 return None
             return self._ended(event)
+        elif event.type == EventType.TAINT_CHANGED:
+            return self._level_changed(event)
         return None
+
+    def _level_changed(self, event: _Line) -> tuple[Key, RecordedLevel] | None:
+        try:
+            change = _decode_change(event.taint)
+        except MsgspecError:
+            return None
+        server_name = None if change.server_name is UNSET else change.server_name
+        if server_name is not None and change.tool_name not in _READS:
+            return None  # a call lowered the run, and is replayed
+        self._seq = max(self._seq, change.seq)
+        raises = TAINT_RANK[change.to] < TAINT_RANK[change.from_]
+        return (self._seq, 1, 0), RecordedLevel(change.to, server_name, raises)
 
     def _decided(self, event: _Line) -> tuple[Key, RecordedCall] | None:
         start, text = self._started.pop(event.call.call_id, (None, None))
@@ -285,7 +322,7 @@ class _ShimEvents:
         return (self._seq, 1, event.mono_ms or 0), ended
 
 
-_CLIENTS, _ENVS, _STATUSES = (frozenset(words) for words in (Client, Env, Status))
+_CLIENTS, _ENVS, _STATUSES, _LEVELS = (frozenset(words) for words in (Client, Env, Status, Taint))
 
 
 def _lines_of(segment: StoredSegment) -> list[bytes]:
@@ -308,6 +345,12 @@ def _note(found: RunSetting, event: _Line | None) -> None:
             return
         expires_ms = None if given.expires_at is UNSET else parse_rfc3339(given.expires_at)
         found.answers.append(RecordedAnswer(parse_rfc3339(event.ts), given, expires_ms))
+
+
+def _start_of(event: _Line | None, known: Taint) -> Taint:
+    if event is None or event.type != EventType.RUN_START or event.run.taint not in _LEVELS:
+        return known
+    return Taint(event.run.taint)
 
 
 def _event(line: bytes) -> _Line | None:

@@ -44,6 +44,8 @@ class CallRecord(Struct, frozen=True):
     error_class: str | None
     seq: int | None
     transport: str | None
+    taint: str | None
+    """level of the run before the call; None if no policy spoke of it"""
     preview: PreviewRecord
 
 

@@ -20,6 +20,7 @@ _CALL_COLUMNS = {
     "reason": "reason_code",
     "severity": "severity",
     "would_be": "would_be",
+    "taint": "taint",
     "latency": "latency_ms",
     "bytes_in": "bytes_in",
     "bytes_out": "bytes_out",

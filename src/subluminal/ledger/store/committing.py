@@ -34,7 +34,7 @@ _INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})
 _UPDATE_CALL = (
     "UPDATE tool_calls SET decision = ?, rule_id = ?, status = ?, latency_ms = ?, bytes_out = ?, "
     "preview_truncated = ?, reason_code = ?, severity = ?, would_be = ?, error_class = ?, "
-    "decision_n = ?, end_n = ?, end_shim = ? WHERE id = ?"
+    "decision_n = ?, end_n = ?, end_shim = ?, taint = ? WHERE id = ?"
 )
 _UPSERT_PREVIEW = (
     f"INSERT INTO previews ({columns(Previews)}) VALUES ({marks(Previews)}) ON CONFLICT (id) DO "
@@ -222,6 +222,7 @@ def _update_row(call: Call) -> tuple[object, ...]:
         call.decision_n,
         call.end_n,
         call.end_shim,
+        call.taint,
         call.id,
     )
 

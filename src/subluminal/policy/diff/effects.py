@@ -14,9 +14,11 @@ from subluminal.contracts.bundle import (
     DedupeRule,
     DenyRule,
     RateLimitRule,
+    TaintRule,
 )
 from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Scope
 from subluminal.policy.diff.changes import Change, Rank, by_rank, quoted
+from subluminal.policy.diff.taint import level_rank
 
 _NONE = float("-inf")
 _SCOPES = {Scope.SERVER_TOOL: 0, Scope.TOOL: 1, Scope.RUN: 2}
@@ -80,6 +82,7 @@ _BREAKER: dict[str, Rank] = {
     "on_trip": _action,
 }
 _DEDUPE: dict[str, Rank] = {"scope": _scope, "window_ms": _amount, "on_duplicate": _action}
+_TAINT: dict[str, Rank] = {"lower_to": level_rank}
 # Without `approver_role` anyone may approve: looser. A longer grant is looser. A deny that a person
 # can lift is looser than other denies. An allow that needs a person is stricter than other allows.
 _ALLOW: dict[str, Rank] = {"require": _given, "approver_role": _given, "expires_ms": _limit}
@@ -114,6 +117,7 @@ def _table(rule: AnyRule) -> tuple[str, dict[str, Rank]]:
         RateLimitRule: ("effect.rate_limit.", _RATE_LIMIT),
         BreakerRule: ("effect.breaker.", _BREAKER),
         DedupeRule: ("effect.dedupe.", _DEDUPE),
+        TaintRule: ("effect.taint.", _TAINT),
     }
     return tables[type(rule)]
 

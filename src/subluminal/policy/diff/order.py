@@ -7,10 +7,11 @@ to the rules below it, its users. First the relations of a rule to its neighbour
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from subluminal.contracts.bundle import AllowRule, AnyRule, Bundle, DenyRule, TagRule
+from subluminal.contracts.bundle import AllowRule, AnyRule, Bundle, DenyRule, TagRule, TaintRule
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import disjoint
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
+from subluminal.policy.diff.taint import exempts
 
 _READ_LIKE = "read_like"
 """The risk class that `fail_open_read_tools` lets pass."""
@@ -130,7 +131,8 @@ def _flips(kept: list[tuple[int, AnyRule]]) -> list[tuple[Change, str]]:
 
 
 def _depends_on_order(rule: AnyRule) -> bool:
-    return isinstance(rule, AllowRule | DenyRule | TagRule) or bool(rule.match.risk_class)
+    ordered = AllowRule | DenyRule | TagRule | TaintRule
+    return isinstance(rule, ordered) or bool(rule.match.risk_class)
 
 
 def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
@@ -149,6 +151,10 @@ def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
         only_opens = isinstance(upper, AllowRule) and not asks(upper)
         severity = TIGHTENS if only_opens else LOOSENS
         change = _moved(lower, severity, f"moved below {upper_name}, which uses its risk class")
+    elif exempts(upper, lower):
+        change = _moved(upper, LOOSENS, f"moved above {lower_name}, which lowers further")
+    elif exempts(lower, upper):
+        change = _moved(upper, TIGHTENS, f"moved above {lower_name}, which lowers less")
     else:
         return []
     return [(change, lower.rule_id if change.rule_id == upper.rule_id else upper.rule_id)]

@@ -17,6 +17,7 @@ from subluminal.contracts.bundle import (
     Match,
     NameMatch,
     TagRule,
+    TaintRule,
 )
 from subluminal.contracts.shape import Misfit, did_you_mean
 from subluminal.policy.covering import (
@@ -176,7 +177,7 @@ def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds `write_like` tools that no budget, rate limit, breaker, dedupe or deny covers."""
     limits = CoverIndex()
     for index, rule in enumerate(rules):
-        if rule.enabled and not isinstance(rule, AllowRule | TagRule):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule):
             limits.add(index, rule.match)
     pairs = 0
     for index, rule in enumerate(rules):

@@ -9,7 +9,14 @@ from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import (
+    Action,
+    Layer,
+    ReasonCode,
+    Severity,
+    Status,
+    Taint,
+)
 from subluminal.policy.evaluation import NO_POLICY, Evaluation
 
 _OUTSIDE = frozenset(
@@ -116,6 +123,16 @@ class RecordedEnd(NamedTuple):
     latency_ms: int
     mono_ms: int | None = None
     """monotonic clock when breakers counted the end, in milliseconds; None if none did"""
+
+
+class RecordedLevel(NamedTuple):
+    """A change of the run's level that no call made: by a person, a program, or a resource read."""
+
+    to: Taint
+    server_name: str | None = None
+    """server whose resource or prompt was read"""
+    raises: bool = False
+    """whether a person raised the level: from then on no policy's start lowers it"""
 
 
 class RecordedAnswer(NamedTuple):

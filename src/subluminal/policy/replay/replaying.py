@@ -16,7 +16,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from subluminal.contracts.counters import CountersFull, Update
-from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, ReasonCode, Severity
+from subluminal.contracts.vocabulary import (
+    ACTION_STRICTNESS,
+    TAINT_RANK,
+    Action,
+    ReasonCode,
+    Severity,
+    Taint,
+)
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
@@ -29,9 +36,11 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     Said,
     said_by,
 )
+from subluminal.policy.taint import lowering_to
 
 _ALLOW = Action.ALLOW
 _ENDED = Said(Action.TERMINATE_RUN, None, Severity.CRITICAL, ReasonCode.RUN_TERMINATED, None, None)
@@ -57,12 +66,23 @@ class RunReplay:
         layering: RunLayering,
         answers: Iterable[RecordedAnswer] = (),
         read_later: ReadLater | None = None,
+        start: Taint = Taint.SYSTEM,
     ) -> None:
-        """`read_later` reads targets that are not on record, as far as the arguments are."""
+        """`read_later` reads targets that are not on record, as far as the arguments are.
+
+        `start` is the level with which the run began.
+        """
         self.layering = layering
         self._read_later = read_later
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
+        self._counters.write(lowering_to(start))
+        self._start = start
+        """the lowest level with which the run, or a policy of it, starts"""
+        self._is_set = False
+        """whether a person has set the level: then no start lowers it"""
+        self._levels: list[RecordedLevel] = []
+        """changes of the level since the call before"""
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
         """call_id to the start of the call and the evaluations whose breakers count its end"""
         self._as_recorded = True
@@ -97,6 +117,27 @@ class RunReplay:
             self._as_recorded = False
         return Replayed(call, change, now, depends_on, answer.doubt, answer.risk_classes)
 
+    def change_level(self, change: RecordedLevel) -> None:
+        """Notes a change of the level that no call made; the next call meets it."""
+        self._levels.append(change)
+
+    def _meet_levels(self, setting: Setting) -> None:
+        """Brings the level up to a call: what its policies start with, and what came before it."""
+        engine = setting.engine
+        if TAINT_RANK[engine.start] > TAINT_RANK[self._start]:
+            self._start = engine.start
+            if not self._is_set:
+                self._write(lowering_to(engine.start))
+        for change in self._levels:
+            if change.raises:
+                self._is_set = True
+                self._counters.set_level(TAINT_RANK[change.to])
+            elif change.server_name is not None:
+                self._write(lowering_to(engine.read_from(change.server_name)[0]))
+            else:
+                self._write(lowering_to(change.to))
+        self._levels.clear()
+
     def end(self, ended: RecordedEnd) -> None:
         """Lets breakers count the end of a call, if the replay forwarded it too."""
         began_ms, evaluations = self._open.pop(ended.call_id, (0, []))
@@ -123,13 +164,14 @@ class RunReplay:
 
     def _answer(self, call: RecordedCall) -> _Answer:
         recorded = call.decision
+        setting = self.layering.setting(call)
+        self._meet_levels(setting)
         if not recorded.by_rules and self._stands(recorded):
             return _Answer(recorded.said)
         if self._ended:
             return _Answer(_ENDED)
         if self._may_have_ended:
             return _Answer(None, Doubt.COUNTERS)
-        setting = self.layering.setting(call)
         if not setting.is_as_recorded:
             self._as_recorded = False
         answer = self._by_policy(call, setting)
@@ -150,6 +192,8 @@ class RunReplay:
         )
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
+            if failed.forwarded:
+                self._lower_unjudged(call, setting)
             return _Answer(said_by(failed))
         self._counters.was_asked = False
         found = self._possible(call, asked, setting)
@@ -163,10 +207,18 @@ class RunReplay:
             and _failed_outside(said)
             and not any(_failed_outside(said_by(each)) for each in found)
         ):
+            if said.action is _ALLOW:
+                self._lower_unjudged(call, setting)
             return _Answer(said)
         if len(found) == 1 and not self._counters.was_asked:
             return self._certain(call, asked, setting, found[0])
         return self._settled(call, asked, setting, found)
+
+    def _lower_unjudged(self, call: RecordedCall, setting: Setting) -> None:
+        """Lowers the run for a call that was forwarded although no rule judged it."""
+        ambiguous = call.decision.said.reason_code == ReasonCode.AMBIGUOUS_MESSAGE
+        tool_name = None if ambiguous else call.tool_name
+        self._write(lowering_to(setting.engine.unjudged(call.server_name, tool_name)))
 
     def _possible(
         self, call: RecordedCall, asked: Call, setting: Setting

@@ -45,6 +45,7 @@ class AccessEntry(Entry):
         "grant_key",
         "refusal",
         "requirement",
+        "tests_taint",
     )
 
     is_access = True
@@ -55,7 +56,7 @@ class AccessEntry(Entry):
         rule: dict[str, Any],
         condition: Condition | None,
         subject: Subject,
-        passes: Callable[[dict[str, Any], int], bool],
+        passes: Callable[[dict[str, Any], Visit], bool],
     ) -> None:
         super().__init__(index, rule, condition)
         effect = rule["effect"]
@@ -65,6 +66,8 @@ class AccessEntry(Entry):
         """(layer, rule_id), to which a grant is bound besides the call"""
         self.requirement = None if effect["require"] is None else Requirement(effect["require"])
         """what the rule asks of a person; None if it asks nothing"""
+        self.tests_taint = "taint" in rule["match"]
+        """whether the rule is about runs of some levels only"""
         self.allows = effect["action"] == Action.ALLOW
         self._refuses = not self.allows or self.requirement is not None
         self.refusal = self._decide(effect)
@@ -86,7 +89,7 @@ class AccessEntry(Entry):
             visit.refused_by = self
         if not self._effect["suggest"] or visit.args is None:
             return self.refusal
-        return self._with_suggestion(visit.args, visit.wall_ms)
+        return self._with_suggestion(visit.args, visit)
 
     def needs_grant(self) -> bool:
         """Whether this rule refuses calls until a person has granted them."""
@@ -169,9 +172,9 @@ class AccessEntry(Entry):
             hint_kind=HintKind.ARG_FIX if effect["suggest"] else HintKind.OTHER,
         )
 
-    def _with_suggestion(self, args: dict[str, Any], wall_ms: int) -> Decision:
+    def _with_suggestion(self, args: dict[str, Any], visit: Visit) -> Decision:
         mended = suggested_args(self._effect["suggest"], args)
-        if mended is None or not self._passes(mended, wall_ms):
+        if mended is None or not self._passes(mended, visit):
             return self.refusal
         refusal = self.refusal
         return Decision(

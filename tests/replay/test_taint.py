@@ -1,0 +1,153 @@
+"""Random runs: the level is the lowest of what was forwarded before, and replay agrees (issue 18).
+
+The oracle below knows nothing of counters, cells or states: it walks a list of plain rules.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.policy.bundles import plain, rule
+from tests.replay.stage import Stage
+
+from subluminal.contracts.bundle import Bundle
+from subluminal.contracts.vocabulary import TAINT_RANK, Layer, Taint
+from subluminal.operator.tainting import set_level
+from subluminal.policy.compiling import compile_bundle
+from subluminal.policy.replay.comparing import Change
+from subluminal.policy.snapshot import Snapshot
+
+SERVERS, TOOLS, LEVELS = ("a", "b"), ("read", "send", "both"), [each.value for each in Taint]
+
+names = st.fixed_dictionaries(
+    {},
+    optional={
+        "server_name": st.sampled_from(SERVERS).map(lambda name: {"glob": [name]}),
+        "tool_name": st.sampled_from(TOOLS).map(lambda name: {"glob": [name]}),
+    },
+)
+below = st.fixed_dictionaries(
+    {}, optional={"taint": st.sampled_from(["TRUSTED", "SYSTEM"]).map(lambda at: {"below": at})}
+)
+matches = st.builds(lambda one, other: {**one, **other}, names, below)
+lowering = st.builds(lambda match, level: ("taint", match, level), matches, st.sampled_from(LEVELS))
+refusing = matches.map(lambda match: ("deny", match, ""))
+policies = st.tuples(
+    st.lists(st.one_of(lowering, lowering, refusing), max_size=5),
+    st.sampled_from([None, None, *LEVELS]),
+    st.sampled_from(["guardrails", "guardrails", "observe"]),
+)
+steps = st.one_of(
+    st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
+    st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
+    st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
+    st.tuples(st.just("resource"), st.sampled_from(SERVERS), st.just("")),
+    st.tuples(st.just("person"), st.sampled_from(LEVELS), st.just("")),
+    st.tuples(st.just("shim"), st.just(""), st.just("")),
+)
+Written = tuple[list[tuple[str, dict[str, Any], str]], str | None, str]
+
+
+class Oracle:
+    """The level of a run, found by walking the rules as they are written."""
+
+    def __init__(self, written: list[Written]) -> None:
+        self._written = written
+        self.level = max(
+            [Taint(start) for _, start, _ in written if start],
+            key=TAINT_RANK.__getitem__,
+            default=Taint.SYSTEM,
+        )
+
+    def call(self, server: str, tool: str) -> bool:
+        """Makes a call; returns whether it is forwarded."""
+        before = self.level
+        passes = all(
+            mode == "observe" or not self._first(rules, "deny", server, tool, before)
+            for rules, _, mode in self._written
+        )
+        if passes:
+            for rules, _, _ in self._written:
+                found = self._first(rules, "taint", server, tool, before)
+                if found:
+                    self._lower(Taint(found[0][2]))
+        return passes
+
+    def resource(self, server: str) -> None:
+        for rules, _, _ in self._written:
+            for kind, match, level in rules:
+                is_about = match.get("server_name", {"glob": [server]})["glob"] == [server]
+                if kind == "taint" and is_about and not match.keys() - {"server_name"}:
+                    self._lower(Taint(level))
+                    break
+
+    def _lower(self, level: Taint) -> None:
+        self.level = max(self.level, level, key=TAINT_RANK.__getitem__)
+
+    @staticmethod
+    def _first(rules: list[Any], kind: str, server: str, tool: str, level: Taint) -> list[Any]:
+        return [
+            each
+            for each in rules
+            if each[0] == kind
+            and each[1].get("server_name", {"glob": [server]})["glob"] == [server]
+            and each[1].get("tool_name", {"glob": [tool]})["glob"] == [tool]
+            and (
+                "taint" not in each[1]
+                or TAINT_RANK[level] > TAINT_RANK[Taint(each[1]["taint"]["below"])]
+            )
+        ][:1]
+
+
+def compiled(number: int, written: Written) -> Snapshot:
+    rules, start, mode = written
+    made = [
+        rule(kind, f"r{place}", match=match, **({"lower_to": level} if kind == "taint" else {}))
+        for place, (kind, match, level) in enumerate(rules)
+    ]
+    defaults = {"decision_on_error": "BLOCK", **({"taint": start} if start else {})}
+    bundle = plain(*made, policy_id=f"p{number}", mode=mode, defaults=defaults)
+    return compile_bundle(msgspec.convert(bundle, Bundle))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(policies, min_size=1, max_size=3), st.lists(steps, max_size=25), st.randoms())
+def test_the_level_is_the_lowest_of_what_was_forwarded(
+    written: list[Written], made: list[tuple[str, str, str]], random: Any
+) -> None:
+    layers = list(zip(Layer, (compiled(*each) for each in enumerate(written)), strict=False))
+    with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as monkeypatch:
+        stage = Stage(Path(home), monkeypatch)
+        oracle = Oracle(written)
+        shims = [stage.shim(layers)]
+        asks = shims[0].engine.asks_taint
+        wanted = []
+        for step, one, two in made:
+            shim = random.choice(shims)
+            if step == "call":
+                wanted.append(oracle.level)
+                ruling = stage.begin(shim, one, two, {})
+                assert ruling.is_allowed == oracle.call(one, two)
+                assert ruling.level is None or ruling.level.before is wanted[-1]
+                assert (ruling.level is None) == (not asks)
+                if ruling.is_allowed:
+                    stage.end(shim, ruling)
+            elif step == "resource":
+                shim.read_from(one, "resources/read")
+                oracle.resource(one)
+            elif step == "person":
+                set_level(stage.home.places, "run", Taint(one))
+                oracle.level = Taint(one)
+            elif len(shims) < 4:
+                shims.append(stage.shim(layers))
+            if asks:
+                assert shims[0].run.state.taint_state().level is oracle.level
+        for layer, snapshot in layers:
+            rows, _ = stage.replay(snapshot, layer=layer)
+            assert len(rows) == len(wanted)
+            assert [each.plain() for each in rows if each.change is not Change.SAME] == []
+        stage.close()

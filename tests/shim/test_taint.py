@@ -1,0 +1,114 @@
+"""The level of a run over real shims: what one server brings, every other one meets."""
+
+import json
+import subprocess
+
+from tests.shim.household import SUB, WITHIN_S
+
+POLICY = """\
+policy_id: after-the-web
+mode: guardrails
+rules:
+  - {rule_id: web, kind: taint, match: {server_name: {glob: [web]}}, effect: {taint: {lower_to: UNTRUSTED}}}
+  - rule_id: ask
+    kind: deny
+    match: {server_name: {glob: [mail]}, taint: {below: TRUSTED}}
+    effect: {reason_code: AFTER_WEB, message: this run has read the web, require: human}
+"""
+
+
+def sub(household, *words, code=0, **env):
+    ran = subprocess.run(
+        [*SUB, *words],
+        env=household.env(**env),
+        cwd=household.cwd,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def start(household, server, **env):
+    return household.start(words=("--server", server), **env)
+
+
+def test_what_one_shim_forwards_every_shim_meets(household):
+    household.write_policy(POLICY)
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    assert mail.code() == 0
+    assert web.code() == 0
+    refused = mail.call("echo", {"to": "a"})["error"]
+    assert refused["data"]["subluminal"]["reason_code"] == "HUMAN_REQUIRED"
+    assert "UNTRUSTED since call 2 (web/echo)" in refused["message"]
+    web.kill()
+    mail.kill()
+    again = start(household, "mail").ready()
+    assert again.code("echo", {"to": "b"}) != 0
+    shown = json.loads(sub(household, "taint", "show", "run-1", "--json"))
+    assert shown == {"run_id": "run-1", "taint": "UNTRUSTED", "since_seq": 2, "source": "web/echo"}
+    (asked, _) = household.events("approval_requested")
+    assert asked["approval"]["message"].endswith("; UNTRUSTED since call 2 (web/echo)")
+
+
+def test_a_person_raises_the_level_for_the_shims_that_run(household):
+    household.write_policy(POLICY)
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    assert web.code() == 0
+    assert mail.code() != 0
+    told = sub(household, "taint", "set", "run-1", "TRUSTED", code=2, SUB_RUN_ID="run-1")
+    assert "person" in told
+    told = sub(household, "taint", "set", "run-1", "TRUSTED", "--reason", "read it", SUB_RUN_ID="")
+    assert told == "run `run-1` is TRUSTED since call 2 (sub taint set); it was UNTRUSTED\n"
+    assert mail.code() == 0
+    assert web.code() == 0
+    assert mail.code() != 0
+    sub(household, "taint", "set", "run-1", "UNTRUSTED", SUB_RUN_ID="run-1")  # anyone may lower
+    changes = [each["taint"] for each in household.events("taint_changed")]
+    assert sorted((each["by"], each["to"]) for each in changes) == [
+        ("command", "TRUSTED"),
+        ("command", "UNTRUSTED"),
+        ("rule", "UNTRUSTED"),
+        ("rule", "UNTRUSTED"),
+    ]
+
+
+def test_a_resource_counts_before_it_is_asked_for(household):
+    household.write_policy(POLICY)
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    web.answer(web.send("resources/list"))
+    assert mail.code() == 0
+    web.answer(web.send("resources/read", uri="a://b"))
+    assert mail.code() != 0
+    (changed,) = household.events("taint_changed")
+    assert changed["taint"]["tool_name"] == "resources/read"
+
+
+def test_a_prompt_before_the_policy_is_compiled_counts(household):
+    household.write_policy(POLICY)
+    web = start(household, "web")
+    web.answer(web.send("prompts/get", name="p"))
+    mail = start(household, "mail").ready()
+    assert web.code() == 0
+    assert mail.code() != 0
+    tools = {each["taint"]["tool_name"] for each in household.events("taint_changed")}
+    assert tools == {"prompts/get"}
+
+
+def test_a_batch_with_a_resource_counts(household):
+    household.write_policy(POLICY)
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    read = {"jsonrpc": "2.0", "id": 77, "method": "resources/read", "params": {"uri": "a://b"}}
+    web.write(json.dumps([read]).encode() + b"\n")
+    household.wait_event("taint_changed")
+    assert mail.code() != 0
+
+
+def test_sub_taint_starts_the_run_low_and_a_bad_value_is_the_lowest(household):
+    household.write_policy(POLICY)
+    mail = start(household, "mail", SUB_TAINT="nonsense").ready()
+    assert mail.code() != 0
+    (started,) = household.events("run_start")
+    assert started["run"]["taint"] == "UNTRUSTED"

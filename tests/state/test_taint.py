@@ -1,0 +1,135 @@
+"""The level of a run in its state: exact, never rising by itself, whatever is killed or damaged."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.state.mortal import Killed, Mortal, MortalBytes
+
+from subluminal.contracts.counters import TAINT_KEY, CellKind
+from subluminal.contracts.vocabulary import TAINT_RANK, Taint
+from subluminal.state import layout
+from subluminal.state.run_state import RunState
+from subluminal.state.storage import open_or_create
+from subluminal.state.taint import TaintState, TaintWord
+
+SYSTEM, TRUSTED, UNTRUSTED = range(3)
+WHY = ("rule", "web", "fetch-server", "fetch", "")
+
+
+@pytest.fixture
+def state(tmp_path):
+    with RunState.open(str(tmp_path), "run") as opened:
+        yield opened
+
+
+def update(rank):
+    return (CellKind.TAINT, TAINT_KEY, (rank,))
+
+
+def test_a_new_run_is_system(state):
+    assert state.taint_state() == TaintState(Taint.SYSTEM, 0, ())
+    assert state.counters.read(CellKind.TAINT, TAINT_KEY) == ()
+
+
+def test_lowering_is_a_write_of_counters(state):
+    with state.locked():
+        state.take_seq()
+        state.taint.note(TRUSTED, WHY)
+        state.counters.write([update(TRUSTED)])
+    assert state.taint_state() == TaintState(Taint.TRUSTED, 1, WHY)
+    assert state.counters.read(CellKind.TAINT, TAINT_KEY) == (TRUSTED,)
+
+
+@pytest.mark.parametrize("others", [[], [(CellKind.PAIR, b"k" * 16, (1, 2))]])
+def test_the_lowest_of_a_batch_holds(state, others):
+    with state.locked():
+        state.counters.write([update(TRUSTED), *others, update(UNTRUSTED), update(TRUSTED)])
+    assert state.taint.rank() == UNTRUSTED
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["lower", "start", "put"]), st.integers(0, 2))))
+def test_only_a_person_raises_the_level(tmp_path_factory, steps):
+    level, is_set = SYSTEM, False
+    with RunState.open(str(tmp_path_factory.mktemp("state")), "run") as state:
+        for step, rank in steps:
+            with state.locked():
+                if step == "lower":
+                    state.counters.write([update(rank)])
+                    level = max(level, rank)
+                elif step == "start":
+                    state.taint.start(rank, WHY)
+                    level = level if is_set else max(level, rank)
+                else:
+                    state.taint.put(rank)
+                    level, is_set = rank, True
+            assert state.taint.rank() == level
+
+
+def test_a_kill_at_any_store_never_raises_the_level(tmp_path):
+    """What a killed process leaves is the level before or after, and the reason of one of them."""
+    for stores, before, after in itertools.product(range(6), range(3), range(3)):
+        run_id = f"run-{stores}-{before}-{after}"
+        with RunState.open(str(tmp_path), run_id) as state, state.locked():
+            state.taint.note(before, ("old", "", "", "", "old"))
+            state.taint.lower(before)
+            file = open_or_create(str(tmp_path), run_id)
+            life = {"stores": stores}
+            file.words, file.data = Mortal(file.words, life), MortalBytes(file.data, life)
+            dying = TaintWord(file)
+            try:
+                if after > before:
+                    dying.note(after, WHY)
+                dying.lower(after)
+                done = True
+            except Killed:
+                done = False
+            held = state.taint.state()
+            assert TAINT_RANK[held.level] in (before, max(before, after))
+            if done:
+                assert TAINT_RANK[held.level] == max(before, after)
+            assert held.source in ((), ("old", "", "", "", "old"), WHY)
+            state.taint.lower(after)
+            assert state.taint.rank() == max(before, after)
+            file.close()
+
+
+@pytest.mark.parametrize("word", [-1, -(2**63), 2**63 - 1, 4, 15, 16, 255, 1 << 40])
+def test_a_word_that_nobody_wrote_is_the_lowest_level(state, word):
+    with state.locked():
+        state._words[layout.W_TAINT] = word
+    assert state.taint.rank() == UNTRUSTED
+    assert state.taint_state().level is Taint.UNTRUSTED
+    assert state.taint_state().seq >= 0
+    with state.locked():
+        state.counters.write([update(TRUSTED)])
+    assert state.taint.rank() == UNTRUSTED
+
+
+@pytest.mark.parametrize("word", [-1, 1 << 62, 5 << 32 | 7, layout.TAINT_SOURCE_BYTES + 1 << 32])
+def test_a_damaged_reason_is_no_reason(state, word):
+    with state.locked():
+        state.taint.note(UNTRUSTED, WHY)
+        state.taint.lower(UNTRUSTED)
+        state._words[layout.W_TAINT_SOURCES + 1] = word
+    assert state.taint_state() == TaintState(Taint.UNTRUSTED, 0, ())
+
+
+def test_long_reasons_are_cut(state):
+    with state.locked():
+        state.taint.note(UNTRUSTED, ("ü" * 1_000, "x\0y"))
+        state.taint.note(TRUSTED, ("\0",))
+        state.taint.lower(UNTRUSTED)
+    (kept,) = state.taint_state().source
+    assert kept == "ü" * (layout.TAINT_SOURCE_BYTES // 2)
+
+
+def test_the_words_of_the_level_are_its_own():
+    """Two reasons fit between the last text of the header and its end."""
+    last = layout.SERVER_FAILURE_TEXT + layout.SERVER_FAILURE_BYTES // layout.WORD_BYTES
+    assert last == layout.TAINT_SOURCES
+    words = 2 * layout.TAINT_SOURCE_BYTES // layout.WORD_BYTES
+    assert layout.TAINT_SOURCES + words <= layout.HEADER_WORDS
+    assert layout.W_TAINT_SOURCES + 2 <= layout.W_TABLES
