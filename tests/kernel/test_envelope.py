@@ -157,7 +157,7 @@ def exploding() -> list[Any]:
         {"\u00e9": 1, "e\u0301": 2},
         b"bytes",
         {1, 2},
-        object(),
+        len,
     ],
     ids=ascii,
 )

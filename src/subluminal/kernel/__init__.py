@@ -10,6 +10,7 @@ planning, packs, conformance                what a model may see; what is publis
 Pure: no I/O, no clock, no log, no state of a module. Time, sinks and ledgers are arguments.
 """
 
+from subluminal.contracts.vocabulary import Taint
 from subluminal.errors import PackConformanceError, PlanConformanceError
 from subluminal.kernel.adjudication import (
     TraceStep,
@@ -142,7 +143,6 @@ from subluminal.kernel.rollout import (
 )
 from subluminal.kernel.taint import (
     Origin,
-    Taint,
     TaintedValue,
     TaintPolicy,
     can_propose,

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from subluminal.contracts.vocabulary import Taint
 from subluminal.kernel.basis import basis
 from subluminal.kernel.decisions import Decision, Execute, Refuse, Rewrite
 from subluminal.kernel.envelope import ENVELOPE_VERSION, IntentEnvelope, examine
@@ -33,7 +34,7 @@ from subluminal.kernel.refusals import (
     propagation_violation,
     unsupported_version,
 )
-from subluminal.kernel.taint import RANK, Taint, is_contaminating
+from subluminal.kernel.taint import RANK, is_contaminating
 
 _VERSION_SUPPORTED = basis("schema", "version_supported")
 _PASSED = {

@@ -11,12 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal.contracts.vocabulary import Taint
 from subluminal.kernel.adjudication import adjudicate, adjudicate_with_trace
 from subluminal.kernel.decisions import DecisionKind
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope, with_payload
 from subluminal.kernel.observing import SinkFailure
 from subluminal.kernel.packs import Pack, with_basis_audit
-from subluminal.kernel.taint import Taint, can_propose
+from subluminal.kernel.taint import can_propose
 
 _ORDER = ("kill", "schema", "state", "taint", "auth", "business", "default")
 _SELF_CONFIRMATIONS = (

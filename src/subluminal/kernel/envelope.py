@@ -18,9 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.canonical import Profile, encode
+from subluminal.contracts.vocabulary import Taint
 from subluminal.errors import SubluminalError
 from subluminal.kernel.plain import plain_json
-from subluminal.kernel.taint import Origin, Taint, lowest_field_taint, merge_taint
+from subluminal.kernel.taint import Origin, lowest_field_taint, merge_taint
 
 _Word = TypeVar("_Word", Taint, Origin)
 ENVELOPE_VERSION = 2

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable, Collection
 from typing import Any
 
+from subluminal.contracts.vocabulary import Taint
 from subluminal.errors import SubluminalError
 from subluminal.kernel.basis import Basis, basis
 from subluminal.kernel.decisions import (
@@ -21,7 +22,7 @@ from subluminal.kernel.decisions import (
 )
 from subluminal.kernel.envelope import IntentEnvelope, with_payload
 from subluminal.kernel.policies import Guard, unnamed
-from subluminal.kernel.taint import Taint, is_tainted
+from subluminal.kernel.taint import is_tainted
 
 When = Callable[[IntentEnvelope, Any], bool]
 Number = int | float

@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal.contracts.vocabulary import Taint
 from subluminal.kernel.basis import Basis, basis
 from subluminal.kernel.decisions import RefusalKind, Refuse, refuse
 from subluminal.kernel.envelope import ENVELOPE_VERSION, IntentEnvelope
-from subluminal.kernel.taint import Taint
 
 _UNAVAILABLE = "This action is temporarily unavailable."
 _NOT_PROCESSED = "This action could not be processed."

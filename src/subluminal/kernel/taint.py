@@ -12,20 +12,10 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from subluminal.canonical import MAX_DEPTH, AmbiguousJSON
+from subluminal.contracts.vocabulary import Taint
 
 MAX_VALUES = 1_000_000
 """A payload with more values is refused: a few nested lists can stand for 2^64 of them."""
-
-
-class Taint(StrEnum):
-    """How far the content of a payload is trusted."""
-
-    SYSTEM = "SYSTEM"
-    """made by the system itself"""
-    TRUSTED = "TRUSTED"
-    """checked, or from a known person"""
-    UNTRUSTED = "UNTRUSTED"
-    """from a model, or from anywhere else"""
 
 
 class Origin(StrEnum):
