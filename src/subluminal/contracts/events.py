@@ -1,4 +1,4 @@
-"""Contract A: the envelope of events, ten types of the Pack, eight additive types (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, nine additive types (Pack section 1).
 
 Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
 a call, `templates` writes the same bytes; a property test compares the two.
@@ -9,8 +9,16 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
-from subluminal.contracts.decision import GrantRef, Hint, LayeredPolicyRef, PolicyRef, Terminate
+from subluminal.contracts.decision import (
+    Deferral,
+    GrantRef,
+    Hint,
+    LayeredPolicyRef,
+    PolicyRef,
+    Terminate,
+)
 from subluminal.contracts.identity import Source, Workload
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import (
     Action,
@@ -205,6 +213,10 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     """additive: policies of all layers that were evaluated"""
     taint: Taint | UnsetType = UNSET
     """additive: level of the run before the call, if a policy speaks of it"""
+    defer: Deferral | UnsetType = UNSET
+    """additive: what the call waits for, with SIGNAL_REQUIRED"""
+    kernel: KernelDecision | UnsetType = UNSET
+    """additive: decision of a pack, if one was asked"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
@@ -559,6 +571,16 @@ class TaintChanged(Event, frozen=True, kw_only=True, tag=EventType.TAINT_CHANGED
     """the change"""
 
 
+class AuditRecorded(Event, frozen=True, kw_only=True, tag=EventType.AUDIT_RECORD.value):
+    """Additive: the kernel's own record of a decision, in adjudicate's format, with secrets masked.
+    It is on record before an allowed call is executed."""
+
+    call: CallRef
+    """the call"""
+    audit: Raw
+    """the record"""
+
+
 class RoundCall(CallRef, frozen=True, kw_only=True):
     """`call` of a call_round event."""
 
@@ -598,6 +620,7 @@ AnyEvent = (
     | CallRound
     | PromptSubmitted
     | TaintChanged
+    | AuditRecorded
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -615,5 +638,6 @@ OPTIONAL_EVENTS = (
     CallRound,
     PromptSubmitted,
     TaintChanged,
+    AuditRecorded,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

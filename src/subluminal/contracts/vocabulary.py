@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    eight are additive."""
+    nine are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -25,6 +25,7 @@ class EventType(StrEnum):
     CALL_ROUND = "call_round"
     PROMPT_SUBMITTED = "prompt_submitted"
     TAINT_CHANGED = "taint_changed"
+    AUDIT_RECORD = "audit_record"
 
 
 class Client(StrEnum):
@@ -259,6 +260,8 @@ class SecretSource(StrEnum):
 class Layer(StrEnum):
     """Additive: where a policy comes from, in order of precedence on a tie (policy-layers)."""
 
+    PACK = "pack"
+    """a pack of the kernel, inside the agent's own process"""
     MANAGED = "managed"
     """the fleet's policy"""
     USER = "user"
@@ -467,6 +470,20 @@ class ReasonCode(StrEnum):
 
     A person reads the arguments in `sub approvals` and confirms them with `sub approve`. Then the
     agent repeats the call with the same arguments."""
+    SIGNAL_REQUIRED = "SIGNAL_REQUIRED"
+    """A pack lets this call pass only after something else has happened. The call was refused.
+
+    `defer` in the decision names the signal that the pack waits for, and for how long. The agent
+    goes on with other work, and repeats the call when the signal has come."""
+    DEFERRED = "DEFERRED"
+    """A pack lets this call pass later. The call was refused.
+
+    Wait for `backoff_ms` milliseconds, then repeat the call."""
+    REWRITE_OFFERED = "REWRITE_OFFERED"
+    """A pack would execute this call with other arguments. The call was refused, because a call is
+    never changed on its way.
+
+    If these arguments would pass, the hint has them: repeat the call with them."""
 
 
 class ErrorCode(IntEnum):
@@ -488,6 +505,8 @@ class McpErrorCode(IntEnum):
 
 
 ACTION_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
+POLICY_LAYERS = (Layer.MANAGED, Layer.USER, Layer.REPOSITORY)
+"""Layers that are written as policies, in order of precedence."""
 TAINT_RANK = {level: rank for rank, level in enumerate(Taint)}
 """Sort key of a level: a higher one is less trusted."""
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}

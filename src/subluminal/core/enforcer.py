@@ -103,6 +103,8 @@ class Enforcer:
             engine.prepare(asked)
             if engine.asks_targets:
                 asked = self.with_targets(asked, call)
+            if engine.asks_kernel:
+                asked = self.with_judge(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -233,6 +235,10 @@ class Enforcer:
         if not self.engine.needs_targets(asked):
             return asked
         return replace(asked, targets=self._targets.read(call))
+
+    def with_judge(self, asked: Call, call: ToolCall) -> Call:
+        """Returns a call with what its pack says about it."""
+        return replace(asked, judgement=call.judgement)
 
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""

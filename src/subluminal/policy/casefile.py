@@ -13,7 +13,16 @@ from msgspec import Struct, field
 
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.shape import Misfit, Path, did_you_mean, misfits, struct_of
-from subluminal.contracts.vocabulary import Action, Client, Env, Layer, Severity, Status, Taint
+from subluminal.contracts.vocabulary import (
+    POLICY_LAYERS,
+    Action,
+    Client,
+    Env,
+    Layer,
+    Severity,
+    Status,
+    Taint,
+)
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
@@ -242,10 +251,9 @@ def _policies(
             (Layer(name), source, node.below("layers", name))
             for name, source in case.layers.items()
         ]
-    order = list(Layer)
     return [
         (layer, source if isinstance(source, str) else bundle_in(source, where, file, problems))
-        for layer, source, where in sorted(sources, key=lambda each: order.index(each[0]))
+        for layer, source, where in sorted(sources, key=lambda each: POLICY_LAYERS.index(each[0]))
     ]
 
 
@@ -253,8 +261,8 @@ def _case_misfits(case: Case) -> Iterator[Misfit]:
     if (case.bundle is None) == (not case.layers):
         yield Misfit((), "needs either `bundle` or `layers`")
     for name in case.layers:
-        if name not in list(Layer):
-            hint = did_you_mean(name, list(Layer))
+        if name not in POLICY_LAYERS:
+            hint = did_you_mean(name, POLICY_LAYERS)
             yield Misfit(("layers", name), f"unknown layer `{name[:40]}`", hint, at_key=True)
     if wall_ms_of(case.start) is None:
         hint = "write a time such as `2026-01-31T09:00:00Z`"

@@ -15,6 +15,7 @@ from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, 
 from subluminal.contracts.events import Trip, WouldBe
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.vocabulary import (
     ACTION_STRICTNESS,
     TAINT_RANK,
@@ -59,6 +60,8 @@ class Evaluation(Struct, gc=False):
     """risk classes of the call"""
     grants: tuple[GrantRef, ...] = ()
     """grants that let the call pass; the caller that looked them up sets them"""
+    kernel: KernelDecision | None = None
+    """decision of a pack, if one was asked"""
 
     @property
     def updates(self) -> list[Update]:
@@ -143,6 +146,8 @@ class Engine:
             rule.targets_test is not None for each in self._programs for rule in each.rules
         )
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
+        self.asks_kernel = False
+        """whether a pack is asked about calls, by a rule or by the door"""
         self.asks_taint = any(program.asks_taint for program in self._programs)
         """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
         self.start = lowest(program.start for program in self._programs)

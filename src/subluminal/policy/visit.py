@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
+from subluminal.contracts.intents import Judge, Judgement, KernelDecision
 from subluminal.contracts.targets import Targets
 
 
@@ -25,6 +26,10 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the limits that a person let this very call pass"""
     targets: Targets | None = None
     """what the call touches; None if nobody read it, which counts as opaque"""
+    judge: Judge | None = None
+    """whom `kernel` rules ask; None if there is nobody"""
+    judgement: Judgement | None = None
+    """what a pack says about the call, whatever the rules say; see `policy.pack_engine`"""
 
 
 class NotInspected(Exception):
@@ -61,6 +66,8 @@ class Visit(Struct, gc=False):
     """(layer, rule_id) of the rules that a grant let the call pass"""
     refused_by: Any = None
     """entry of the allow or deny rule that refuses the call; None in observe mode"""
+    kernel: KernelDecision | None = None
+    """decision of the last pack that a `kernel` rule asked"""
     limited_by: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the limits that refuse the call; none in observe mode"""
 

@@ -68,6 +68,7 @@ class Renderer:
                 retry_advice=_throttle_advice(decision),
                 hint=UNSET if decision.hint is None else decision.hint,
                 terminate=UNSET if decision.terminate is None else decision.terminate,
+                defer=UNSET if decision.defer is None else decision.defer,
                 code=UNSET if self._uses_pack_codes else int(pack_code),
             )
         )

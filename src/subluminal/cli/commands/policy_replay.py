@@ -9,7 +9,7 @@ from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.config.places import places
-from subluminal.contracts.vocabulary import Layer, Mode
+from subluminal.contracts.vocabulary import POLICY_LAYERS, Mode
 from subluminal.errors import ExitCode
 from subluminal.ledger.client.finding import find_run
 from subluminal.ledger.client.ledger import Ledger
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--layer",
-        choices=[layer.value for layer in Layer],
+        choices=[layer.value for layer in POLICY_LAYERS],
         help="the layer that the policy replaces; default: the layer of the policy with the same "
         "policy_id, else all layers",
     )

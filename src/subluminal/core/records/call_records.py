@@ -140,6 +140,7 @@ class CallRecords:
             and tool.taint is taint
             and assessment.would_be is None
             and not assessment.grants
+            and assessment.kernel is None
         ):
             decision_json = tool.decision_json
         else:
@@ -336,7 +337,7 @@ def _decision_json(
 ) -> bytes:
     """Encodes a decision; keeps the JSON of an ALLOW for the tool's next call."""
     encoded = encode_json(_decision_made(assessment, policies, taint))
-    is_all = assessment.would_be is None and not assessment.grants
+    is_all = assessment.would_be is None and not assessment.grants and assessment.kernel is None
     if is_all and assessment.decision.action is Action.ALLOW:
         tool.decision, tool.decision_json = assessment.decision, encoded
         tool.policy, tool.policies, tool.taint = assessment.policy, policies, taint
@@ -363,6 +364,8 @@ def _decision_made(
         grants=list(grants) if len(grants) > 1 else UNSET,
         policies=policies if len(policies) > 1 else UNSET,
         taint=UNSET if taint is None else taint,
+        defer=UNSET if decision.defer is None else decision.defer,
+        kernel=UNSET if assessment.kernel is None else assessment.kernel,
     )
 
 
