@@ -86,6 +86,10 @@ class SecretUnavailable(SubluminalError):
     """A secret is missing, locked, or readable by other users. Never contains the secret itself."""
 
 
+class NotExecuted(SubluminalError):
+    """A handler raises this to say that nothing was executed, so that the intent may run again."""
+
+
 class PackConformanceError(SubluminalError):
     """A pack does not have its shape. `problems` says all that is wrong."""
 

@@ -47,8 +47,8 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """answer to the call; None if the pack has no objection. Its `rule_id` is null"""
     requirement: Requirement | None = None
     """what a person can do so that the call passes; None if nobody can"""
-    kernel: KernelDecision
-    """the record"""
+    kernel: KernelDecision | None = None
+    """the record; None if the pack was not asked"""
 
 
 class Judge(Protocol):

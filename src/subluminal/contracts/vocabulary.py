@@ -479,6 +479,17 @@ class ReasonCode(StrEnum):
     """A pack lets this call pass later. The call was refused.
 
     Wait for `backoff_ms` milliseconds, then repeat the call."""
+    EXECUTIONS_UNAVAILABLE = "EXECUTIONS_UNAVAILABLE"
+    """The execution ledger could not be read or written, so nobody can tell whether this intent has
+    run already. Nothing was executed.
+
+    The summary says what is wrong. Check `executions` in the `[kernel]` section of `config.toml`,
+    the file `state/executions.db` below SUB_HOME, or the database server."""
+    LEGACY_REFUSED = "LEGACY_REFUSED"
+    """The code that a pack is to replace refused this call. The rollout leaves the decision to that
+    code.
+
+    Nothing is wrong with the pack. `SUB_KERNEL_ENFORCE` names the intents that packs decide."""
     REWRITE_OFFERED = "REWRITE_OFFERED"
     """A pack would execute this call with other arguments. The call was refused, because a call is
     never changed on its way.

@@ -12,11 +12,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from subluminal.kernel.adjudication import TraceStep, adjudicate_with_trace, taint_refusal
+from subluminal.kernel.adjudication import (
+    TraceStep,
+    adjudicate_with_deadline,
+    adjudicate_with_trace,
+    taint_refusal,
+)
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record, wire_of
 from subluminal.kernel.basis import basis
 from subluminal.kernel.context import RuntimeContext
-from subluminal.kernel.decisions import Decision, Execute, Refuse, RequestConfirmation, Rewrite
+from subluminal.kernel.decisions import (
+    Decision,
+    Escalate,
+    Execute,
+    Refuse,
+    RequestConfirmation,
+    Rewrite,
+)
 from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.executions import ExecutionLedger, LedgerEntry
 from subluminal.kernel.judging import NotADecision
@@ -42,6 +54,8 @@ class Confirmation(Struct, frozen=True, rename="camel", omit_defaults=True):
     intent_hash: str
     at: str
     token: str | None = None
+    has_authority: bool = False
+    """whether it also answers an ESCALATE; a user's own yes does not"""
 
 
 class Adjudicated(Struct, frozen=True):
@@ -53,6 +67,10 @@ class Adjudicated(Struct, frozen=True):
     """the entry that had the hash already"""
     envelope: IntentEnvelope
     """what to execute: the envelope that was handed in, or the rewritten one"""
+    guard: str | None = None
+    """the name of the guard that decided, if it has one"""
+    asked: RequestConfirmation | Escalate | None = None
+    """the question that a person's confirmation answered"""
 
 
 def adjudicate_and_audit(
@@ -69,12 +87,14 @@ def adjudicate_and_audit(
     supersedes: Supersedes | None = None,
     resolve_resource_version: Callable[[IntentEnvelope, Any], str | None] | None = None,
     rate_limit_rollback: Callable[[], None] | None = None,
+    deadline_ms: float | None = None,
 ) -> Adjudicated:
     """Decides, claims and records. If it raises (ledger, sink, clock), nothing may execute."""
     audited = _Audited(state, policy, sink, clock, ledger, context or RuntimeContext())
     audited.plan = plan
     audited.confirmation = confirmation
     audited.resolve_resource_version = resolve_resource_version
+    audited.deadline_ms = deadline_ms
     executes = False
     try:
         done = audited.adjudicate(envelope, supersedes)
@@ -101,6 +121,7 @@ class _Audited:
     plan: Plan | None = None
     confirmation: Confirmation | None = None
     resolve_resource_version: Callable[[IntentEnvelope, Any], str | None] | None = None
+    deadline_ms: float | None = None
 
     def __init__(
         self,
@@ -119,6 +140,7 @@ class _Audited:
         self._context = context
         self._steps: list[TraceStep] = []
         self._claimed: str | None = None
+        self._asked: RequestConfirmation | Escalate | None = None
         self._resource_version: str | None = None
         self._started = clock.mono_ms()
 
@@ -129,7 +151,17 @@ class _Audited:
             first = self._recorded(envelope, wire, decision, supersedes)
             return self._second_pass(first, decision.rewritten)
         record = self._recorded(envelope, wire, decision, supersedes)
-        return Adjudicated(decision, record, hit, envelope)
+        return self._done(decision, record, hit, envelope)
+
+    def _done(
+        self,
+        decision: Decision,
+        record: AuditRecord,
+        hit: LedgerEntry | None,
+        envelope: IntentEnvelope,
+    ) -> Adjudicated:
+        guard = deciding_guard(self._steps)
+        return Adjudicated(decision, record, hit, envelope, guard, self._asked)
 
     def release(self) -> None:
         """Gives the claim free, if there is one: what it was for does not execute."""
@@ -146,7 +178,7 @@ class _Audited:
         if type(decision) is Execute:
             follows = Supersedes(first.intent_hash, first.at, "rewrite_executed")
         record = self._recorded(rewritten, wire, decision, follows)
-        return Adjudicated(decision, record, hit, rewritten)
+        return self._done(decision, record, hit, rewritten)
 
     def _decided(self, envelope: IntentEnvelope) -> tuple[Decision, LedgerEntry | None]:
         kill = self._context.kill
@@ -155,13 +187,22 @@ class _Audited:
         hit = self._held(envelope)
         if hit is not None:
             return _suppressed(hit), hit
-        decision, self._steps = adjudicate_with_trace(envelope, self._state, self._policy)
+        decision = self._adjudged(envelope)
         decision = self._confirmed(envelope, decision)
         if type(decision) is Execute:
             hit = self._claim(envelope)
             if hit is not None:
                 return _suppressed(hit), hit
         return decision, None
+
+    def _adjudged(self, envelope: IntentEnvelope) -> Decision:
+        if self.deadline_ms is None:
+            decision, self._steps = adjudicate_with_trace(envelope, self._state, self._policy)
+            return decision
+        left_ms = self.deadline_ms - (self._clock.mono_ms() - self._started)
+        return adjudicate_with_deadline(
+            envelope, self._state, self._policy, deadline_ms=left_ms, clock=self._clock
+        )
 
     def _held(self, envelope: IntentEnvelope) -> LedgerEntry | None:
         stated = getattr(envelope, "intent_hash", None)
@@ -194,18 +235,23 @@ class _Audited:
     def _confirmed(self, envelope: IntentEnvelope, decision: Decision) -> Decision:
         """Turns a question that a person has answered into an EXECUTE, if the taint allows it."""
         said = self.confirmation
-        if type(decision) is not RequestConfirmation or said is None:
+        if said is None or said.intent_hash != envelope.intent_hash:
             return decision
-        if said.intent_hash != envelope.intent_hash:
+        if type(decision) is not RequestConfirmation and not (
+            type(decision) is Escalate and said.has_authority
+        ):
             return decision
         reason = basis(
             "confirmation",
             "received",
             confirmedAt=told(said.at),
-            originalPrompt=decision.prompt,
+            originalPrompt=_question(decision),
         )
         refusal = taint_refusal(envelope, self._policy)
-        return refusal or Execute((*decision.basis, reason))
+        if refusal is not None:
+            return refusal
+        self._asked = decision
+        return Execute((*decision.basis, reason))
 
     def _recorded(
         self,
@@ -258,6 +304,10 @@ class _Audited:
     ) -> None:
         event = LedgerOp(op, outcome, kind_of(envelope), self._clock.mono_ms() - asked_at)
         observed(self._context.metrics, lambda sink: sink.record_ledger_op(event))
+
+
+def _question(asked: RequestConfirmation | Escalate) -> str:
+    return asked.prompt if isinstance(asked, RequestConfirmation) else asked.reason
 
 
 def _suppressed(holder: LedgerEntry) -> Refuse:

@@ -67,9 +67,10 @@ def judgement(
     `suggested_args` are the arguments of a REWRITE, if they would pass.
     """
     verdict = found.verdict
+    refusal, requirement = refusal_in_contract(pack, verdict, suggested_args)
     return Judgement(
-        refusal=_refusal(pack, verdict, suggested_args),
-        requirement=_REQUIREMENTS.get(type(verdict)),
+        refusal=refusal,
+        requirement=requirement,
         kernel=KernelDecision(
             pack=pack.name,
             version=pack.version,
@@ -84,6 +85,13 @@ def judgement(
             divergence=UNSET if found.divergence is None else found.divergence,
         ),
     )
+
+
+def refusal_in_contract(
+    pack: AskedPack, verdict: Verdict, suggested_args: dict[str, Any] | None = None
+) -> tuple[Decision | None, Requirement | None]:
+    """Returns the refusal that a decision is, and what a person can do about it."""
+    return _refusal(pack, verdict, suggested_args), _REQUIREMENTS.get(type(verdict))
 
 
 _REQUIREMENTS: dict[type, Requirement] = {

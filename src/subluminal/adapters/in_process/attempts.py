@@ -1,0 +1,250 @@
+"""One intent on its way: envelope, pack, execution ledger, policies, record.
+
+The pack is asked outside the run's lock: its guards are somebody else's code. Its answer goes with
+the call into `host.begin`, where policies, stops and grants are asked, and where the decision is
+journalled. An intent that executes is claimed in the execution ledger before that. If it does not
+execute in the end, the claim is released.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
+from subluminal.canonical import args_hash, encode
+from subluminal.clock import now, rfc3339
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.intents import Judgement
+from subluminal.contracts.vocabulary import Taint, Transport
+from subluminal.core.intents.confirming import Confirmed
+from subluminal.core.intents.outcomes import Adjudged, AskedPack, judgement
+from subluminal.core.intents.packs import LoadedPack
+from subluminal.kernel.adjudication import adjudicate_with_trace
+from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record
+from subluminal.kernel.auditing import Confirmation, adjudicate_and_audit
+from subluminal.kernel.context import RuntimeContext
+from subluminal.kernel.decisions import Decision, Execute
+from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope
+from subluminal.kernel.executions import ExecutionLedger, LedgerEntry
+from subluminal.kernel.learning import deciding_guard
+from subluminal.kernel.observing import ShadowMetric, observed
+from subluminal.kernel.planning import Plan
+from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
+from subluminal.kernel.taint import Origin, merge_taint, taint_rank
+
+_CAPS = {"llm": Taint.UNTRUSTED, "user": Taint.TRUSTED, "system": Taint.SYSTEM}
+"""The highest level that a principal's intents have."""
+
+
+class SystemClock:
+    """The clock of this machine, as the kernel asks it."""
+
+    def now_iso(self) -> str:
+        """Returns the time of day."""
+        return rfc3339(now().wall_ms)
+
+    def mono_ms(self) -> float:
+        """Returns milliseconds of the monotonic clock."""
+        return time.monotonic_ns() / 1_000_000
+
+
+class Intent(NamedTuple):
+    """What an agent wants, and how it wants it decided."""
+
+    kind: str
+    payload: Any
+    state: Any
+    nonce: str
+    principal: str
+    taint: Taint | None
+    legacy: Legacy | None
+    deadline_ms: float | None
+    plan: Plan | None
+    claims: bool
+    """whether it is to be executed, so that it is claimed"""
+
+
+class Judged(Struct):
+    """What the pack, or the code that it is to replace, says about an intent."""
+
+    judgement: Judgement
+    decision: Decision | None
+    """the pack's decision; None if the pack was not asked"""
+    envelope: IntentEnvelope
+    """what to execute"""
+    records: list[AuditRecord] = []
+    ledger_hit: LedgerEntry | None = None
+    claimed: str | None = None
+    """hash that is claimed in the execution ledger"""
+
+
+class Collector:
+    """An audit sink that keeps records until the call is journalled."""
+
+    def __init__(self) -> None:
+        self.records: list[AuditRecord] = []
+
+    def emit(self, record: AuditRecord, /) -> None:
+        """Keeps a record."""
+        self.records.append(record)
+
+
+class Judging:
+    """Asks one pack about intents of one run."""
+
+    def __init__(
+        self,
+        loaded: LoadedPack,
+        run_id: str,
+        context: RuntimeContext,
+        ledger: ExecutionLedger | None,
+        find: Callable[[str, str], Confirmed | None],
+    ) -> None:
+        """`find` looks for a person's yes, by the kind of an intent and its args_hash."""
+        self._pack = loaded.pack
+        self._asked = AskedPack(loaded.name, loaded.version, loaded.fingerprint)
+        self._run_id = run_id
+        self._context = context
+        self._ledger = ledger
+        self._find = find
+        self._clock = SystemClock()
+
+    def envelope(self, intent: Intent, level: Taint) -> IntentEnvelope:
+        """Builds the envelope of an intent; `level` is that of the run.
+
+        Raises AmbiguousJSON if the payload has no canonical form.
+        """
+        cap = merge_taint(_CAPS.get(intent.principal, Taint.UNTRUSTED), level)
+        is_contaminated = taint_rank(level) < taint_rank(Taint.TRUSTED)
+        return build_envelope(
+            intent.kind,
+            intent.payload,
+            actor=IntentActor(intent.principal, self._run_id),
+            taint=cap if intent.taint is None else merge_taint(cap, intent.taint),
+            nonce=intent.nonce,
+            created_at=self._clock.now_iso(),
+            origin=Origin.RETRIEVED if is_contaminated else None,
+        )
+
+    def judge(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+        """Asks whom the rollout says. Raises what the execution ledger raises."""
+        mode = self._mode(intent)
+        if mode is RolloutMode.ENFORCE or intent.legacy is None:
+            return self._enforced(intent, envelope)
+        said = intent.legacy()
+        if mode is RolloutMode.OFF:
+            return Judged(legacy_judgement(said, self._asked, None), None, envelope)
+        return self._shadowed(intent, envelope, said)
+
+    def release(self, judged: Judged) -> None:
+        """Releases the claim of an intent that does not execute."""
+        if self._ledger is not None and judged.claimed is not None:
+            self._ledger.release(judged.claimed)
+            judged.claimed = None
+
+    def _mode(self, intent: Intent) -> RolloutMode:
+        rollout = self._context.rollout
+        if intent.legacy is None or rollout is None:
+            return RolloutMode.ENFORCE
+        return rollout.mode_of(intent.kind)
+
+    def _shadowed(self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision) -> Judged:
+        started = self._clock.mono_ms()
+        decision, steps = adjudicate_with_trace(
+            envelope, intent.state, self._pack.policy, kill=self._context.kill
+        )
+        divergence = classify_divergence(said, decision)
+        if divergence is not Divergence.NONE:
+            event = ShadowMetric(intent.kind, divergence, envelope.intent_hash)
+            sink = self._context.shadow or self._context.metrics
+            observed(sink, lambda sink: sink.record_shadow_divergence(event))
+        record = build_audit_record(
+            envelope=envelope,
+            decision=decision,
+            at=self._clock.now_iso(),
+            duration_ms=self._clock.mono_ms() - started,
+            plan=intent.plan,
+        )
+        found = self._adjudged(envelope, decision, deciding_guard(steps), divergence)
+        kernel = judgement(self._asked, found).kernel
+        answer = legacy_judgement(said, self._asked, kernel)
+        return Judged(answer, decision, envelope, [record])
+
+    def _enforced(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+        sink = Collector()
+        yes = self._find(intent.kind, args_hash(args_of(envelope)))
+        confirmation = yes and Confirmation(
+            envelope.intent_hash, self._clock.now_iso(), yes.token, has_authority=True
+        )
+        done = adjudicate_and_audit(
+            envelope,
+            intent.state,
+            self._pack.policy,
+            sink=sink,
+            clock=self._clock,
+            ledger=self._ledger if intent.claims else None,
+            context=self._context,
+            plan=intent.plan,
+            confirmation=confirmation,
+            supersedes=_follows(envelope, yes),
+            deadline_ms=intent.deadline_ms,
+        )
+        found = self._adjudged(done.envelope, done.decision, done.guard)
+        judged = Judged(
+            judgement(self._asked, found),
+            done.decision,
+            done.envelope,
+            sink.records,
+            done.ledger_hit,
+        )
+        if isinstance(done.decision, Execute):
+            if self._ledger is not None and intent.claims:
+                judged.claimed = done.envelope.intent_hash
+            asked = done.asked
+            if asked is not None:
+                # The grant is used when the call is decided, which needs the question.
+                question = judgement(self._asked, found._replace(verdict=asked))
+                judged.judgement = replace(question, kernel=judged.judgement.kernel)
+        return judged
+
+    def _adjudged(
+        self,
+        envelope: IntentEnvelope,
+        decision: Decision,
+        guard: str | None,
+        divergence: Divergence | None = None,
+    ) -> Adjudged:
+        return Adjudged(
+            decision, envelope.kind, envelope.intent_hash, Taint(envelope.taint), guard, divergence
+        )
+
+
+def _follows(envelope: IntentEnvelope, yes: Confirmed | None) -> Supersedes | None:
+    if yes is None or not yes.at:
+        return None
+    return Supersedes(envelope.intent_hash, yes.at, "confirmation_resolved", yes.token)
+
+
+def args_of(envelope: IntentEnvelope) -> dict[str, Any]:
+    """Returns the payload as the arguments of a call."""
+    payload = envelope.payload
+    return payload if isinstance(payload, dict) else {"payload": payload}
+
+
+def call_of(pack_id: str, envelope: IntentEnvelope, judged: Judged) -> tuple[ToolCall, bytes]:
+    """Returns an intent as a tool call, and its arguments as canonical JSON."""
+    args = args_of(envelope)
+    text = encode(args)
+    call = ToolCall(
+        server_name=pack_id,
+        tool_name=envelope.kind,
+        args=args,
+        args_hash=args_hash(args),
+        bytes_in=len(text),
+        transport=Transport.IN_PROCESS,
+        judgement=judged.judgement,
+    )
+    return call, text

@@ -1,0 +1,32 @@
+"""Staged rollout: the code that a pack is to replace decides, and the pack is compared or left out.
+
+`off`      that code decides; the pack is not asked
+`shadow`   that code decides; the pack is asked too, and both answers are on record
+`enforce`  the pack decides; that code is not asked
+
+Stops and policies hold in every stage.
+"""
+
+from collections.abc import Callable
+
+from subluminal.contracts.intents import Judgement, KernelDecision
+from subluminal.contracts.vocabulary import ReasonCode
+from subluminal.core.gates import blocked
+from subluminal.core.intents.outcomes import AskedPack, refusal_in_contract
+from subluminal.kernel.decisions import DECISIONS, Decision
+
+Legacy = Callable[[], bool | Decision]
+"""The code to be replaced: whether it executes the intent, or its decision as the kernel has it."""
+
+_SAYS_NO = "the code that the pack is to replace refuses this call"
+
+
+def legacy_judgement(
+    said: bool | Decision, pack: AskedPack, kernel: KernelDecision | None
+) -> Judgement:
+    """Returns the answer of the replaced code; `kernel` is what the pack would have said."""
+    if isinstance(said, DECISIONS):
+        refusal, requirement = refusal_in_contract(pack, said)
+        return Judgement(refusal=refusal, requirement=requirement, kernel=kernel)
+    refusal = None if said is True else blocked(ReasonCode.LEGACY_REFUSED, _SAYS_NO)
+    return Judgement(refusal=refusal, requirement=None, kernel=kernel)

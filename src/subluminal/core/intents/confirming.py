@@ -1,0 +1,38 @@
+"""Whether a person has already approved an intent: a look at the grants before it is decided.
+
+This is only a look. The grant is used, and its uses are counted, when the call is decided under the
+run's lock (`core.controls.approvals`). If it is gone by then, the call is refused.
+"""
+
+from typing import NamedTuple
+
+from subluminal.config.places import Places
+from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
+from subluminal.core.controls.approval_files import ApprovalFiles, Slot
+from subluminal.core.controls.sealed import KeyUnusable, SealBroken, seal_key
+
+
+class Confirmed(NamedTuple):
+    """A person's yes to a call."""
+
+    at: str
+    """when the call was refused, and the person asked"""
+    token: str
+    """id of the grant"""
+
+
+def find_confirmation(
+    places: Places, run_id: str, server_name: str, intent_kind: str, args_hash: str
+) -> Confirmed | None:
+    """Returns the person's yes to exactly this call; None if there is none."""
+    slot = Slot(server_name, intent_kind, args_hash, Layer.PACK, intent_kind)
+    try:
+        files = ApprovalFiles.of_run(places.state, run_id, seal_key(places.state))
+        answer = files.answer(slot)
+        request = files.request(slot)
+    except (SealBroken, KeyUnusable, OSError):
+        return None  # deciding the call finds the same problem, and records it
+    if answer is None or answer.given.answer is not ApprovalAnswer.APPROVED:
+        return None
+    asked_at = "" if request is None else request.approval.requested_at
+    return Confirmed(asked_at, str(answer.given.grant_id))
