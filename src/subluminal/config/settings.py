@@ -146,6 +146,15 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     clients' own tools are known."""
 
 
+class KernelSettings(_Section, frozen=True, kw_only=True):
+    """The kernel inside agents that are written in Python."""
+
+    executions: Annotated[str, Meta(pattern=r"^(sqlite|off|postgres(ql)?://.*)$")] = "sqlite"
+    """Where executions are kept, so that a retry does not run one twice: `sqlite` for this home
+    (`state/executions.db`), `postgresql://USER@HOST/DATABASE` for a fleet, `off` to keep none. Keep
+    the password out of this file: libpq reads it from PGPASSWORD or `~/.pgpass`."""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """The whole of `config.toml`. Every section may be left out."""
 
@@ -156,4 +165,5 @@ class Settings(_Section, frozen=True, kw_only=True):
     hooks: HookSettings = HookSettings()
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
+    kernel: KernelSettings = KernelSettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -1,0 +1,318 @@
+"""Executions in one SQLite file of the home: for the processes of one machine.
+
+Python's own `sqlite3` serves, so that the core needs no extra; nothing else opens this file. It
+keeps a rollback journal: the system's SQLite may have the WAL-reset bug, which many writers would
+meet. A commit is on the disk before the handler runs (`synchronous=FULL`).
+
+SQLite follows an open file, not its name. If the file was deleted or replaced, a claim would be
+kept where no other process looks, so the name is compared before and after every transaction.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from subluminal.adapters.in_process.executions.keeping import (
+    KEEP_MS,
+    PRUNE_ROWS,
+    ExecutionsUnavailable,
+    KeptRow,
+    Shared,
+    kept_row,
+    not_mine,
+)
+from subluminal.clock import now
+from subluminal.config.private_files import link_new, write_aside
+from subluminal.kernel.executions import ExecutionStatus, LedgerEntry
+
+_BUSY_S = 5.0
+"""Longest wait for another process that writes."""
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE executions (
+  intent_hash TEXT PRIMARY KEY NOT NULL,
+  at TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  resource_version TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('claimed', 'done', 'unknown')),
+  host TEXT NOT NULL,
+  boot TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  claimed_ms INTEGER NOT NULL,
+  ended_ms INTEGER
+) WITHOUT ROWID
+"""
+_INDEX = "CREATE INDEX ended ON executions (ended_ms) WHERE status = 'done'"
+_COLUMNS = "intent_hash, at, session_id, kind, resource_version, status, host, boot, pid, start"
+_SELECT = f"SELECT {_COLUMNS} FROM executions"
+_CLAIM = (
+    f"INSERT INTO executions ({_COLUMNS}, claimed_ms)"
+    " VALUES (?, ?, ?, ?, ?, 'claimed', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_MINE = "intent_hash = ? AND status = 'claimed' AND boot = ? AND pid = ? AND start = ?"
+_FINISH = f"UPDATE executions SET status = ?, ended_ms = ? WHERE {_MINE}"
+_RELEASE = f"DELETE FROM executions WHERE {_MINE}"
+_PRUNE = (
+    "DELETE FROM executions WHERE intent_hash IN (SELECT intent_hash FROM executions"
+    " WHERE status = 'done' AND ended_ms < ? ORDER BY ended_ms LIMIT ?)"
+)
+_FORGETS = (
+    "restore it from a backup, or move it away when nothing runs: its executions are then"
+    " forgotten, and a retry of one runs it again"
+)
+_PROBLEMS = (
+    ("SQLITE_BUSY", "another process keeps it locked", "try again"),
+    ("SQLITE_FULL", "the disk is full", "free some disk space"),
+    ("SQLITE_READONLY_DBMOVED", "it was deleted or replaced", _FORGETS),
+    ("SQLITE_READONLY", "it cannot be written", "make the file and its directory writable"),
+    ("SQLITE_CANTOPEN", "it cannot be opened", "make the file and its directory writable"),
+    ("SQLITE_CORRUPT", "it is damaged", _FORGETS),
+    ("SQLITE_NOTADB", "it is damaged", _FORGETS),
+    ("SQLITE_IOERR", "the disk reports an error", "check the disk, and how much is free"),
+)
+
+
+class SqliteExecutions(Shared):
+    """The execution ledger of a home."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection] = []
+        with self._reading():
+            pass  # a ledger that is out of reach is told at the start
+
+    def check(self, intent_hash: str, /) -> LedgerEntry | None:
+        with self._reading() as connection:
+            kept = _told(connection, _row(connection, intent_hash))
+        return kept and kept.entry
+
+    def claim(self, entry: LedgerEntry, /) -> LedgerEntry | None:
+        wall_ms = now().wall_ms
+        values = (
+            *(entry.intent_hash, entry.at, entry.session_id, entry.kind, entry.resource_version),
+            *(*self.me, wall_ms),
+        )
+        with self._writing() as connection:
+            if self.is_prune_due:
+                removed = connection.execute(_PRUNE, (wall_ms - KEEP_MS, PRUNE_ROWS)).rowcount
+                self.note_pruned(removed)
+            if connection.execute(_CLAIM, values).rowcount:
+                return None
+            # Nobody can finish while this transaction writes, so one look is exact.
+            held = _row(connection, entry.intent_hash)
+        return held and _effective(held).entry
+
+    def finish(self, intent_hash: str, status: ExecutionStatus, /) -> None:
+        values = (status.value, now().wall_ms, intent_hash, *self.me[1:])
+        with self._writing() as connection:
+            if not connection.execute(_FINISH, values).rowcount:
+                raise not_mine(intent_hash)
+
+    def release(self, intent_hash: str, /) -> None:
+        with self._writing() as connection:
+            connection.execute(_RELEASE, (intent_hash, *self.me[1:]))
+
+    def entries(self, status: ExecutionStatus | None, limit: int, /) -> list[LedgerEntry]:
+        done, newest = ExecutionStatus.DONE, "ORDER BY claimed_ms DESC, intent_hash"
+        with self._reading() as connection:
+            if status is None:
+                found = connection.execute(f"{_SELECT} {newest} LIMIT ?", (limit,))
+            elif status is done:
+                found = connection.execute(
+                    f"{_SELECT} WHERE status = ? {newest} LIMIT ?", (done, limit)
+                )
+            else:  # few: what a living process does now, or what waits for a person
+                found = connection.execute(f"{_SELECT} WHERE status != ? {newest}", (done,))
+            rows = [_told(connection, kept_row(values)) for values in found.fetchall()]
+        entries = [row.entry for row in rows if row and status in (None, row.entry.status)]
+        return entries[:limit]
+
+    def find(self, prefix: str, limit: int, /) -> list[KeptRow]:
+        with self._reading() as connection:
+            found = connection.execute(
+                f"{_SELECT} WHERE substr(intent_hash, 1, ?) = ? LIMIT ?",
+                (len(prefix), prefix, limit),
+            ).fetchall()
+            rows = [_told(connection, kept_row(values)) for values in found]
+        return [row for row in rows if row]
+
+    def free(self, intent_hash: str, /) -> KeptRow | None:
+        with self._writing() as connection:
+            held = _row(connection, intent_hash)
+            if held is None:
+                return None
+            kept = _effective(held)
+            if kept.entry.status is ExecutionStatus.UNKNOWN:
+                connection.execute("DELETE FROM executions WHERE intent_hash = ?", (intent_hash,))
+        return kept
+
+    def close(self) -> None:
+        with self.turn():
+            self._disconnect()
+
+    def drop_inherited(self) -> None:
+        super().drop_inherited()
+        if self._connection is not None:
+            # SQLite forbids the child to use it, and to close it.
+            self._inherited.append(self._connection)
+            self._connection = None
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self.turn():
+            try:
+                yield self._connected()
+            except (sqlite3.Error, ValueError, OverflowError, OSError) as error:
+                self._disconnect()
+                raise self._unavailable(error) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Runs one transaction: committed on the disk, in the file that has the ledger's name."""
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            self._check_file()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        elif self._connection.in_transaction:  # an interrupt ended the last turn
+            self._connection.execute("ROLLBACK")
+        self._check_file()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._file is None:
+            self._create()
+            self._file = self._found()
+        self._check_file()
+        connection = sqlite3.connect(
+            f"file:{quote(self._path)}?mode=rw",
+            uri=True,
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            # The journal file stays, so that the end of a call finds room on a full disk.
+            connection.execute("PRAGMA journal_mode = PERSIST")
+            connection.execute("PRAGMA synchronous = FULL")
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Creates the table in a new file. Refuses a file of a later version."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == _VERSION:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > _VERSION:
+            raise ExecutionsUnavailable(
+                f"the execution ledger `{self._path}` has schema {version}; this version knows"
+                f" schema {_VERSION}",
+                hint="upgrade subluminal",
+            )
+        if version < _VERSION:
+            connection.execute(_SCHEMA)
+            connection.execute(_INDEX)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+
+    def _create(self) -> None:
+        """Creates an empty file, unless there is one.
+
+        The file gets its name after it was closed here: closing a file drops the locks that
+        another connection of this process has on it.
+        """
+        if os.path.lexists(self._path):
+            return
+        link_new(write_aside(self._path, b"", durable=True), self._path)
+        directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _found(self) -> tuple[int, int]:
+        found = os.stat(self._path)
+        if not stat.S_ISREG(found.st_mode):  # a pipe would make SQLite wait for ever
+            raise ExecutionsUnavailable(
+                f"`{self._path}` is not a regular file", hint="move it away"
+            )
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        try:
+            is_there = self._found() == self._file
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            raise ExecutionsUnavailable(
+                f"the execution ledger `{self._path}` was deleted or replaced while in use",
+                hint="restore it from a backup, or start the agent again: executions of the past"
+                " are then forgotten",
+            )
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _unavailable(self, error: Exception) -> ExecutionsUnavailable:
+        name = getattr(error, "sqlite_errorname", "")
+        for code, problem, hint in _PROBLEMS:
+            if name.startswith(code):
+                return ExecutionsUnavailable(
+                    f"the execution ledger `{self._path}` is out of reach: {problem}", hint=hint
+                )
+        reason = error.strerror if isinstance(error, OSError) else None
+        return ExecutionsUnavailable(
+            f"the execution ledger `{self._path}` is out of reach: {(reason or str(error)).lower()}"
+        )
+
+
+def _row(connection: sqlite3.Connection, intent_hash: str) -> KeptRow | None:
+    values = connection.execute(f"{_SELECT} WHERE intent_hash = ?", (intent_hash,)).fetchone()
+    return None if values is None else kept_row(values)
+
+
+def _effective(row: KeptRow) -> KeptRow:
+    """Returns a row as `unknown` if it is claimed by a process that is gone."""
+    if row.entry.status is not ExecutionStatus.CLAIMED or row.holder.lives:
+        return row
+    return row._replace(entry=replace(row.entry, status=ExecutionStatus.UNKNOWN))
+
+
+def _told(connection: sqlite3.Connection, row: KeptRow | None) -> KeptRow | None:
+    """Returns a row with its effective status.
+
+    A claimant that is gone may have finished after the row was read, so it is read again.
+    """
+    if row is None:
+        return None
+    told = _effective(row)
+    if told is row:
+        return row
+    again = _row(connection, row.entry.intent_hash)
+    return None if again is None else _effective(again)
