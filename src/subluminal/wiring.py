@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from subluminal.config import env
 from subluminal.config.places import Places, home_problem, working_directory
 from subluminal.config.settings import Settings
+from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Taint
 from subluminal.core.host import Host
@@ -44,6 +45,7 @@ def open_host(
     sharing: Sharing = ALONE,
     client_pid: int | None = None,
     client_asks: bool = False,
+    pack: PolicyRef | None = None,
 ) -> Host:
     """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
@@ -51,7 +53,8 @@ def open_host(
     name its own run. `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers).
     If the process has threads or forks, `sharing` says so, and the host is a `ThreadedHost`.
     `client_pid` is the client's process if it is not the parent of this one. If `client_asks`, the
-    client asks its person about calls that need approval (CLIENT_ASKED).
+    client asks its person about calls that need approval (CLIENT_ASKED). `pack` is the one that
+    the door itself asks about every call.
     """
     problem = home_problem(places)
     if problem is not None:
@@ -66,7 +69,14 @@ def open_host(
         Parts(
             places,
             identity,
-            Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
+            Policies(
+                places,
+                identity,
+                cwd,
+                policy or environ.get(env.SUB_POLICY.name),
+                pack=pack,
+                switch=_switch(environ),
+            ),
             previewer_for(settings, redactor),
             sharing,
             _meta(environ),
@@ -90,6 +100,17 @@ def _meta(environ: Mapping[str, str]) -> dict[str, Any]:
     from subluminal.core.runs.meta import given_meta
 
     return given_meta(given)
+
+
+def _switch(environ: Mapping[str, str]) -> Decision | None:
+    """Returns the refusal of every call if the environment pulls the kill switch."""
+    if not environ.get(env.SUB_KILL_SWITCH.name):
+        return None
+    from subluminal.core.gates import switched_off
+    from subluminal.kernel.rollout import kill_from_env
+
+    kill = kill_from_env(environ, env.SUB_KILL_SWITCH.name, at="")
+    return None if kill is None else switched_off(kill.reason)
 
 
 def _taint(environ: Mapping[str, str]) -> Taint | None:

@@ -29,6 +29,7 @@ from subluminal.core.controls.kill_switch import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
+from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
@@ -356,6 +357,11 @@ class Host:
     def warm(self) -> None:
         """Loads modules that the first call needs, before it arrives."""
         self._previewer.warm()
+
+    @property
+    def previewer(self) -> Previewer:
+        """Masks what is recorded, under the settings in force."""
+        return self._previewer
 
     @property
     def looked_at_bytes(self) -> int:

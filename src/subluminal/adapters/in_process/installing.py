@@ -5,6 +5,7 @@ and lets the record tell about drift.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -40,12 +41,11 @@ def install_pack(
         learning=given.learning or console,
         shadow=given.shadow or given.metrics or console,
     )
-    return watched_pack(pack, context.metrics or console), context
+    return with_basis_audit(pack, context.metrics or console), context
 
 
-def watched_pack(pack: Pack, metrics: MetricsSink) -> Pack:
-    """Returns the pack with every guard watched for words that the pack did not declare."""
-    return with_basis_audit(pack, metrics)
+_MAX_TOLD = 64
+"""Most words of a pack that are told: a guard may make up a new one for every intent."""
 
 
 class Console:
@@ -53,7 +53,7 @@ class Console:
 
     def _write(self, what: str, event: Any) -> None:
         line = msgspec.json.encode(event).decode()
-        print(f"[subluminal-kernel] {what} {line}", file=sys.stderr)
+        sys.stderr.write(f"[subluminal-kernel] {what} {line}\n")
 
     def record_ledger_op(self, event: LedgerOp, /) -> None:
         self._write("ledger_op", event)
@@ -75,3 +75,28 @@ class Console:
 
     def record_outcome(self, event: LearningEvent, /) -> None:
         self._write("outcome", event)
+
+
+class Drift:
+    """Passes metrics on, and tells what a pack does that it did not declare, once for each word."""
+
+    def __init__(self, tell: Callable[[str], None], onward: MetricsSink | None) -> None:
+        self._tell = tell
+        self._onward = onward
+        self._told: set[tuple[str, str, str | None]] = set()
+
+    def __getattr__(self, name: str) -> Callable[[Any], None]:
+        return _nothing if self._onward is None else getattr(self._onward, name)
+
+    def record_sink_failure(self, event: SinkFailure, /) -> None:
+        """Takes a failure, or a word that a pack did not declare."""
+        key = (event.sink, event.error_class, event.detail)
+        if key not in self._told and len(self._told) < _MAX_TOLD:
+            self._told.add(key)
+            self._tell(f"{event.sink}: {event.error_class}: {event.detail}")
+        if self._onward is not None:
+            self._onward.record_sink_failure(event)
+
+
+def _nothing(_event: Any) -> None:
+    """Takes an event that nobody asked for."""

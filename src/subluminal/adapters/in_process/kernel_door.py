@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, call_of
+from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, args_of, call_of
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
@@ -270,7 +270,7 @@ class KernelDoor:
             raise
         self._settle(judged, ExecutionStatus.DONE)
         text = _shown(result)
-        executed = args_hash_of(judged.envelope)
+        executed = args_hash(args_of(judged.envelope))
         changed = None if executed == ruling.call.args_hash else executed
         self._finish(ruling, Outcome(Status.OK, len(text), text, executed_args_hash=changed))
         return _done(ruling.decision, ruling, judged, result)
@@ -323,16 +323,7 @@ def _unreadable(pack_id: str, kind: str) -> ToolCall:
     )
 
 
-def args_hash_of(envelope: IntentEnvelope) -> str:
-    """Returns the hash of the arguments that an envelope stands for."""
-    from subluminal.adapters.in_process.attempts import args_of
-
-    return args_hash(args_of(envelope))
-
-
-def _done(
-    decision: Decision, ruling: Ruling, judged: Judged | None, result: Any = None
-) -> Done:
+def _done(decision: Decision, ruling: Ruling, judged: Judged | None, result: Any = None) -> Done:
     is_allowed = decision.action is Action.ALLOW
     return Done(
         action=decision.action,

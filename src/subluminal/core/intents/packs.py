@@ -83,6 +83,28 @@ def load_pack(name: str) -> LoadedPack:
     return _load(name, module, attribute)
 
 
+def loaded(pack: Pack) -> LoadedPack:
+    """Returns a pack that a program made itself, with its fingerprint. Raises PackProblem.
+
+    The fingerprint covers the files of the modules that its guards come from.
+    """
+    try:
+        assert_pack_conformance(pack, allow_default_execute=True)
+        guards = (*pack.policy.state_guards, *pack.policy.auth_guards, *pack.policy.business)
+        files = {_file_of(guard) for guard in guards} - {None}
+        sources = "".join(sorted(_read(pack.id, file) for file in files))
+        return LoadedPack(pack, pack.id, pack.version, fingerprint_of(pack, sources))
+    except PackConformanceError as error:
+        said = "; ".join(error.problems)
+        raise PackProblem(f"pack `{told(pack.id)}`: {said}", problems=error.problems) from None
+
+
+def _file_of(guard: Any) -> str | None:
+    """Returns the file of the module that a guard was made in; None in a console."""
+    module = sys.modules.get(getattr(guard, "__module__", None) or "")
+    return getattr(module, "__file__", None)
+
+
 def load_reference(text: str) -> LoadedPack:
     """Loads the pack that a person names as `module:attribute`. Raises PackProblem.
 

@@ -6,7 +6,7 @@ never replaces one.
 """
 
 from subluminal.config.places import Places
-from subluminal.contracts.decision import Decision
+from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
 from subluminal.core.policies.files import PolicyFile, policy_files
@@ -23,12 +23,22 @@ class Policies:
     """Watches the policy files of one host, and makes an engine for each of its runs."""
 
     def __init__(
-        self, places: Places, identity: Identity, cwd: str, explicit: str | None = None
+        self,
+        places: Places,
+        identity: Identity,
+        cwd: str,
+        explicit: str | None = None,
+        *,
+        pack: PolicyRef | None = None,
+        switch: Decision | None = None,
     ) -> None:
+        """`switch` is the refusal of every call, if the environment asks for it."""
         self._places = places
         self._identity = identity
         self._cwd = cwd
         self._explicit = explicit
+        self._pack = pack
+        self._switch = switch
         self._cache = SnapshotCache(places)
         self._layers: list[PolicyLayer] = []
         self._pins: dict[str, Pin] = {}
@@ -64,6 +74,8 @@ class Policies:
 
         A policy that never compiled must not mean that calls are allowed.
         """
+        if self._switch is not None:
+            return self._switch
         for layer in self._layers:
             if layer.problem and not layer.snapshot:
                 path = layer.file.path
