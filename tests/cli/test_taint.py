@@ -96,4 +96,5 @@ def test_a_damaged_level_is_shown_as_the_lowest(sub: Any, run: Any, own_home: Pa
     state_dir = places({"SUB_HOME": str(own_home)}).state
     with RunState.open(state_dir, "run-1", threads=True) as state, state.locked():
         state._words[layout.W_TAINT] = -1
-    assert "is UNTRUSTED since its start" in sub("taint", "show", "run-1").out
+    told = sub("taint", "show", "run-1").out
+    assert told == ("run `run-1` is UNTRUSTED since call 1 (the record of its level was damaged)\n")

@@ -24,13 +24,11 @@ from subluminal.contracts.vocabulary import (
 )
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome
-from subluminal.core.runs.lost_state import renew_state
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import Sharing
 from subluminal.journal.reading import files_in, lines_of
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
-from subluminal.state import layout
 from subluminal.state.run_state import RunState
 
 WEB = rule("taint", "web", match={"server_name": {"glob": ["web"]}})
@@ -198,16 +196,6 @@ def test_a_call_that_nobody_could_judge_lowers_the_run(tmp_path: Path) -> None:
     assert changed["taint"]["reason"] == "no rule could judge the call"
 
 
-def test_a_damaged_level_is_the_lowest(tmp_path: Path) -> None:
-    host = host_in(tmp_path, policy(WEB, SEND))
-    assert make(host, "mail", "send") is Action.ALLOW
-    state_dir = places({"SUB_HOME": str(tmp_path)}).state
-    with RunState.open(state_dir, "run-1", threads=True) as state, state.locked():
-        state._words[layout.W_TAINT] = -7
-    assert make(host, "mail", "send") is Action.BLOCK
-    host.close()
-
-
 def test_a_batch_meets_what_its_own_calls_lower(tmp_path: Path) -> None:
     host = host_in(tmp_path, policy(WEB, SEND))
     batch = [(tool_call("web", "fetch"), b"{}"), (tool_call("mail", "send"), b"{}")]
@@ -312,48 +300,6 @@ def test_a_call_that_is_handed_over_lowers_once(own_home: Path) -> None:
     hook.close()
     stdio.close()
     assert len(events(own_home, "taint_changed")) == 1
-
-
-@pytest.mark.parametrize("on_error", ["ALLOW", "BLOCK"])
-def test_a_lowering_that_cannot_be_stored_is_owed(tmp_path: Path, on_error: str) -> None:
-    """Another process holds the lock: what passes by `decision_on_error` lowers the run later."""
-    host = host_in(tmp_path, policy(WEB, SEND, defaults={"decision_on_error": on_error}))
-    make(host, "files", "read")
-    holder = [sys.executable, "-m", "tests.state.worker", "hold"]
-    state_dir = places({"SUB_HOME": str(tmp_path)}).state
-    pipe = subprocess.PIPE
-    with subprocess.Popen([*holder, state_dir, "run-1"], stdin=pipe, stdout=pipe) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        passed = host.begin(tool_call("web", "fetch"), b"{}").is_allowed
-        host.read_from("web", "resources/read")
-        other.communicate(b"\n")
-    assert passed == (on_error == "ALLOW")
-    assert make(host, "mail", "send") is Action.BLOCK
-    host.close()
-
-
-def test_a_run_without_its_state_is_decided_by_the_policy(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir(parents=True)
-    (tmp_path / "state" / "runs").write_text("not a directory")
-    host = host_in(tmp_path, policy(WEB, SEND, defaults={"decision_on_error": "ALLOW"}))
-    assert make(host, "web", "fetch") is Action.ALLOW
-    host.read_from("web", "resources/read")
-    host.close()
-
-
-def test_a_state_that_was_made_anew_is_untrusted(tmp_path: Path) -> None:
-    host = host_in(tmp_path, policy(WEB, SEND))
-    make(host, "files", "read")
-    host.close()
-    where = places({"SUB_HOME": str(tmp_path)})
-    (path,) = (Path(where.state) / "runs").iterdir()
-    path.unlink()
-    assert renew_state(where, "run-1")
-    again = host_in(tmp_path, policy(WEB, SEND))
-    ruling = again.begin(tool_call("mail", "send"), b"{}")
-    assert "UNTRUSTED since call 1 (its state was made anew)" in ruling.decision.summary
-    again.close()
 
 
 def test_a_secret_in_the_name_of_a_tool_is_masked(tmp_path: Path) -> None:

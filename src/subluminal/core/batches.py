@@ -74,12 +74,14 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
                 state.count(TOTALS[evaluation.decision.action])
     except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
         evaluations = _as_one(enforcer, [enforcer.failed(call, error) for call in asked])
-        for evaluation in evaluations:
-            enforcer.count_failed(evaluation, error)
-        levels = [
+        lowered = [
             enforcer.unjudged(call, evaluation, seq)
             for (call, _), evaluation, seq in zip(batch, evaluations, seqs, strict=True)
         ]
+        evaluations = _as_one(enforcer, [evaluation for evaluation, _ in lowered])
+        levels = [level for _, level in lowered]
+        for evaluation in evaluations:
+            enforcer.count_failed(evaluation, error)
     rulings = []
     for (call, args_text), given, number, evaluation, seq, level in zip(
         batch, asked, numbers, evaluations, seqs, levels, strict=True
@@ -120,12 +122,11 @@ def _all_evaluated(
 
     Returns the levels before each call too, if a policy speaks of them.
     """
-    found, befores = [], []
-    if enforcer.engine.asks_taint:
-        enforcer.levels.rank()  # pays what is owed
+    found: list[Evaluation] = []
+    befores: list[CallLevel] = []
     for call, (_, args_text), number in zip(asked, batch, numbers, strict=True):
         if enforcer.engine.asks_taint:
-            befores.append(CallLevel(level_in(draft.read)))
+            befores.append(CallLevel(level_in(draft.read)) if befores else enforcer.levels.before())
         found.append(_evaluated(enforcer, call, args_text, number, draft, *at_ms))
     return found, befores
 

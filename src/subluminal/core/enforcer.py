@@ -24,7 +24,7 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
@@ -135,8 +135,7 @@ class Enforcer:
                         state.terminate(ending.terminate_code, ending.terminate_message)
                 state.count(TOTALS[evaluation.decision.action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
-            evaluation = self._undecided(asked, error)
-            level = self.unjudged(call, evaluation, seq)
+            evaluation, level = self._undecided(call, asked, error, seq)
         if not evaluation.forwarded:
             evaluation.decision = self.masked(evaluation.decision, call.args)
         ruling = self.ruled(
@@ -188,11 +187,13 @@ class Enforcer:
 
     # Off the path of ordinary calls
 
-    def _undecided(self, call: Call, error: Exception) -> Evaluation:
+    def _undecided(
+        self, call: ToolCall, asked: Call, error: Exception, seq: int
+    ) -> tuple[Evaluation, CallLevel | None]:
         """Applies `decision_on_error` to a call that could not be decided and counted."""
-        evaluation = self.failed(call, error)
+        evaluation, level = self.unjudged(call, self.failed(asked, error), seq)
         self.count_failed(evaluation, error)
-        return evaluation
+        return evaluation, level
 
     def failed(self, call: Call, error: Exception) -> Evaluation:
         """Returns `decision_on_error` about a call that could not be decided."""
@@ -250,16 +251,32 @@ class Enforcer:
 
     def unjudged(
         self, call: ToolCall, evaluation: Evaluation, seq: int, *, knows_tool: bool = True
-    ) -> CallLevel | None:
-        """Lowers the run if a call is forwarded that no rule could judge (`core.levels`)."""
-        if not evaluation.forwarded or not self.engine.asks_taint:
-            return None
-        return self.levels.unjudged(self.engine, call, seq, knows_tool=knows_tool)
+    ) -> tuple[Evaluation, CallLevel | None]:
+        """Lowers the run if a call is forwarded that no rule could judge (`core.levels`).
 
-    def read_from(self, server_name: str, method: str) -> None:
-        """Lowers the run before a resource or a prompt of a server is asked for."""
+        A call that may bring text of strangers is refused if the run cannot be lowered for it.
+        """
+        if not evaluation.forwarded or not self.engine.asks_taint:
+            return evaluation, None
+        try:
+            return evaluation, self.levels.unjudged(self.engine, call, seq, knows_tool=knows_tool)
+        except StateUnusable as error:
+            if self.engine.mode is Mode.OBSERVE:
+                return evaluation, None
+            refusal = blocked(ReasonCode.EVALUATION_ERROR, _not_lowered(error))
+            return self.engine.refusal(refusal), None
+
+    def read_from(self, server_name: str, method: str) -> str:
+        """Lowers the run before a resource or a prompt of a server is asked for.
+
+        Returns why it must not be asked for, in one sentence; empty if it may.
+        """
         if self.engine.asks_taint:
-            self.levels.read_from(self.engine, server_name, method)
+            try:
+                self.levels.read_from(self.engine, server_name, method)
+            except StateUnusable as error:
+                return "" if self.engine.mode is Mode.OBSERVE else _not_lowered(error)
+        return ""
 
     def _without_rules(
         self, call: ToolCall, asked: Call, evaluation: Evaluation, *, knows_tool: bool = True
@@ -275,7 +292,10 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             # The call is still recorded below.
             self._state.owe(TOTALS[evaluation.decision.action])
-        level = self.unjudged(call, evaluation, seq, knows_tool=knows_tool)
+        judged = evaluation
+        evaluation, level = self.unjudged(call, judged, seq, knows_tool=knows_tool)
+        if evaluation is not judged:
+            self.count_as_refused(evaluation.decision.action)
         number = next(self._numbers)
         return self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, None, None, level)
 
@@ -393,6 +413,10 @@ class Enforcer:
             if status is not Status.OK:
                 state.owe(Total.ERRORS)
             return b""
+
+
+def _not_lowered(error: StateUnusable) -> str:
+    return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
 
 
 def _terminated(code: str, message: str) -> Decision:

@@ -3,14 +3,15 @@
 The engine finds what a call lowers the run to, and its updates lower it with all other counters.
 This module adds what the engine does not know: since which call, by which tool, and the events.
 A call that no rule could judge and that is forwarded all the same lowers the run as far as a rule
-about its names may. If the run's state is out of reach meanwhile, the lowering is owed, and paid
-before the next call of this process is decided.
+about its names may. If another process holds the run's lock meanwhile, the run is lowered without
+it (`state.taint`). If there is no state to lower, the caller gets StateUnusable: nothing that may
+bring text of strangers leaves without a lower level.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from subluminal.contracts.counters import CellKind, Update
@@ -19,12 +20,13 @@ from subluminal.contracts.vocabulary import TAINT_RANK, Taint, TaintCause
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Engine, Evaluation
 from subluminal.state.errors import StateBusy, StateUnusable
-from subluminal.state.taint import TaintState
+from subluminal.state.taint import DAMAGED, TaintState
 
 if TYPE_CHECKING:
     from subluminal.contracts.call import ToolCall
 
 _LEVELS = tuple(Taint)
+_LOWEST = TAINT_RANK[Taint.UNTRUSTED]
 _TAINT = CellKind.TAINT
 _UNJUDGED = "no rule could judge the call"
 _NAME_CHARS = 100
@@ -50,21 +52,34 @@ class Levels:
         """`shown` masks secrets in the name of a tool."""
         self._run = run
         self._shown = shown
-        self._owed = 0
 
-    def rank(self) -> int:
-        """Returns the rank of the level, and pays what is owed. Needs the run's lock."""
-        word = self._run.state.taint
-        if self._owed:
-            if self._owed > word.rank():
-                word.note(self._owed, (TaintCause.RULE, "", "", "", _UNJUDGED))
-            word.lower(self._owed)
-            self._owed = 0
-        return word.rank()
+    def now(self) -> Taint:
+        """Returns the level; UNTRUSTED if nobody can tell. Does not need the lock."""
+        try:
+            return self._run.state.taint_state().level
+        except StateUnusable:
+            return Taint.UNTRUSTED
 
     def before(self) -> CallLevel:
         """Returns the level before a call. Needs the run's lock."""
-        return _BEFORE[self.rank()]
+        word = self._run.state.taint
+        rank = word.rank()
+        if rank == _LOWEST and word.is_damaged():
+            return self._mended()
+        return _BEFORE[rank]
+
+    def _mended(self) -> CallLevel:
+        """Says of a damaged level that it is the lowest, once and for all processes."""
+        state = self._run.state
+        state.taint.mend()
+        change = TaintChange(
+            from_=Taint.SYSTEM,  # at best: nobody knows
+            to=Taint.UNTRUSTED,
+            seq=max(0, state.last_seq() - 1),
+            by=TaintCause.RULE,
+            reason=DAMAGED,
+        )
+        return CallLevel(Taint.UNTRUSTED, change)
 
     def of_call(
         self,
@@ -90,50 +105,83 @@ class Levels:
         if rank <= held:
             return before
         rule_id = evaluation.lowered_by
-        change = self._change(held, rank, seq, rule_id, call.server_name, call.tool_name)
+        words = _Words(
+            TaintCause.RULE,
+            seq=seq,
+            rule_id=UNSET if rule_id is None else rule_id,
+            server_name=call.server_name,
+            tool_name=self._shown(call.tool_name),
+            reason=_UNJUDGED if rule_id is None else UNSET,
+        )
+        change = words.change(held, rank, seq)
         self._note(change)
         return CallLevel(before.before, change)
 
     def unjudged(
         self, engine: Engine, call: "ToolCall", seq: int, *, knows_tool: bool = True
-    ) -> CallLevel | None:
+    ) -> CallLevel:
         """Lowers the run for a call that is forwarded although no rule judged it.
 
-        Takes the run's lock. Returns None if the state is out of reach.
+        Takes the run's lock, if it is free. Raises StateUnusable if there is nothing to lower.
         """
-        rank = TAINT_RANK[engine.unjudged(call.server_name, call.tool_name if knows_tool else None)]
-        try:
-            with self._run.state.locked():
-                before = self.rank()
-                if rank <= before:
-                    return CallLevel(_LEVELS[before])
-                change = self._change(before, rank, seq, None, call.server_name, call.tool_name)
-                self._note(change)
-                self._run.state.taint.lower(rank)
-                return CallLevel(_LEVELS[before], change)
-        except (StateBusy, StateUnusable):
-            self._owed = max(self._owed, rank)
-            return None
+        tool_name = call.tool_name if knows_tool else None
+        rank = TAINT_RANK[engine.unjudged(call.server_name, tool_name)]
+        about = _Words(
+            TaintCause.RULE,
+            seq=seq,
+            server_name=call.server_name,
+            tool_name=self._shown(call.tool_name),
+            reason=_UNJUDGED,
+        )
+        change = self._lower(rank, about)
+        return CallLevel(self.now()) if change is None else CallLevel(change.from_, change)
 
     def read_from(self, engine: Engine, server_name: str, method: str) -> None:
-        """Lowers the run before text of a server is asked for that no tool gives."""
+        """Lowers the run before text of a server is asked for that no tool gives.
+
+        Raises StateUnusable if there is nothing to lower.
+        """
         level, rule_id = engine.read_from(server_name)
-        rank = TAINT_RANK[level]
+        words = _Words(
+            TaintCause.RULE,
+            rule_id=UNSET if rule_id is None else rule_id,
+            server_name=server_name,
+            tool_name=method,
+        )
+        self._record(self._lower(TAINT_RANK[level], words))
+
+    def lower(self, to: Taint, reason: str) -> Taint:
+        """Lowers the run as a program says; returns the level from then on.
+
+        Raises StateUnusable if there is nothing to lower.
+        """
+        words = _Words(TaintCause.SDK, reason=self._shown(reason))
+        change = self._lower(TAINT_RANK[to], words)
+        self._record(change)
+        return self.now() if change is None else change.to
+
+    def _lower(self, rank: int, words: "_Words") -> TaintChange | None:
+        """Lowers the run before something leaves; None if it is as low already."""
         if not rank:
-            return
+            return None
         state = self._run.state
         try:
             with state.locked():
-                before = self.rank()
-                if rank <= before:
-                    return
-                change = self._change(before, rank, state.last_seq(), rule_id, server_name, method)
-                self._note(change)
-                state.taint.lower(rank)
-        except (StateBusy, StateUnusable):
-            self._owed = max(self._owed, rank)
-            return
-        self._run.record(lambda: self._run.emit(TaintChanged, taint=change))
+                before = state.taint.rank()
+                if rank > before:
+                    change = words.change(before, rank, state.last_seq())
+                    self._note(change)
+                    state.taint.lower(rank)
+                    return change
+        except StateBusy:
+            before = state.lower_unlocked(rank)
+            if rank > before:
+                return words.change(before, rank, state.last_seq())
+        return None
+
+    def _record(self, change: TaintChange | None) -> None:
+        if change is not None:
+            self._run.record(lambda: self._run.emit(TaintChanged, taint=change))
 
     def _explain(self, engine: Engine, evaluation: Evaluation) -> None:
         decision = evaluation.decision
@@ -145,24 +193,29 @@ class Levels:
     def _note(self, change: TaintChange) -> None:
         self._run.state.taint.note(TAINT_RANK[change.to], source_of(change))
 
-    def _change(
-        self,
-        before: int,
-        rank: int,
-        seq: int,
-        rule_id: str | None,
-        server_name: str,
-        tool_name: str,
-    ) -> TaintChange:
+
+class _Words(NamedTuple):
+    """What a change of the level is about."""
+
+    by: TaintCause
+    seq: int = 0
+    """number of the call; 0 if no call changes the level, or nobody could give it a number"""
+    rule_id: str | UnsetType = UNSET
+    server_name: str | UnsetType = UNSET
+    tool_name: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+    def change(self, before: int, rank: int, last_seq: int) -> TaintChange:
+        """Returns the change from one rank to another."""
         return TaintChange(
             from_=_LEVELS[before],
             to=_LEVELS[rank],
-            seq=seq,
-            by=TaintCause.RULE,
-            rule_id=UNSET if rule_id is None else rule_id,
-            server_name=server_name,
-            tool_name=self._shown(tool_name),
-            reason=_UNJUDGED if rule_id is None else UNSET,
+            seq=self.seq or last_seq,
+            by=self.by,
+            rule_id=self.rule_id,
+            server_name=self.server_name,
+            tool_name=self.tool_name,
+            reason=self.reason,
         )
 
 

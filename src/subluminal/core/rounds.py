@@ -109,7 +109,7 @@ def _rank_before(ruling: Ruling) -> int:
     """Returns the level before the call: a round is part of it. Else that of now."""
     if ruling.level is not None:
         return TAINT_RANK[ruling.level.before]
-    return ruling.enforcer.levels.rank() if ruling.enforcer.engine.asks_taint else 0
+    return ruling.enforcer.run.state.taint.rank() if ruling.enforcer.engine.asks_taint else 0
 
 
 def _one_too_many(engine: Engine, max_rounds: int) -> Evaluation:

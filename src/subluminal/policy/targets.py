@@ -1,9 +1,9 @@
 """Tests of what a call touches: programs, paths and hosts (one-matcher-per-idea).
 
-An `allow` matches if *every* command, path and host of the call matches, there is at least one, and
-nothing is opaque. Other rules match if one command, one path and one host match, as far as the rule
-names them. What an opaque call is known to touch counts as well; the unknown rest is matched by
-`opaque: true` and by nothing else.
+A rule that lets calls pass, or that exempts them from taint, matches if *every* command, path and
+host of the call matches, there is at least one, and nothing is opaque. Other rules match if one
+command, one path and one host match, as far as the rule names them. What an opaque call is known to
+touch counts as well; the unknown rest is matched by `opaque: true` and by nothing else.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class TargetsTest:
 
     __slots__ = ("_command", "_every", "_host", "_opaque", "_path", "key")
 
-    def __init__(self, spec: dict[str, Any], needs_all: bool) -> None:
+    def __init__(self, spec: dict[str, Any], *, needs_all: bool) -> None:
         self._every = needs_all
         self._opaque: bool = spec["opaque"]
         self._command = _command_test(spec["program"], spec["argv"])
@@ -88,9 +88,9 @@ class TargetsTest:
         )
 
 
-def targets_test(spec: dict[str, Any] | None, needs_all: bool) -> TargetsTest | None:
+def targets_test(spec: dict[str, Any] | None, *, needs_all: bool) -> TargetsTest | None:
     """Builds the test of a call's targets from `match.targets` of a snapshot."""
-    return None if spec is None else TargetsTest(spec, needs_all)
+    return None if spec is None else TargetsTest(spec, needs_all=needs_all)
 
 
 def _every(test: Callable[[Any], bool] | None, targets: list[Any]) -> bool:

@@ -50,7 +50,9 @@ class PreparedRule:
         # A snapshot without targets is the same as before there were any.
         # A rule that lets a call pass, or keeps it from lowering the run, must match all targets.
         needs_all = data["kind"] == RuleKind.ALLOW or _exempts(data)
-        self.targets_test: TargetsTest | None = targets_test(match.get("targets"), needs_all)
+        self.targets_test: TargetsTest | None = targets_test(
+            match.get("targets"), needs_all=needs_all
+        )
         self.taint_test: TaintTest | None = taint_test(match.get("taint"))
 
     @property

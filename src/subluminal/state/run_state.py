@@ -237,6 +237,16 @@ class RunState:
         self._whole_words()
         return self.taint.state()
 
+    def lower_unlocked(self, rank: int) -> int:
+        """Lowers the level of the run while another process holds the lock (`state.taint`).
+
+        Returns the rank before. Raises StateUnusable.
+        """
+        self._whole_words()
+        before = self.taint.rank()
+        self.taint.mark(rank)
+        return before
+
     def attach(self, shim_id: str, pid: int, start_time: int) -> bool:
         """Adds a shim. Returns True if the run had ended and is open again.
 

@@ -97,9 +97,12 @@ class Calls:
             return self.decide_ambiguous(message, size)
         return True
 
-    def read_text(self, method: str, meta: dict[str, Any]) -> None:
-        """Lowers the run, if a rule says so, before a resource or a prompt is asked for."""
-        self._host.read_from(self._server_name, method, self._session(meta))
+    def read_text(self, method: str, meta: dict[str, Any]) -> str:
+        """Lowers the run, if a rule says so, before a resource or a prompt is asked for.
+
+        Returns why it must not be asked for, in one sentence; empty if it may.
+        """
+        return self._host.read_from(self._server_name, method, self._session(meta))
 
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
@@ -203,14 +206,17 @@ class Calls:
         if len(sessions) > 1 and not self._host.run_is_fixed:
             why = "its calls belong to different runs"
             return self.decide_ambiguous(Ambiguous(why, batch.ids), size)
+        for read in batch.reads:
+            why = self.read_text(read.method, read.meta)
+            if why:
+                self.refuse_unhandled(batch.ids, size, why)
+                return False
         rulings = self._begin_batch(batch, size, next(iter(sessions), None))
         if all(ruling.is_allowed for ruling in rulings):
             for message, ruling in zip(batch.calls, rulings, strict=True):
                 self._wait_for(message.id, ruling)
             for cancellation in batch.cancellations:
                 self._cancel(cancellation)
-            for read in batch.reads:
-                self.read_text(read.method, read.meta)
             return True
         self._refuse_batch(batch, rulings)
         return False
@@ -382,7 +388,7 @@ class Calls:
                 self._end(pending, outcome)
 
     def refuse_unhandled(self, ids: list[Any], size: int, why: str) -> None:
-        """Records, refuses and answers a message that a bug kept from being decided."""
+        """Records, refuses and answers a message that could not be decided."""
         call = self._unknown_call(size)
         self._answer_all(ids, self._host.refuse(call, ReasonCode.EVALUATION_ERROR, why))
 

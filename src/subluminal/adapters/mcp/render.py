@@ -103,8 +103,8 @@ class _Asked(msgspec.Struct, frozen=True):
 _decode_asked = msgspec.json.Decoder(list[_Asked] | _Asked).decode
 
 
-def halted_answers(message: bytes, why: str) -> list[bytes]:
-    """Returns the errors to a message for a server that was stopped with `sub kill --hard`.
+def undelivered_answers(message: bytes, why: str) -> list[bytes]:
+    """Returns the errors to a message that does not reach its server; `why` is the reason.
 
     Tool calls are refused elsewhere. Notifications and answers get no error.
     """

@@ -32,8 +32,9 @@ from subluminal.contracts.events import (
 )
 from subluminal.contracts.identity import Identity, Source, Workload
 from subluminal.contracts.templates import EventTemplates, encode_json
-from subluminal.contracts.vocabulary import TAINT_RANK, Mode, RunStatus, Taint, TaintCause
+from subluminal.contracts.vocabulary import Mode, RunStatus, Taint
 from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
+from subluminal.core.runs.start_level import lower_to_start, lower_to_start_unlocked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
 from subluminal.state.errors import StateAbsent, StateBusy, StateUnusable
@@ -43,10 +44,6 @@ from subluminal.state.run_state import RunState, Totals
 
 _TURN_WAIT_MS = 10_000
 """Longest wait for the journal by default: another thread may be writing to a slow disk."""
-
-
-_STARTS = "the run starts so"
-"""Why a run has its first level, in words."""
 
 
 def _not_stopped() -> str:
@@ -147,9 +144,11 @@ class Run:
             with self.state.locked():
                 first = self.state.claim_start(at.wall_ms, at.mono_ms)
                 self.state.attach(self.shim_id, os.getpid(), born)
-                change = None if start is None else self._lower_at_start(start)
+                change = None if start is None else lower_to_start(self.state, start)
                 level = self.state.taint.state().level
         except (StateBusy, StateUnusable):
+            if start is not None:
+                self._record_change(lower_to_start_unlocked(self.state, start))
             return False
         self.count_events()
         self.is_entered = True
@@ -165,29 +164,22 @@ class Run:
                 taint=UNSET if start is None else level,
             )
             self.record(lambda: self.emit(RunStart, run=started))
-        elif change is not None:
-            self.record(lambda: self.emit(TaintChanged, taint=change))
+        else:
+            self._record_change(change)
         return True
 
     def start_at(self, start: Taint) -> None:
         """Lowers the run as a policy says that came into force during the run."""
         try:
             with self.state.locked():
-                change = self._lower_at_start(start)
+                change = lower_to_start(self.state, start)
         except (StateBusy, StateUnusable):
-            return  # calls cannot be decided either
+            change = lower_to_start_unlocked(self.state, start)
+        self._record_change(change)
+
+    def _record_change(self, change: TaintChange | None) -> None:
         if change is not None:
             self.record(lambda: self.emit(TaintChanged, taint=change))
-
-    def _lower_at_start(self, start: Taint) -> TaintChange | None:
-        """Lowers the run to its start; None if it is as low, or if a person set its level."""
-        taint = self.state.taint
-        before = taint.state().level
-        taint.start(TAINT_RANK[start], (TaintCause.RULE, "", "", "", _STARTS))
-        if taint.state().level is before:
-            return None
-        seq = self.state.last_seq()
-        return TaintChange(from_=before, to=start, seq=seq, by=TaintCause.RULE, reason=_STARTS)
 
     def count_events(self) -> None:
         """Keeps the number of events in the journal in the run's state (provable-ledger)."""

@@ -273,9 +273,9 @@ class _ShimEvents:
         except MsgspecError:
             return None
         server_name = None if change.server_name is UNSET else change.server_name
+        self._seq = max(self._seq, change.seq)
         if server_name is not None and change.tool_name not in _READS:
             return None  # a call lowered the run, and is replayed
-        self._seq = max(self._seq, change.seq)
         raises = TAINT_RANK[change.to] < TAINT_RANK[change.from_]
         return (self._seq, 1, 0), RecordedLevel(change.to, server_name, raises)
 
