@@ -50,9 +50,9 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     levels: list[CallLevel | None] = [None] * len(batch)
     state = enforcer.run.state
     try:
-        if enforcer.engine.asks_targets:
+        if enforcer.engine.asks_ahead:
             asked = [
-                enforcer.with_targets(each, call)
+                enforcer.with_facts(each, call)
                 for each, (call, _) in zip(asked, batch, strict=True)
             ]
         for each in asked:

@@ -101,10 +101,8 @@ class Enforcer:
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_targets:
-                asked = self.with_targets(asked, call)
-            if engine.asks_kernel:
-                asked = self.with_judge(asked, call)
+            if engine.asks_ahead:
+                asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -231,15 +229,14 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
-    def with_targets(self, asked: Call, call: ToolCall) -> Call:
-        """Returns a call with its targets, if a rule for its tool asks for them."""
-        if not self.engine.needs_targets(asked):
-            return asked
-        return replace(asked, targets=self._targets.read(call))
-
-    def with_judge(self, asked: Call, call: ToolCall) -> Call:
-        """Returns a call with what its pack says about it."""
-        return replace(asked, judgement=call.judgement)
+    def with_facts(self, asked: Call, call: ToolCall) -> Call:
+        """Returns a call with what takes too long under the run's lock: its targets, its pack."""
+        engine = self.engine
+        if engine.asks_targets and engine.needs_targets(asked):
+            asked = replace(asked, targets=self._targets.read(call))
+        if engine.asks_kernel:
+            asked = replace(asked, judgement=call.judgement)
+        return asked
 
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""

@@ -27,7 +27,7 @@ from subluminal.contracts.vocabulary import (
     Taint,
 )
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
-from subluminal.policy.rules.access import AccessEntry
+from subluminal.policy.refusing import Refuser
 from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
 from subluminal.policy.taint import lowest
 from subluminal.policy.tracing import Step, gate_step, trace
@@ -95,8 +95,8 @@ class Evaluation(Struct, gc=False):
         return [key for visit in self.visits for key in visit.grants_used]
 
     @property
-    def refused_by(self) -> list[AccessEntry]:
-        """The allow and deny rules that refuse this call; a grant must cover each of them."""
+    def refused_by(self) -> list[Refuser]:
+        """The rules and packs that refuse this call; a grant must cover each of them."""
         return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
 
     @property
@@ -148,6 +148,8 @@ class Engine:
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
         self.asks_kernel = False
         """whether a pack is asked about calls, by a rule or by the door"""
+        self.asks_ahead = self.asks_targets or self.asks_kernel
+        """whether something must be found out about calls before they are evaluated"""
         self.asks_taint = any(program.asks_taint for program in self._programs)
         """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
         self.start = lowest(program.start for program in self._programs)
@@ -229,7 +231,7 @@ class Engine:
         if is_granted and all(answer.forwarded for answer in answers):
             # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
-        return _combine(answers)
+        return combine(answers)
 
     def _ask_gates(
         self,
@@ -273,7 +275,7 @@ class Engine:
             for written in [program.failure(call, reason_code, summary)]
         ]
         if answers:
-            return _combine(answers)
+            return combine(answers)
         policy = self._all[0].ref if self._all else NO_POLICY
         passed = replace(DEFAULT_ALLOW, reason_code=reason_code, summary=summary)
         return Evaluation(passed, policy, True, ())
@@ -339,7 +341,7 @@ def _run(
     return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
 
 
-def _combine(answers: list[Evaluation]) -> Evaluation:
+def combine(answers: list[Evaluation]) -> Evaluation:
     """Takes the strictest decision, the earlier layer's on a tie, and the updates of all layers."""
     best = max(answers, key=lambda answer: ACTION_STRICTNESS[answer.decision.action])
     observed = [answer.would_be for answer in answers if answer.would_be is not None]

@@ -9,6 +9,7 @@ from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
 from subluminal.contracts.intents import Judge, Judgement, KernelDecision
 from subluminal.contracts.targets import Targets
+from subluminal.policy.refusing import Refuser
 
 
 class Call(Struct, frozen=True, gc=False):
@@ -64,8 +65,8 @@ class Visit(Struct, gc=False):
     """breakers that refused the call"""
     grants_used: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the rules that a grant let the call pass"""
-    refused_by: Any = None
-    """entry of the allow or deny rule that refuses the call; None in observe mode"""
+    refused_by: Refuser | None = None
+    """rule or pack that refuses the call, if a grant can cover that; None in observe mode"""
     kernel: KernelDecision | None = None
     """decision of the last pack that a `kernel` rule asked"""
     limited_by: tuple[tuple[str, str], ...] = ()

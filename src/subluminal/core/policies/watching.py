@@ -32,7 +32,9 @@ class Policies:
         pack: PolicyRef | None = None,
         switch: Decision | None = None,
     ) -> None:
-        """`switch` is the refusal of every call, if the environment asks for it."""
+        """`pack` is the pack that the door asks about every call, if it does. `switch` is the
+        refusal of every call, if the environment asks for it.
+        """
         self._places = places
         self._identity = identity
         self._cwd = cwd
@@ -101,8 +103,16 @@ class Policies:
             if run_id not in self._pins:
                 self._pins[run_id] = Pin(self._places, run_id)
                 self._pins[run_id].look(self._repository())
-            self._engines[run_id] = engine = Engine(self._in_force(run_id), self._identity)
+            self._engines[run_id] = engine = self._engine(self._in_force(run_id))
         return engine
+
+    def _engine(self, layers: list[tuple[Layer, Snapshot]]) -> Engine:
+        if self._pack is None:
+            return Engine(layers, self._identity)
+        # Most doors ask no pack, and need not load this.
+        from subluminal.policy.pack_engine import PackEngine
+
+        return PackEngine(layers, self._identity, pack=self._pack)
 
     def forget(self, run_id: str) -> None:
         """Drops a run that this process has left."""

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from subluminal.contracts.decision import Decision, Hint
-from subluminal.contracts.vocabulary import Action, HintKind, Layer, ReasonCode, Requirement
+from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Requirement
 from subluminal.policy.predicates import is_number, same_value
+from subluminal.policy.refusing import granted
 from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.visit import Visit
 
@@ -27,10 +28,6 @@ _WANTED = {
     Requirement.HUMAN: "a person must do this instead of the agent",
     Requirement.CONFIRMATION: "a person must confirm this call",
 }
-
-
-_CLIENT_ASKS = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
-"""What a client's own question to its person can fulfil."""
 
 
 class AccessEntry(Entry):
@@ -71,13 +68,7 @@ class AccessEntry(Entry):
         self.allows = effect["action"] == Action.ALLOW
         self._refuses = not self.allows or self.requirement is not None
         self.refusal = self._decide(effect)
-        self._granted = Decision(
-            action=Action.ALLOW,
-            rule_id=self.rule_id,
-            severity=self.severity,
-            reason_code=ReasonCode.APPROVAL_GRANTED,
-            summary=f"a person approved this call: {effect['message']}",
-        )
+        self._granted = granted(self.refusal, effect["message"])
 
     def visit(self, visit: Visit) -> Decision | None:
         """Settles access: later allow and deny rules are passed over."""
@@ -94,22 +85,6 @@ class AccessEntry(Entry):
     def needs_grant(self) -> bool:
         """Whether this rule refuses calls until a person has granted them."""
         return self.requirement is not None
-
-    @property
-    def client_may_ask(self) -> bool:
-        """Whether the client may ask its own person whether a call passes this rule."""
-        return self.requirement in _CLIENT_ASKS and self.grant_key[0] != Layer.MANAGED
-
-    @property
-    def left_to_client(self) -> Decision:
-        """The decision about a call about which the client asks its person."""
-        return Decision(
-            action=Action.ALLOW,
-            rule_id=self.rule_id,
-            severity=self.severity,
-            reason_code=ReasonCode.CLIENT_ASKED,
-            summary=self.refusal.summary,
-        )
 
     @property
     def approver_role(self) -> str | None:
