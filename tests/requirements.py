@@ -285,7 +285,6 @@ REQUIREMENTS: dict[str, Requirement] = {
     "003:install-pack": Requirement(
         "003 top level",
         "installPack checks, watches and installs console sinks where none are set",
-        deferred="in-process door",
     ),
     # Packs (issue 18)
     "kernel:installed-packs": Requirement(
@@ -302,6 +301,34 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "kernel:changed-pack": Requirement(
         "issue 18", "a pack that changes under a running process is refused"
+    ),
+    # The in-process door (issue 18, kernel.md 2 and 3)
+    "kernel:six-decisions": Requirement("kernel 3", "six decisions in the terms of Contract C"),
+    "kernel:records": Requirement("kernel 2", "decision.kernel, and the pack as decision.policy"),
+    "kernel:journal-first": Requirement(
+        "kernel 2", "decision and audit record are journalled before the handler runs"
+    ),
+    "kernel:once": Requirement("kernel 2", "an intent with one nonce runs once"),
+    "kernel:not-executed": Requirement("kernel 2", "NotExecuted releases the claim"),
+    "kernel:unknown": Requirement("kernel 2", "after another exception the outcome is unknown"),
+    "kernel:strictest": Requirement(
+        "kernel 2", "pack and policy layers are all asked; the strictest wins, the pack on a tie"
+    ),
+    "kernel:stops": Requirement("kernel 2", "stops hold, and what they refuse is not claimed"),
+    "kernel:env-switch": Requirement("kernel 2", "SUB_KILL_SWITCH stops every door"),
+    "kernel:confirmation": Requirement("kernel 3", "the grant is the Confirmation"),
+    "kernel:untrusted-never-executes": Requirement(
+        "003 invariants", "no grant lifts the taint gate"
+    ),
+    "kernel:caps": Requirement("kernel 3", "a principal caps the level of its intents"),
+    "kernel:bad-input": Requirement(
+        "issue 18", "a payload without a canonical form is refused and on record"
+    ),
+    "kernel:executions-out-of-reach": Requirement(
+        "kernel 2", "executions out of reach: nothing executes"
+    ),
+    "kernel:rollout": Requirement(
+        "kernel 2", "with legacy the rollout decides per intent; both answers are recorded"
     ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),

@@ -129,6 +129,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "call_round": {"call": {**CALL, "round": 2, "bytes_in": 120}, "decision": DECISION},
     "prompt_submitted": {"prompt": {"bytes": 120, "hash": "0" * 64}},
+    "audit_record": {"call": CALL, "audit": {"version": 5}},
     "taint_changed": {"taint": {"from": "SYSTEM", "to": "UNTRUSTED", "seq": 4, "by": "rule"}},
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, args_of, call_of
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable
@@ -34,11 +33,13 @@ from subluminal.core.gates import blocked
 from subluminal.core.host import Host
 from subluminal.core.intents.audits import recordable_audit
 from subluminal.core.intents.packs import LoadedPack
+from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.errors import NotExecuted, SubluminalError
 from subluminal.kernel.audit import AuditRecord
 from subluminal.kernel.decisions import Decision as Verdict
+from subluminal.kernel.decisions import DecisionKind
 from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
 from subluminal.kernel.planning import Plan
@@ -56,7 +57,7 @@ class Done(Struct, frozen=True, kw_only=True):
     reason_code: str
     """code of the reason"""
     message: str
-    """the refusal in words for the model; empty if the intent was allowed"""
+    """words for the model: why it was refused, or what the pack changed; empty if it ran as is"""
     decision: Verdict | None
     """the pack's own decision; None if it was not asked"""
     record: AuditRecord | None
@@ -159,7 +160,7 @@ class KernelDoor:
         ruling, judged = self._begin(intent)
         if not ruling.is_allowed:
             return self._refused(ruling, judged)
-        self._finish(ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
+        self._host.finish(ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
         return _done(ruling.decision, ruling, judged)
 
     def plan(self, state: Any, context: Any) -> Plan:
@@ -249,11 +250,10 @@ class KernelDoor:
         ruling.assessment = ruling.enforcer.engine.refusal(
             blocked(ReasonCode.JOURNAL_UNAVAILABLE, summary)
         )
-        ruling.enforcer.count_as_refused(ruling.decision.action)
         return ruling
 
     def _out_of_reach(self, envelope: IntentEnvelope, error: SubluminalError) -> Ruling:
-        call = replace(_unreadable(self._pack.id, envelope.kind), bytes_in=0)
+        call = _unreadable(self._pack.id, envelope.kind)
         return self._host.refuse(call, ReasonCode.EXECUTIONS_UNAVAILABLE, str(error))
 
     def _run(self, ruling: Ruling, judged: Judged | None, handler: Handler) -> Done:
@@ -262,17 +262,18 @@ class KernelDoor:
             result = handler(judged.envelope)
         except NotExecuted as error:
             self._judging.release(judged)
-            self._finish(ruling, _failed(error, Status.CANCELLED))
+            self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
             raise
         except BaseException as error:
             self._settle(judged, ExecutionStatus.UNKNOWN)
-            self._finish(ruling, _failed(error, Status.ERROR))
+            failed = given_up(Status.ERROR, _said(error), ErrorClass.UPSTREAM_ERROR)
+            self._host.finish(ruling, failed)
             raise
         self._settle(judged, ExecutionStatus.DONE)
         text = _shown(result)
         executed = args_hash(args_of(judged.envelope))
         changed = None if executed == ruling.call.args_hash else executed
-        self._finish(ruling, Outcome(Status.OK, len(text), text, executed_args_hash=changed))
+        self._host.finish(ruling, Outcome(Status.OK, len(text), text, executed_args_hash=changed))
         return _done(ruling.decision, ruling, judged, result)
 
     def _settle(self, judged: Judged, status: ExecutionStatus) -> None:
@@ -290,18 +291,10 @@ class KernelDoor:
             self._host.health("degraded", detail=detail)
 
     def _refused(self, ruling: Ruling, judged: Judged | None) -> Done:
-        decision = ruling.decision
-        outcome = Outcome(
-            Status.ERROR,
-            0,
-            error_class=ErrorClass.POLICY_BLOCK,
-            error_message=decision.summary,
-        )
-        self._finish(ruling, outcome)
-        return _done(decision, ruling, judged)
-
-    def _finish(self, ruling: Ruling, outcome: Outcome) -> None:
-        self._host.finish(ruling, outcome)
+        done = _done(ruling.decision, ruling, judged)
+        size = len(done.message.encode())
+        self._host.finish(ruling, refused(ruling.decision.summary, size, done.action))
+        return done
 
 
 def _intent(
@@ -328,7 +321,7 @@ def _done(decision: Decision, ruling: Ruling, judged: Judged | None, result: Any
     return Done(
         action=decision.action,
         reason_code=decision.reason_code,
-        message="" if is_allowed else message_of(decision, ruling.call.args),
+        message=_changed(judged) if is_allowed else message_of(decision, ruling.call.args),
         decision=None if judged is None else judged.decision,
         record=None if judged is None or not judged.records else judged.records[-1],
         ledger_hit=None if judged is None else judged.ledger_hit,
@@ -337,10 +330,16 @@ def _done(decision: Decision, ruling: Ruling, judged: Judged | None, result: Any
     )
 
 
-def _failed(error: BaseException, status: Status) -> Outcome:
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    kind = ErrorClass.UPSTREAM_ERROR if status is Status.ERROR else ErrorClass.UNKNOWN
-    return Outcome(status, 0, error_class=kind, error_message=said)
+def _changed(judged: Judged | None) -> str:
+    """Returns what the pack changed about an intent that executes; empty if nothing."""
+    first = judged.records[0].decision if judged is not None and judged.records else {}
+    if first.get("kind") != DecisionKind.REWRITE:
+        return ""
+    return f"Executed with changed arguments: {first.get('reason')}."
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _shown(result: Any) -> bytes:

@@ -33,6 +33,13 @@ TIME_SIGNAL = "time"
 """A DEFER for this signal waits for nothing but time."""
 
 _KILLED = "kill_switch_active"
+_REPLAYED = "ledger_replay_suppressed"
+_EARLIER = {
+    "done": "this very intent was executed before",
+    "claimed": "this very intent is being executed now",
+    "unknown": "an earlier attempt at this very intent ended half way, and nobody knows whether it "
+    "was executed: a person must look",
+}
 _NOT_UNCHANGED = "do not retry this call unchanged"
 _ASKED = (
     "a person has been asked: tell your user, go on with other work, and retry the same call with"
@@ -123,14 +130,21 @@ def _refused(pack: AskedPack, verdict: Refuse) -> Decision:
     refusal = verdict.refusal
     if refusal.code == _KILLED:
         return blocked(ReasonCode.KILL_SWITCH, refusal.detail or refusal.user_facing)
+    said = _suppressed(verdict) if refusal.code == _REPLAYED else refusal.user_facing
     return Decision(
         action=Action.BLOCK,
         rule_id=None,
         severity=Severity.CRITICAL if refusal.kind == "SECURITY" else Severity.WARN,
         reason_code=refusal.code,
-        summary=f"the pack {pack.name} refuses this call: {refusal.user_facing}",
-        hint=Hint(hint_text=refusal.user_facing, retry_advice=_NOT_UNCHANGED),
+        summary=f"the pack {pack.name} refuses this call: {said}",
+        hint=Hint(hint_text=said, retry_advice=_NOT_UNCHANGED),
     )
+
+
+def _suppressed(verdict: Refuse) -> str:
+    """Returns why an intent does not run again: it ran, it runs, or nobody knows."""
+    detail = next((each.detail for each in verdict.basis if each.detail), None) or {}
+    return _EARLIER.get(str(detail.get("status")), verdict.refusal.user_facing)
 
 
 def _asks(reason_code: ReasonCode, summary: str) -> Decision:
