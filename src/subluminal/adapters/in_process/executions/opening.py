@@ -2,9 +2,8 @@
 
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable, KeptExecutions
 from subluminal.config.places import Places
+from subluminal.config.settings import POSTGRES_SCHEMES
 from subluminal.errors import SubluminalError
-
-_SCHEMES = ("postgresql://", "postgres://")
 
 
 def open_executions(setting: str, places: Places) -> KeptExecutions | None:
@@ -18,7 +17,7 @@ def open_executions(setting: str, places: Places) -> KeptExecutions | None:
         from subluminal.adapters.in_process.executions.sqlite import SqliteExecutions
 
         return SqliteExecutions(places.executions)
-    if setting.startswith(_SCHEMES):
+    if setting.startswith(POSTGRES_SCHEMES):
         return _open_postgres(setting)
     # The setting is not repeated: a misspelt URL may contain a password.
     raise SubluminalError(
