@@ -51,6 +51,7 @@ def test_the_event_types_are_the_packs() -> None:
         "call_round",
         "prompt_submitted",
         "taint_changed",
+        "intent_released",
     ]
     assert [event.__struct_config__.tag for event in OPTIONAL_EVENTS] == optional + additive
     assert [kind.value for kind in EventType] == required + optional + additive

@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    eight are additive."""
+    nine are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -25,6 +25,7 @@ class EventType(StrEnum):
     CALL_ROUND = "call_round"
     PROMPT_SUBMITTED = "prompt_submitted"
     TAINT_CHANGED = "taint_changed"
+    INTENT_RELEASED = "intent_released"
 
 
 class Client(StrEnum):

@@ -25,9 +25,11 @@ def hash_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def entry(name: str, session_id: str = "test", resource_version: str = "") -> LedgerEntry:
-    at = "2026-11-16T00:00:00.000Z"
-    return LedgerEntry(hash_of(name), at, session_id, "pix.charge.refund", resource_version)
+def entry(
+    name: str, session_id: str = "test", resource_version: str = "", intent_hash: str = ""
+) -> LedgerEntry:
+    at, hashed = "2026-11-16T00:00:00.000Z", intent_hash or hash_of(name)
+    return LedgerEntry(hashed, at, session_id, "pix.charge.refund", resource_version)
 
 
 class Claimant:

@@ -1,5 +1,7 @@
 """Opens the ledger that `[kernel] executions` names."""
 
+import os
+
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable, KeptExecutions
 from subluminal.config.places import Places
 from subluminal.config.settings import POSTGRES_SCHEMES
@@ -24,6 +26,13 @@ def open_executions(setting: str, places: Places) -> KeptExecutions | None:
         "`[kernel] executions` names no ledger that exists",
         hint="write `sqlite`, `postgresql://HOST/DATABASE` or `off`",
     )
+
+
+def existing_executions(setting: str, places: Places) -> KeptExecutions | None:
+    """Opens the ledger of a setting as `open_executions` does, but creates no file for it."""
+    if setting == "sqlite" and not os.path.lexists(places.executions):
+        return None
+    return open_executions(setting, places)
 
 
 def _open_postgres(url: str) -> KeptExecutions:

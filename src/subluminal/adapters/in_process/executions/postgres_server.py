@@ -65,7 +65,7 @@ _Made = TypeVar("_Made")
 
 
 class _Bounded(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that does not wait for ever for a server that says nothing."""
+    """A connection that gives up on a server which does not answer."""
 
     def wait(self, gen: PQGen[_Made], interval: float = 0.1, timeout: float | None = None) -> _Made:
         return super().wait(gen, interval, _ANSWER_S if timeout is None else timeout)

@@ -131,7 +131,7 @@ class SqliteExecutions(Shared):
                 found = connection.execute(
                     f"{_SELECT} WHERE status = ? {newest} LIMIT ?", (done, limit)
                 )
-            else:  # few: what a living process does now, or what waits for a person
+            else:  # few: running now, or not yet released by a person
                 found = connection.execute(f"{_SELECT} WHERE status != ? {newest}", (done,))
             rows = [_told(connection, kept_row(values)) for values in found.fetchall()]
         entries = [row.entry for row in rows if row and status in (None, row.entry.status)]
@@ -261,7 +261,7 @@ class SqliteExecutions(Shared):
 
     def _found(self) -> tuple[int, int]:
         found = os.stat(self._path)
-        if not stat.S_ISREG(found.st_mode):  # a pipe would make SQLite wait for ever
+        if not stat.S_ISREG(found.st_mode):  # opening a pipe would block
             raise ExecutionsUnavailable(
                 f"`{self._path}` is not a regular file", hint="move it away"
             )
