@@ -21,7 +21,8 @@ PASSWORD = "s3cr%t/@word"
 class PostgresServer:
     """One server. It cannot run as root, so it runs as `postgres` there."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._fsync = "on" if durable else "off"
         self.bin = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
         self.place = Path(tempfile.mkdtemp(prefix="pg"))
         self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
@@ -75,7 +76,7 @@ class PostgresServer:
         """Starts the server unless it runs, and waits until it answers."""
         if self._process is not None:
             return
-        given = {"listen_addresses": "127.0.0.1", "port": str(self.port), "fsync": "off"}
+        given = {"listen_addresses": "127.0.0.1", "port": str(self.port), "fsync": self._fsync}
         given |= {"unix_socket_directories": str(self.place), "logging_collector": "on"}
         options = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
         self._process = self._popen([str(self.bin / "postgres"), "-D", self._data, *options])

@@ -72,7 +72,6 @@ class PostgresExecutions(Shared):
     """The execution ledger of a fleet."""
 
     def __init__(self, url: str) -> None:
-        super().__init__()
         self._server = Server(url)
         self._session: Session | None = None
         self._inherited: list[Session] = []
@@ -80,6 +79,7 @@ class PostgresExecutions(Shared):
         """claims of this process: the key of the session that made each"""
         self._undecided: dict[str, int] = {}
         """claims during which the session was lost: nothing was executed for them"""
+        super().__init__()
         with self.turn():
             self._connected()  # a ledger that is out of reach is told at the start
 

@@ -82,12 +82,12 @@ class SqliteExecutions(Shared):
     """The execution ledger of a home."""
 
     def __init__(self, path: str) -> None:
-        super().__init__()
         self._path = path
         self._file: tuple[int, int] | None = None
         self._is_prepared = False
         self._connection: sqlite3.Connection | None = None
         self._inherited: list[sqlite3.Connection] = []
+        super().__init__()
         with self._reading():
             pass  # a ledger that is out of reach is told at the start
 
@@ -205,7 +205,7 @@ class SqliteExecutions(Shared):
             self._file = self._found()
         self._check_file()
         connection = sqlite3.connect(
-            f"file:{quote(self._path)}?mode=rw",
+            f"file:{quote(os.fsencode(self._path))}?mode=rw",
             uri=True,
             timeout=_BUSY_S,
             isolation_level=None,
