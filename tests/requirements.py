@@ -282,6 +282,30 @@ REQUIREMENTS: dict[str, Requirement] = {
     "003:drift": Requirement(
         "003 top level", "withBasisAudit reports refusal codes that a pack did not declare"
     ),
+    "kernel:one-execution": Requirement(
+        "kernel 2", "of all racers with one nonce, one executes; the others are told the holder"
+    ),
+    "kernel:unknown-after-death": Requirement(
+        "kernel 2", "an execution whose process died is `unknown`, and findable"
+    ),
+    "kernel:durable-claim": Requirement(
+        "kernel 2", "a claim is on the disk before the handler runs"
+    ),
+    "kernel:ledger-moved": Requirement(
+        "kernel 2", "nothing is claimed in a file that was deleted or replaced"
+    ),
+    "kernel:ledger-out-of-reach": Requirement(
+        "kernel 2", "while the execution ledger is out of reach, nothing executes"
+    ),
+    "kernel:retention": Requirement(
+        "kernel 2", "executions that are done are kept for 14 days, all others until they are freed"
+    ),
+    "kernel:no-password": Requirement(
+        "kernel 2", "no message contains the password of the execution ledger"
+    ),
+    "kernel:person-frees": Requirement(
+        "kernel 2", "`sub intent release` is for a person, for `unknown` executions, and recorded"
+    ),
     "003:install-pack": Requirement(
         "003 top level",
         "installPack checks, watches and installs console sinks where none are set",

@@ -2,6 +2,8 @@
 
 import io
 
+from tests.contracts.samples import EVENTS
+
 from subluminal.cli.output import Output
 from subluminal.cli.screens.events import EventLines
 
@@ -39,3 +41,10 @@ def test_a_refused_policy_is_told_each_time():
     refused["load"] = {"ok": False, "layer": "user", "problem": "no rules"}
     assert "no rules" in lines.line(refused, {})
     assert "no rules" in lines.line(refused, {})
+
+
+def test_a_released_intent_is_told_with_who_and_why():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    line = lines.line({**EVENTS["intent_released"], "run_id": "r"}, {})
+    assert line is not None
+    assert "RELEASED   pix.charge.refund 000000000000 by ada: the bank has no such refund" in line

@@ -131,6 +131,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "prompt_submitted": {"prompt": {"bytes": 120, "hash": "0" * 64}},
     "audit_record": {"call": CALL, "audit": {"version": 5}},
     "taint_changed": {"taint": {"from": "SYSTEM", "to": "UNTRUSTED", "seq": 4, "by": "rule"}},
+    "intent_released": {
+        "intent": {
+            "intent_hash": "0" * 64,
+            "intent_kind": "pix.charge.refund",
+            "session_id": "run-1",
+            "claimed_at": "2026-01-19T02:10:12.000Z",
+            "by": "ada",
+            "reason": "the bank has no such refund",
+        }
+    },
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 

@@ -56,6 +56,14 @@ COMMANDS: dict[str, Command | Group] = {
             "set": _command("set the level of a run", "taint_set"),
         },
     ),
+    "intent": Group(
+        "work with intents that the kernel decided",
+        {
+            "release": _command(
+                "let an intent execute again whose outcome is unknown", "intent_release"
+            )
+        },
+    ),
     "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
     "passphrase": _command("protect commands that only a person may run", "passphrase"),

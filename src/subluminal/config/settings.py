@@ -13,6 +13,9 @@ from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 Count = Annotated[int, Meta(ge=0)]
 Size = Annotated[int, Meta(ge=1)]
 
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+"""How the URL of a PostgreSQL server begins."""
+
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Unknown keys are errors: a misspelt setting must not silently keep its default."""
@@ -149,7 +152,7 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
 class KernelSettings(_Section, frozen=True, kw_only=True):
     """The kernel inside agents that are written in Python."""
 
-    executions: Annotated[str, Meta(pattern=r"^(sqlite|off|postgres(ql)?://.*)$")] = "sqlite"
+    executions: str = "sqlite"
     """Where executions are kept, so that a retry does not run one twice: `sqlite` for this home
     (`state/executions.db`), `postgresql://USER@HOST/DATABASE` for a fleet, `off` to keep none. Keep
     the password out of this file: libpq reads it from PGPASSWORD or `~/.pgpass`."""

@@ -1,4 +1,4 @@
-"""Contract A: the envelope of events, ten types of the Pack, nine additive types (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, ten additive types (Pack section 1).
 
 Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
 a call, `templates` writes the same bytes; a property test compares the two.
@@ -8,7 +8,13 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
+from subluminal.contracts.control import (
+    ApprovalAsked,
+    ApprovalGiven,
+    RefusedGrant,
+    Released,
+    Switch,
+)
 from subluminal.contracts.decision import (
     Deferral,
     GrantRef,
@@ -581,6 +587,14 @@ class AuditRecorded(Event, frozen=True, kw_only=True, tag=EventType.AUDIT_RECORD
     """the record"""
 
 
+class IntentReleased(Event, frozen=True, kw_only=True, tag=EventType.INTENT_RELEASED.value):
+    """Additive: a person released an intent whose execution was `unknown`, so that it may execute
+    again. The run that claimed it gets the event; if that is gone, the run `operator` gets it."""
+
+    intent: Released
+    """the intent, and why it was released"""
+
+
 class RoundCall(CallRef, frozen=True, kw_only=True):
     """`call` of a call_round event."""
 
@@ -621,6 +635,7 @@ AnyEvent = (
     | PromptSubmitted
     | TaintChanged
     | AuditRecorded
+    | IntentReleased
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -639,5 +654,6 @@ OPTIONAL_EVENTS = (
     PromptSubmitted,
     TaintChanged,
     AuditRecorded,
+    IntentReleased,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    nine are additive."""
+    ten are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -26,6 +26,7 @@ class EventType(StrEnum):
     PROMPT_SUBMITTED = "prompt_submitted"
     TAINT_CHANGED = "taint_changed"
     AUDIT_RECORD = "audit_record"
+    INTENT_RELEASED = "intent_released"
 
 
 class Client(StrEnum):

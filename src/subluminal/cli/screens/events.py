@@ -225,6 +225,12 @@ def _taint_changed(event: Event, _facts: Facts) -> Told:
     return Cell("TAINT", "yellow"), text
 
 
+def _intent_released(event: Event, _facts: Facts) -> Told:
+    intent = event["intent"]
+    what = f"{intent['intent_kind']} {intent['intent_hash'][:12]}"
+    return Cell("RELEASED", "yellow"), f"{what} by {intent['by']}: {intent['reason']}"
+
+
 _SILENT = frozenset(
     [
         EventType.TOOL_CALL_START,
@@ -249,4 +255,5 @@ _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.GRANT_REFUSED: _grant_refused,
     EventType.KILL_SWITCH: _kill_switch,
     EventType.TAINT_CHANGED: _taint_changed,
+    EventType.INTENT_RELEASED: _intent_released,
 }

@@ -11,7 +11,7 @@ from subluminal.adapters.in_process.executions.keeping import (
     KeptExecutions,
     KeptRow,
 )
-from subluminal.adapters.in_process.executions.opening import open_executions
+from subluminal.adapters.in_process.executions.opening import existing_executions, open_executions
 
 __all__ = [
     "KEEP_DAYS",
@@ -19,5 +19,6 @@ __all__ = [
     "Holder",
     "KeptExecutions",
     "KeptRow",
+    "existing_executions",
     "open_executions",
 ]

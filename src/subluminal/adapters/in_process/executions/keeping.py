@@ -90,6 +90,7 @@ class Shared:
     """
 
     def __init__(self) -> None:
+        """Call this last: a fork in another thread may drop what the ledger has from here on."""
         self.mutex = Mutex()
         self._me: Holder | None = None
         self._pruned_at = float("-inf")

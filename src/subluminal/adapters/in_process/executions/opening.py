@@ -1,10 +1,11 @@
 """Opens the ledger that `[kernel] executions` names."""
 
+import os
+
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable, KeptExecutions
 from subluminal.config.places import Places
+from subluminal.config.settings import POSTGRES_SCHEMES
 from subluminal.errors import SubluminalError
-
-_SCHEMES = ("postgresql://", "postgres://")
 
 
 def open_executions(setting: str, places: Places) -> KeptExecutions | None:
@@ -18,13 +19,20 @@ def open_executions(setting: str, places: Places) -> KeptExecutions | None:
         from subluminal.adapters.in_process.executions.sqlite import SqliteExecutions
 
         return SqliteExecutions(places.executions)
-    if setting.startswith(_SCHEMES):
+    if setting.startswith(POSTGRES_SCHEMES):
         return _open_postgres(setting)
     # The setting is not repeated: a misspelt URL may contain a password.
     raise SubluminalError(
         "`[kernel] executions` names no ledger that exists",
         hint="write `sqlite`, `postgresql://HOST/DATABASE` or `off`",
     )
+
+
+def existing_executions(setting: str, places: Places) -> KeptExecutions | None:
+    """Opens the ledger of a setting as `open_executions` does, but creates no file for it."""
+    if setting == "sqlite" and not os.path.lexists(places.executions):
+        return None
+    return open_executions(setting, places)
 
 
 def _open_postgres(url: str) -> KeptExecutions:

@@ -8,7 +8,8 @@ If the session is lost while a handler runs, others are told `unknown`: nobody c
 process itself still knows its key, and ends the execution over the next session.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -64,12 +65,13 @@ _PRUNE = (
 _CLAIM_TRIES = 5
 """How often a claim looks again when the row that it met is gone."""
 
+_Made = TypeVar("_Made")
+
 
 class PostgresExecutions(Shared):
     """The execution ledger of a fleet."""
 
     def __init__(self, url: str) -> None:
-        super().__init__()
         self._server = Server(url)
         self._session: Session | None = None
         self._inherited: list[Session] = []
@@ -77,6 +79,7 @@ class PostgresExecutions(Shared):
         """claims of this process: the key of the session that made each"""
         self._undecided: dict[str, int] = {}
         """claims during which the session was lost: nothing was executed for them"""
+        super().__init__()
         with self.turn():
             self._connected()  # a ledger that is out of reach is told at the start
 
@@ -86,7 +89,7 @@ class PostgresExecutions(Shared):
 
     def claim(self, entry: LedgerEntry, /) -> LedgerEntry | None:
         for _ in range(_CLAIM_TRIES):
-            if self._inserted(entry):
+            if self._in_session(lambda session: self._insert(session, entry)):
                 return None
             held = self._told(entry.intent_hash)
             if held is not None:
@@ -96,14 +99,14 @@ class PostgresExecutions(Shared):
     def finish(self, intent_hash: str, status: ExecutionStatus, /) -> None:
         key = self._keys.get(intent_hash)
         values = (status.value, intent_hash, key, status.value)
-        if key is None or not self._run(_FINISH, values, again=True).rowcount:
+        if key is None or not self._run(_FINISH, values).rowcount:
             raise not_mine(intent_hash)
         self._keys.pop(intent_hash, None)
 
     def release(self, intent_hash: str, /) -> None:
         key = self._keys.get(intent_hash)
         if key is not None:
-            self._run(_RELEASE, (intent_hash, key), again=True)
+            self._run(_RELEASE, (intent_hash, key))
             self._keys.pop(intent_hash, None)
 
     def entries(self, status: ExecutionStatus | None, limit: int, /) -> list[LedgerEntry]:
@@ -126,7 +129,8 @@ class PostgresExecutions(Shared):
         kept = self._told(intent_hash)
         if kept is None or kept.entry.status is not ExecutionStatus.UNKNOWN:
             return kept
-        removed = self._run(_FREE, (intent_hash,)).rowcount
+        with self.turn():
+            removed = self._attempt(self._connected(), _FREE, (intent_hash,)).rowcount
         return kept if removed else self._told(intent_hash)
 
     def close(self) -> None:
@@ -141,19 +145,17 @@ class PostgresExecutions(Shared):
             self._inherited.append(self._session)
             self._session = None
 
-    def _inserted(self, entry: LedgerEntry) -> bool:
+    def _insert(self, session: Session, entry: LedgerEntry) -> bool:
         name = entry.intent_hash
         given = (name, entry.at, entry.session_id, entry.kind, entry.resource_version)
-        with self.turn():
-            session = self._connected()
-            if self.is_prune_due:
-                self.note_pruned(self._attempt(session, _PRUNE, (PRUNE_ROWS,)).rowcount)
-            if name not in self._keys:
-                self._undecided[name] = session.key
-            done = self._attempt(session, _CLAIM, (*given, *self.me, session.key)).rowcount == 1
-            self._undecided.pop(name, None)
-            if done:
-                self._keys[name] = session.key
+        if self.is_prune_due:
+            self.note_pruned(self._attempt(session, _PRUNE, (PRUNE_ROWS,)).rowcount)
+        if name not in self._keys:
+            self._undecided[name] = session.key
+        done = self._attempt(session, _CLAIM, (*given, *self.me, session.key)).rowcount == 1
+        self._undecided.pop(name, None)
+        if done:
+            self._keys[name] = session.key
         return done
 
     def _told(self, intent_hash: str) -> KeptRow | None:
@@ -168,22 +170,25 @@ class PostgresExecutions(Shared):
         return rows[0] if rows else None
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[KeptRow]:
-        found = self._run(statement, values, again=True).fetchall()
+        found = self._run(statement, values).fetchall()
         try:
             return [kept_row(each) for each in found]
         except ValueError as error:
             raise self._server.unavailable(f"its table is damaged: {error}") from None
 
-    def _run(self, statement: str, values: tuple[Any, ...], *, again: bool = False) -> Answer:
-        """Runs one statement, with `again` once more if the session was lost while it was idle."""
+    def _run(self, statement: str, values: tuple[Any, ...]) -> Answer:
+        return self._in_session(lambda session: self._attempt(session, statement, values))
+
+    def _in_session(self, act: Callable[[Session], _Made]) -> _Made:
+        """Does what may be done twice; again, if the session was lost while it was idle."""
         with self.turn():
-            if again and self._session is not None:
+            if self._session is not None:
                 try:
-                    return self._attempt(self._session, statement, values)
+                    return act(self._session)
                 except ExecutionsUnavailable:
                     if self._session is not None:
                         raise
-            return self._attempt(self._connected(), statement, values)
+            return act(self._connected())
 
     def _attempt(self, session: Session, statement: str, values: tuple[Any, ...]) -> Answer:
         try:

@@ -6,6 +6,7 @@ its words are used only after the password was masked.
 """
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -64,7 +65,7 @@ _Made = TypeVar("_Made")
 
 
 class _Bounded(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that does not wait for ever for a server that says nothing."""
+    """A connection that gives up on a server which does not answer."""
 
     def wait(self, gen: PQGen[_Made], interval: float = 0.1, timeout: float | None = None) -> _Made:
         return super().wait(gen, interval, _ANSWER_S if timeout is None else timeout)
@@ -108,17 +109,10 @@ class Server:
     """The server that a URL names."""
 
     def __init__(self, url: str) -> None:
-        try:
-            options = conninfo_to_dict(url)
-        except psycopg.Error:  # its message may contain the password
-            raise SubluminalError(
-                "the PostgreSQL URL in `[kernel] executions` cannot be read",
-                hint="write `postgresql://USER@HOST:PORT/DATABASE`; in a password, write special"
-                " characters as %XX",
-            ) from None
+        options = _options(url)
         self._url = url
         self._masked = _masker(url, options.get("password"), options.get("sslpassword"))
-        self._place = _place(options)
+        self._place = self._masked(_place(options))
 
     def connect(self) -> Session:
         """Opens a session that holds its lock. Raises ExecutionsUnavailable."""
@@ -166,6 +160,25 @@ class Server:
         session.run(_TABLE)
         session.run(_INDEX)
         session.run("SELECT pg_advisory_unlock(%s)", (_TABLE_LOCK,))
+
+
+def _options(url: str) -> dict[str, Any]:
+    """Reads a URL. Raises SubluminalError, also if a part of a password passes for a host or port.
+
+    That is what libpq makes of a password with `/` or `@` that is not written as %XX.
+    """
+    try:
+        options = conninfo_to_dict(url)
+        parts = [str(options.get(name) or "") for name in ("host", "port", "dbname")]
+        if not any("@" in part for part in parts) and re.fullmatch("[0-9,]*", parts[1]):
+            return options
+    except psycopg.Error:
+        pass  # its message may contain the password
+    raise SubluminalError(
+        "the PostgreSQL URL in `[kernel] executions` cannot be read",
+        hint="write `postgresql://USER@HOST:PORT/DATABASE`; in a password, write special"
+        " characters as %XX",
+    ) from None
 
 
 def _place(options: dict[str, Any]) -> str:

@@ -70,7 +70,6 @@ _FORGETS = (
 _PROBLEMS = (
     ("SQLITE_BUSY", "another process keeps it locked", "try again"),
     ("SQLITE_FULL", "the disk is full", "free some disk space"),
-    ("SQLITE_READONLY_DBMOVED", "it was deleted or replaced", _FORGETS),
     ("SQLITE_READONLY", "it cannot be written", "make the file and its directory writable"),
     ("SQLITE_CANTOPEN", "it cannot be opened", "make the file and its directory writable"),
     ("SQLITE_CORRUPT", "it is damaged", _FORGETS),
@@ -83,11 +82,12 @@ class SqliteExecutions(Shared):
     """The execution ledger of a home."""
 
     def __init__(self, path: str) -> None:
-        super().__init__()
         self._path = path
         self._file: tuple[int, int] | None = None
+        self._is_prepared = False
         self._connection: sqlite3.Connection | None = None
         self._inherited: list[sqlite3.Connection] = []
+        super().__init__()
         with self._reading():
             pass  # a ledger that is out of reach is told at the start
 
@@ -131,7 +131,7 @@ class SqliteExecutions(Shared):
                 found = connection.execute(
                     f"{_SELECT} WHERE status = ? {newest} LIMIT ?", (done, limit)
                 )
-            else:  # few: what a living process does now, or what waits for a person
+            else:  # few: running now, or not yet released by a person
                 found = connection.execute(f"{_SELECT} WHERE status != ? {newest}", (done,))
             rows = [_told(connection, kept_row(values)) for values in found.fetchall()]
         entries = [row.entry for row in rows if row and status in (None, row.entry.status)]
@@ -174,6 +174,7 @@ class SqliteExecutions(Shared):
                 yield self._connected()
             except (sqlite3.Error, ValueError, OverflowError, OSError) as error:
                 self._disconnect()
+                self._check_file()  # why SQLite failed, perhaps
                 raise self._unavailable(error) from None
 
     @contextmanager
@@ -204,14 +205,14 @@ class SqliteExecutions(Shared):
             self._file = self._found()
         self._check_file()
         connection = sqlite3.connect(
-            f"file:{quote(self._path)}?mode=rw",
+            f"file:{quote(os.fsencode(self._path))}?mode=rw",
             uri=True,
             timeout=_BUSY_S,
             isolation_level=None,
             check_same_thread=False,
         )
         try:
-            # The journal file stays, so that the end of a call finds room on a full disk.
+            # The journal file stays: creating and removing it costs more than the claim.
             connection.execute("PRAGMA journal_mode = PERSIST")
             connection.execute("PRAGMA synchronous = FULL")
             self._prepare(connection)
@@ -224,6 +225,7 @@ class SqliteExecutions(Shared):
         """Creates the table in a new file. Refuses a file of a later version."""
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == _VERSION:
+            self._is_prepared = True
             return
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -233,11 +235,14 @@ class SqliteExecutions(Shared):
                 f" schema {_VERSION}",
                 hint="upgrade subluminal",
             )
+        if self._is_prepared:
+            raise sqlite3.DatabaseError("it was emptied")
         if version < _VERSION:
             connection.execute(_SCHEMA)
             connection.execute(_INDEX)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
+        self._is_prepared = True
 
     def _create(self) -> None:
         """Creates an empty file, unless there is one.
@@ -256,13 +261,16 @@ class SqliteExecutions(Shared):
 
     def _found(self) -> tuple[int, int]:
         found = os.stat(self._path)
-        if not stat.S_ISREG(found.st_mode):  # a pipe would make SQLite wait for ever
+        if not stat.S_ISREG(found.st_mode):  # opening a pipe would block
             raise ExecutionsUnavailable(
                 f"`{self._path}` is not a regular file", hint="move it away"
             )
         return found.st_dev, found.st_ino
 
     def _check_file(self) -> None:
+        """Raises if the ledger's name is no longer that of the file which was opened."""
+        if self._file is None:
+            return
         try:
             is_there = self._found() == self._file
         except FileNotFoundError:
