@@ -1,6 +1,6 @@
 """The kernel's six decisions in the terms of Contract C.
 
-EXECUTE is no objection. What a person can answer becomes a refusal that waits for approval; the
+EXECUTE objects to nothing. What a person can answer becomes a refusal that waits for approval; the
 grant is the person's confirmation. A REWRITE is offered and never applied: a door that may apply it
 adjudicates the rewritten intent, and brings that decision here.
 """
