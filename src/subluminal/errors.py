@@ -87,7 +87,7 @@ class SecretUnavailable(SubluminalError):
 
 
 class NotExecuted(SubluminalError):
-    """A handler raises this to say that nothing was executed, so that the intent may run again."""
+    """A handler raises this to say that nothing was executed, so that a retry may run."""
 
 
 class PackConformanceError(SubluminalError):

@@ -19,7 +19,7 @@ from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavaila
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Decision
+from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.events import AuditRecorded, CallRef
 from subluminal.contracts.vocabulary import (
     Action,
@@ -58,6 +58,8 @@ class Done(Struct, frozen=True, kw_only=True):
     """code of the reason"""
     message: str
     """words for the model: why it was refused, or what the pack changed; empty if it ran as is"""
+    hint: Hint | None
+    """what the agent can do instead, with suggested arguments if there are any"""
     decision: Verdict | None
     """the pack's own decision; None if it was not asked"""
     record: AuditRecord | None
@@ -322,6 +324,7 @@ def _done(decision: Decision, ruling: Ruling, judged: Judged | None, result: Any
         action=decision.action,
         reason_code=decision.reason_code,
         message=_changed(judged) if is_allowed else message_of(decision, ruling.call.args),
+        hint=decision.hint,
         decision=None if judged is None else judged.decision,
         record=None if judged is None or not judged.records else judged.records[-1],
         ledger_hit=None if judged is None else judged.ledger_hit,

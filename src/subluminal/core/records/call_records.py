@@ -30,6 +30,7 @@ from subluminal.contracts.gate import Assessment
 from subluminal.contracts.templates import ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
+from subluminal.core.records.refusals import masked_kernel
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
@@ -147,6 +148,8 @@ class CallRecords:
         ):
             decision_json = tool.decision_json
         else:
+            if assessment.kernel is not None:
+                assessment.kernel = masked_kernel(assessment.kernel, self._previews.safe)
             decision_json = _decision_json(tool, assessment, policies, taint)
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
