@@ -344,7 +344,7 @@ def test_the_clock_is_asked_before_each_guard_and_at_the_end(slow: str) -> None:
         Defer("s", 2**60),
         Rewrite(envelope(), None),  # type: ignore[arg-type]
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_a_decision_is_a_panic(nonsense: Any) -> None:
     decision = adjudicate(envelope(), None, policy(business=[lambda _e, _s: nonsense]))
@@ -419,8 +419,12 @@ def test_a_policy_that_is_none_is_a_panic() -> None:
     assert broken.basis[-1].detail["phase"] == "business"
 
 
-@pytest.mark.parametrize("after", [{"qty": 0}, {"qty": True}, {"qty": object()}, {}], ids=str)
-@pytest.mark.parametrize("says", [None, Execute(), NO], ids=str)
+@pytest.mark.parametrize(
+    "after",
+    [{"qty": 0}, {"qty": True}, {"qty": object()}, {}],
+    ids=["another value", "another type", "no JSON", "empty"],
+)
+@pytest.mark.parametrize("says", [None, Execute(), NO], ids=["None", "EXECUTE", "REFUSE"])
 def test_a_guard_that_changes_the_envelope_is_a_panic(after: Any, says: Any) -> None:
     def change(envelope: IntentEnvelope, _state: Any) -> Any:
         envelope.payload.clear()

@@ -252,7 +252,7 @@ def test_only_what_executes_counts_against_a_rate() -> None:
         msgspec.structs.replace(envelope(), intent_hash=7),  # type: ignore[arg-type]
         msgspec.structs.replace(envelope(), kind="\ud800"),
     ],
-    ids=str,
+    ids=["nothing", "an object", "payload", "hash", "kind"],
 )
 def test_a_forged_envelope_is_refused_and_on_record(forged: Any) -> None:
     audited = Audited()
