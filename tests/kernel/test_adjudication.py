@@ -9,6 +9,7 @@ from tests.kernel.making import (
     AT,
     FakeClock,
     Minimum,
+    Records,
     Uncontaminated,
     envelope,
     policy,
@@ -24,11 +25,13 @@ from subluminal.kernel import (
     IntentActor,
     IntentEnvelope,
     Kill,
+    MemoryExecutionLedger,
     Refuse,
     RequestConfirmation,
     Rewrite,
     TraceStep,
     adjudicate,
+    adjudicate_and_audit,
     adjudicate_with_deadline,
     adjudicate_with_trace,
     basis,
@@ -374,8 +377,8 @@ class Odd(Exception):
     [
         ValueError("bad"),
         RecursionError(),
-        SystemExit(1),
-        GeneratorExit(),
+        MemoryError(),
+        StopIteration(),
         Odd(),
         ValueError("\ud800" * 9000),
     ],
@@ -394,15 +397,27 @@ def test_whatever_a_guard_raises_is_a_refusal(phase: str, error: BaseException) 
     assert len(msgspec.json.encode(decision)) < 10_000
 
 
-def test_a_person_can_still_interrupt() -> None:
-    def interrupted(*_: Any) -> Any:
-        raise KeyboardInterrupt
+@requirement("003:pure")
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("phase", ["state", "taint", "auth", "business"])
+def test_a_process_can_still_be_told_to_stop(phase: str, signal: type[BaseException]) -> None:
+    """A handler of SIGTERM may raise SystemExit in the middle of a guard. Then nothing executes."""
+
+    def stopped(*_: Any) -> Any:
+        raise signal
 
     taint = Minimum()
-    taint.minimum_for = interrupted  # type: ignore[method-assign]
-    for bundle in (policy(state=[interrupted]), policy(taint=taint)):
-        with pytest.raises(KeyboardInterrupt):
-            adjudicate(envelope(), None, bundle)
+    taint.minimum_for = stopped  # type: ignore[method-assign]
+    bundle = policy(taint=taint) if phase == "taint" else policy(**{phase: [stopped]})  # type: ignore[arg-type]
+    ledger, records = MemoryExecutionLedger(), Records()
+    with pytest.raises(signal):
+        adjudicate(envelope(), None, bundle)
+    with pytest.raises(signal):
+        adjudicate_and_audit(
+            envelope(), None, bundle, sink=records, clock=FakeClock(), ledger=ledger
+        )
+    assert records.all == []
+    assert ledger.check(envelope().intent_hash) is None
 
 
 @pytest.mark.parametrize("level", ["ROOT", None, 3])
