@@ -89,6 +89,7 @@ def test_what_is_not_an_envelope_has_no_version(value: Any) -> None:
     )
 
 
+@requirement("003:hash-checked")
 def test_a_changed_envelope_does_not_have_its_hash() -> None:
     made = msgspec.structs.replace(envelope(), payload={"qty": 1000})
     decision = adjudicate(made, None, policy(default="EXECUTE"))
@@ -140,6 +141,7 @@ def test_an_untrusted_field_counts_as_the_whole_payload() -> None:
     assert code_of(adjudicate(made, None, bundle)) == "taint_level_insufficient"
 
 
+@requirement("003:guard-order")
 def test_the_taint_gate_is_asked_before_auth() -> None:
     asked: list[str] = []
     bundle = policy(
@@ -162,6 +164,7 @@ def test_contaminated_origins_may_not_propose_some_kinds(origin: str | None, kin
     assert adjudicate(envelope(origin=origin, kind="other"), None, bundle).kind == "EXECUTE"
 
 
+@requirement("003:guard-order")
 def test_a_trace_has_every_step_and_ends_with_the_match() -> None:
     first = named("first", lambda _e, _s: None)
     bundle = policy(state=[first], business=[silent, lambda _e, _s: NO])

@@ -164,6 +164,7 @@ def test_the_switch_of_a_context_stops_its_tenant() -> None:
     assert "tenant" not in anonymous.decision.basis[0].detail
 
 
+@requirement("003:confirmation")
 def test_a_confirmed_question_executes() -> None:
     audited = Audited()
     said = Confirmation(envelope().intent_hash, AT)
