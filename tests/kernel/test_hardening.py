@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.canonical.values import double_values
 from tests.kernel.making import FakeClock, Minimum, Records, Watching, envelope, policy
@@ -116,6 +116,7 @@ def panic_of(decision: Decision) -> Any:
     st.none() | st.dictionaries(st.text("aé"), st.text("b\u0301"), max_size=2),
     st.none() | st.text("rô"),
 )
+@example(payload=None, origin=None, refs=None, role="ô")
 def test_the_hash_is_that_of_the_canonical_members(
     payload: Any, origin: Any, refs: Any, role: str | None
 ) -> None:

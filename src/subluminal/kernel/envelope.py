@@ -152,6 +152,7 @@ def _hashed_bytes(envelope: IntentEnvelope, is_plain: bool) -> bytes:
         if text.isascii():  # one normal form and one key order: `encode` would write the same
             return text
     members = members_of(covered) | {"actor": members_of(covered.actor)}
+    members["payload"] = covered.payload  # also if it is None
     members |= {name: str(members[name]) for name in ("taint", "origin") if name in members}
     return encode(members, Profile.JCS_NFC)
 
