@@ -1,7 +1,8 @@
 """The requirement manifest: what the seeds demand, and the tests that hold the product to it.
 
 It has every MUST and SHOULD of the Interface Pack (seed 000), and what the engineering specification
-(seed 001, ids that begin with `001-`) adds to it. Each entry either has a test of what the program
+(seed 001, ids that begin with `001-`) adds to it, and the names and invariants of the kernel (seed
+003). Each entry either has a test of what the program
 emits, marked with `@requirement("id")`, and a mutant in tests/mutants.toml that this test must kill;
 or it names the part that will deliver it. `tests/test_requirements.py` checks this, `make mutate`
 kills the mutants. When you deliver a deferred entry, mark your test, add its mutant and remove
@@ -305,6 +306,44 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "kernel:person-frees": Requirement(
         "kernel 2", "`sub intent release` is for a person, for `unknown` executions, and recorded"
+    ),
+    "003:names": Requirement("003", "every name of the seed and of the design page is there"),
+    "003:envelope": Requirement(
+        "003 top level", "an envelope has a version, a hash, a taint, and members of their types"
+    ),
+    "003:lattice": Requirement(
+        "003 top level", "SYSTEM > TRUSTED > UNTRUSTED; canPropose compares with the minimum"
+    ),
+    "003:canonical-json": Requirement(
+        "003 top level", "canonicalJson is sorted and normal; sha256Canonical is its hash"
+    ),
+    "003:user-facing": Requirement("003 top level", "a refusal has words for its user"),
+    "003:kernel-codes": Requirement(
+        "003 top level", "the kernel refuses with KERNEL_REFUSAL_CODES only"
+    ),
+    "003:plan-fingerprint": Requirement(
+        "003 top level", "records and learning events are matched by the fingerprint of the plan"
+    ),
+    "003:guard-order": Requirement(
+        "003 kernel", "kill, version, hash, state, taint, auth, business, default; first opinion"
+    ),
+    "003:hash-checked": Requirement(
+        "003 kernel", "an envelope that does not have its hash is refused before any guard"
+    ),
+    "003:resource-limits": Requirement("003 kernel", "a recorder for resource limits"),
+    "003:kill-context": Requirement("003 kernel", "setKillSwitch and isKilled, per tenant"),
+    "003:variables": Requirement("003 kernel", "the names of the variables can be chosen"),
+    "003:four-stages": Requirement("003 kernel", "an intent is brought in in four stages"),
+    "003:confirmation": Requirement(
+        "003 kernel", "a confirmed REQUEST_CONFIRMATION executes, if it is of this intent"
+    ),
+    "003:replay-classes": Requirement(
+        "003 kernel", "a replay is classified by kind, reasons and refusal code"
+    ),
+    "003:renderer": Requirement("003 llm", "the renderer writes a plan down and decides nothing"),
+    "003:read-only": Requirement("003 llm", "filterReadOnly hides what is not READ"),
+    "003:rewrite-categories": Requirement(
+        "003 REWRITE", "sanitising, normalising and capping are allowed"
     ),
     "003:install-pack": Requirement(
         "003 top level",

@@ -164,6 +164,7 @@ def test_the_switch_of_a_context_stops_its_tenant() -> None:
     assert "tenant" not in anonymous.decision.basis[0].detail
 
 
+@requirement("003:confirmation")
 def test_a_confirmed_question_executes() -> None:
     audited = Audited()
     said = Confirmation(envelope().intent_hash, AT)
@@ -252,7 +253,7 @@ def test_only_what_executes_counts_against_a_rate() -> None:
         msgspec.structs.replace(envelope(), intent_hash=7),  # type: ignore[arg-type]
         msgspec.structs.replace(envelope(), kind="\ud800"),
     ],
-    ids=str,
+    ids=["nothing", "an object", "payload", "hash", "kind"],
 )
 def test_a_forged_envelope_is_refused_and_on_record(forged: Any) -> None:
     audited = Audited()

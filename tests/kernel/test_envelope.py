@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum, StrEnum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from subluminal.kernel import (
     is_intent_envelope,
     legacy_v1_to_v2,
     read_envelope,
+    sha256_canonical,
     tainted,
     with_payload,
 )
@@ -201,6 +203,7 @@ def forged(**changed: Any) -> IntentEnvelope:
     return msgspec.structs.replace(envelope(), **changed)
 
 
+@requirement("003:envelope")
 def test_is_intent_envelope_looks_at_types() -> None:
     wire = msgspec.to_builtins(envelope(origin="Human", resource_refs={"a": "b"}))
     assert is_intent_envelope(envelope())
@@ -263,6 +266,8 @@ def test_a_row_of_version_1_becomes_an_envelope_of_version_2() -> None:
         legacy_v1_to_v2({"envelope": wire | {"createdAt": None}})
 
 
+@requirement("003:canonical-json")
 def test_canonical_json_is_sorted_normal_and_takes_structs() -> None:
     assert canonical_json({"b": 1.0, "a": "e\u0301"}) == '{"a":"é","b":1}'.encode()
     assert canonical_json(LLM) == b'{"principal":"llm","sessionId":"s-1"}'
+    assert sha256_canonical({"b": 1, "a": 2}) == sha256(b'{"a":2,"b":1}').hexdigest()

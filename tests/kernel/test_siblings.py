@@ -111,7 +111,7 @@ def test_shadow_asks_both() -> None:
     )  # fmt: skip
 
 
-@requirement("003:rollout")
+@requirement("003:rollout", "003:variables")
 def test_lists_say_what_is_enforced() -> None:
     rollout = Rollout.from_env({"SUB_KERNEL_SHADOW": " a , b,", "SUB_KERNEL_ENFORCE": "b,typo"})
     assert [rollout.mode_of(kind) for kind in "abc"] == ["shadow", "enforce", "off"]
@@ -135,6 +135,7 @@ def test_other_values_do_not(environ: dict[str, str]) -> None:
     assert kill_from_env(environ | {"MINE": "1"}, "MINE", at=AT) is not None
 
 
+@requirement("003:kill-context")
 def test_a_context_has_a_switch_of_its_own() -> None:
     one, other = RuntimeContext("a"), RuntimeContext("b")
     one.set_kill_switch(Kill("drill", AT))
@@ -143,7 +144,7 @@ def test_a_context_has_a_switch_of_its_own() -> None:
     assert not one.is_killed()
 
 
-@requirement("003:rate-limit")
+@requirement("003:rate-limit", "003:resource-limits")
 def test_a_window_counts_and_a_rollback_touches_its_own_window_only() -> None:
     clock, watching = FakeClock(), Watching()
     store = MemoryRateLimitStore(clock)
@@ -181,6 +182,7 @@ def test_the_guard_reads_the_count_from_the_state() -> None:
     assert code_of(adjudicate(envelope(), float("nan"), bundle)) == "guard_panic"
 
 
+@requirement("003:replay-classes")
 def test_a_decision_is_classified_against_another() -> None:
     """MULTIRUNTIME_CONFORMANCE 9: classify."""
     other = Refuse(refuse("STATE", "other", "No."), NO.basis)

@@ -45,6 +45,7 @@ def test_merging_never_raises_trust(a: Taint, b: Taint, c: Taint) -> None:
     )
 
 
+@requirement("003:lattice")
 def test_levels_have_ranks_and_names() -> None:
     assert [taint_rank(name) for name in ("SYSTEM", "TRUSTED", "UNTRUSTED")] == [3, 2, 1]
     assert meet_all([]) is Taint.SYSTEM
@@ -52,6 +53,7 @@ def test_levels_have_ranks_and_names() -> None:
         merge_taint("SYSTEM", "ROOT")
 
 
+@requirement("003:lattice")
 @pytest.mark.parametrize(("level", "minimum"), list(product(Taint, Taint)))
 def test_can_propose_compares_ranks(level: Taint, minimum: Taint) -> None:
     wanted = taint_rank(level) >= taint_rank(minimum)

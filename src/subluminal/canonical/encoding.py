@@ -41,8 +41,12 @@ _PLAIN_INTEGER = 10**21
 _DOUBLE_INTEGER = 2**53
 # Far below any recursion limit, and far above the nesting of real arguments.
 _PREPARED_DEPTH = 64
+_MAX_VALUES = 2**22
+"""More than any text of 8 MiB has. Lists that are nested and shared can stand for 2^64 values."""
+_PIECES_PER_VALUE = 4  # comma, key, opener and closer
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _STRINGS = frozenset({str})
+_HOLDERS = frozenset({dict, list})
 
 
 def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> bytes:
@@ -78,7 +82,7 @@ def _encode_plain(value: Any) -> bytes:
 def _is_plain(root: Any, limit: int) -> bool:
     """Whether msgspec writes `root` exactly as the profile demands. Bounded, without recursion."""
     stack = [root]
-    depth_left = MAX_DEPTH
+    depth_left, values_left = MAX_DEPTH, _MAX_VALUES
     while stack:
         # Breadth first, so that the number of rounds is the depth.
         if not depth_left:
@@ -95,8 +99,15 @@ def _is_plain(root: Any, limit: int) -> bool:
                 below += value
             else:
                 return False
+            if len(below) > values_left:
+                raise _too_many()
+        values_left -= len(below)
         stack = below
     return True
+
+
+def _too_many() -> AmbiguousJSON:
+    return AmbiguousJSON(f"more than {_MAX_VALUES} values")
 
 
 class _Unusual(Exception):
@@ -106,13 +117,13 @@ class _Unusual(Exception):
 def _encode_prepared(value: Any, profile: Profile) -> bytes:
     """Writes the numbers here and leaves the rest to msgspec, for most values with fractions."""
     try:
-        prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH)
+        prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH, [_MAX_VALUES])
     except _Unusual:
         return _Writer(profile).write(value)
     return _encode_plain(prepared)
 
 
-def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
+def _prepare(item: Any, exact: bool, depth_left: int, values_left: list[int]) -> Any:
     """Returns a copy in which every number is already text. Recursive, so the depth is bounded."""
     kind = type(item)
     if kind in _ALWAYS_PLAIN:
@@ -121,13 +132,17 @@ def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
         return msgspec.Raw(write_int(item, exact=exact).encode())
     if kind is float or kind is Decimal:
         return msgspec.Raw(write_fraction(item, exact=exact).encode())
-    if not depth_left:
+    if kind not in _HOLDERS or not depth_left:
         raise _Unusual
+    values_left[0] -= len(item)
+    if values_left[0] < 0:
+        raise _too_many()
+    below = depth_left - 1
     if kind is list:
-        return [_prepare(member, exact, depth_left - 1) for member in item]
-    if kind is dict and _STRINGS.issuperset(map(type, item)):
-        return {name: _prepare(member, exact, depth_left - 1) for name, member in item.items()}
-    raise _Unusual
+        return [_prepare(member, exact, below, values_left) for member in item]
+    if not _STRINGS.issuperset(map(type, item)):
+        raise _Unusual
+    return {name: _prepare(member, exact, below, values_left) for name, member in item.items()}
 
 
 class _Written(bytes):
@@ -165,6 +180,8 @@ class _Writer:
                 continue
             if len(closers) >= MAX_DEPTH:
                 raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
+            if len(out) > _PIECES_PER_VALUE * _MAX_VALUES:
+                raise _too_many()
             opener, closer, inner = opened
             out.append(opener)
             closers.append(closer)

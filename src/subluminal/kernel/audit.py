@@ -24,7 +24,7 @@ from subluminal.kernel.envelope import (
 )
 from subluminal.kernel.plain import plain_json, sha256_canonical
 from subluminal.kernel.planning import Plan, plan_fingerprint
-from subluminal.kernel.refusals import kind_of, told
+from subluminal.kernel.refusals import kind_of, stated
 
 AUDIT_RECORD_VERSION = 5
 SUPERSEDE_REASONS = frozenset(
@@ -128,8 +128,11 @@ def wire_of(envelope: IntentEnvelope) -> dict[str, Any]:
         derive_intent_hash(envelope)
         wire: dict[str, Any] = plain_json(envelope)
     except SubluminalError:
-        stated = told(getattr(envelope, "intent_hash", ""))
-        return {"kind": kind_of(envelope), "payload": None, "intentHash": stated}
+        return {
+            "kind": kind_of(envelope),
+            "payload": None,
+            "intentHash": stated(envelope, "intent_hash"),
+        }
     return wire
 
 

@@ -16,6 +16,7 @@ from subluminal.kernel.adjudication import (
     TraceStep,
     adjudicate_with_deadline,
     adjudicate_with_trace,
+    changed_since_hashed,
     taint_refusal,
 )
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record, wire_of
@@ -45,7 +46,7 @@ from subluminal.kernel.observing import (
 )
 from subluminal.kernel.planning import Plan, plan_fingerprint
 from subluminal.kernel.policies import PolicyBundle
-from subluminal.kernel.refusals import guard_panic, killed, kind_of, replay_suppressed, told
+from subluminal.kernel.refusals import guard_panic, killed, kind_of, replay_suppressed, stated, told
 
 
 class Confirmation(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -190,6 +191,10 @@ class _Audited:
         decision = self._adjudged(envelope)
         decision = self._confirmed(envelope, decision)
         if type(decision) is Execute:
+            self._resolve(envelope)
+            # Not only guards had it in their hands since it was hashed.
+            decision = changed_since_hashed(envelope) or decision
+        if type(decision) is Execute:
             hit = self._claim(envelope)
             if hit is not None:
                 return _suppressed(hit), hit
@@ -204,18 +209,21 @@ class _Audited:
             envelope, self._state, self._policy, deadline_ms=left_ms, clock=self._clock
         )
 
+    def _resolve(self, envelope: IntentEnvelope) -> None:
+        if self.resolve_resource_version is not None:
+            self._resource_version = self.resolve_resource_version(envelope, self._state)
+
     def _held(self, envelope: IntentEnvelope) -> LedgerEntry | None:
-        stated = getattr(envelope, "intent_hash", None)
-        if self._ledger is None or type(stated) is not str:
+        if self._ledger is None or type(envelope) is not IntentEnvelope:
+            return None
+        if type(envelope.intent_hash) is not str:
             return None
         asked_at = self._clock.mono_ms()
-        hit = self._ledger.check(stated)
+        hit = self._ledger.check(envelope.intent_hash)
         self._tell_ledger_op("check", "miss" if hit is None else "hit", envelope, asked_at)
         return hit
 
     def _claim(self, envelope: IntentEnvelope) -> LedgerEntry | None:
-        if self.resolve_resource_version is not None:
-            self._resource_version = self.resolve_resource_version(envelope, self._state)
         if self._ledger is None:
             return None
         asked_at = self._clock.mono_ms()
@@ -281,13 +289,15 @@ class _Audited:
 
     def _tell(self, envelope: IntentEnvelope, decision: Decision, took_ms: float) -> None:
         metrics, kind = self._context.metrics, kind_of(envelope)
-        stated = told(getattr(envelope, "intent_hash", ""))
-        counted = DecisionMetric(kind, decision.kind, took_ms, len(decision.basis), stated)
+        intent_hash = stated(envelope, "intent_hash")
+        counted = DecisionMetric(kind, decision.kind, took_ms, len(decision.basis), intent_hash)
         observed(metrics, lambda sink: sink.record_decision(counted))
         if type(decision) is Refuse:
             observed(
                 metrics,
-                lambda sink: sink.record_refusal(RefusalMetric(kind, decision.refusal, stated)),
+                lambda sink: sink.record_refusal(
+                    RefusalMetric(kind, decision.refusal, intent_hash)
+                ),
             )
         event = learning_event(
             envelope,

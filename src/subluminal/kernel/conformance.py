@@ -196,9 +196,14 @@ class _Probed:
 
 
 def _reversed(payload: Any) -> Any:
-    """Returns the payload with the members of every object in the opposite order."""
-    if isinstance(payload, dict):
-        return {name: _reversed(payload[name]) for name in reversed(payload)}
-    if isinstance(payload, list):
-        return [_reversed(member) for member in payload]
-    return payload
+    """Returns an envelope's payload with the members of every object in the opposite order."""
+    root = [payload]
+    unfinished: list[Any] = [root]
+    while unfinished:
+        made = unfinished.pop()
+        for place, member in [*(made.items() if type(made) is dict else enumerate(made))]:
+            if isinstance(member, dict | list):
+                copy = dict(reversed(member.items())) if isinstance(member, dict) else [*member]
+                made[place] = copy
+                unfinished.append(copy)
+    return root[0]

@@ -10,8 +10,6 @@ hold anything: `derive_intent_hash` refuses one whose members do not have their 
 
 from collections.abc import Mapping
 from hashlib import sha256
-from operator import attrgetter
-from types import NoneType
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,9 +17,9 @@ from msgspec import Struct
 
 from subluminal.canonical import Profile, encode
 from subluminal.contracts.vocabulary import Taint
-from subluminal.errors import SubluminalError
-from subluminal.kernel.plain import plain_json
-from subluminal.kernel.taint import Origin, lowest_field_taint, merge_taint
+from subluminal.errors import AmbiguousJSON, SubluminalError
+from subluminal.kernel.plain import members_of, plain_json
+from subluminal.kernel.taint import SYSTEM, Origin, lowest_field_taint, merge_taint, survey
 
 _Word = TypeVar("_Word", Taint, Origin)
 ENVELOPE_VERSION = 2
@@ -90,57 +88,77 @@ def with_payload(envelope: IntentEnvelope, payload: Any) -> IntentEnvelope:
 
 
 def _hashed(draft: IntentEnvelope) -> IntentEnvelope:
-    """Returns an envelope with its hash; its payload was made by `plain_json`."""
-    problem = shape_problem(draft)
-    if problem:
-        raise SubluminalError(problem)
-    return msgspec.structs.replace(draft, intent_hash=sha256(hashed_bytes(draft)).hexdigest())
+    """Gives an envelope its hash. Nobody else has the draft yet; its payload is `plain_json`'s."""
+    msgspec.structs.force_setattr(draft, "intent_hash", derive_intent_hash(draft))
+    return draft
 
 
 def derive_intent_hash(envelope: IntentEnvelope) -> str:
     """Returns the hash that the envelope must have. Raises SubluminalError if it has none."""
-    return examine(envelope)[0]
+    return sha256(examine(envelope)[0]).hexdigest()
 
 
-def examine(envelope: IntentEnvelope) -> tuple[str, Taint]:
-    """Returns the hash and the level that the members of an envelope give, in bounded time.
+def examine(envelope: IntentEnvelope) -> tuple[bytes, Taint]:
+    """Returns the canonical bytes that the hash covers, and the level of envelope and fields.
 
-    Raises SubluminalError if a member does not have its type, or the payload is not plain JSON.
+    Bounded. Raises SubluminalError if a member does not have its type, or the payload is not plain
+    JSON.
     """
     problem = shape_problem(envelope)
     if problem:
         raise SubluminalError(problem)
-    level = effective_taint(envelope)
-    return sha256(hashed_bytes(envelope)).hexdigest(), level
+    lowest, is_plain = survey(envelope.payload)
+    return _hashed_bytes(envelope, is_plain), _lowered(envelope, lowest)
 
 
-def hashed_bytes(envelope: IntentEnvelope) -> bytes:
-    """Returns the canonical bytes that the hash covers, of an envelope that has its shape."""
-    actor: dict[str, Any] = {
-        "principal": envelope.actor.principal,
-        "sessionId": envelope.actor.session_id,
-    }
-    if envelope.actor.role is not None:
-        actor["role"] = envelope.actor.role
-    covered = {
-        "version": ENVELOPE_VERSION,
-        "kind": envelope.kind,
-        "payload": envelope.payload,
-        "nonce": envelope.nonce,
-        "actor": actor,
-        "taint": str(envelope.taint),
-    }
-    if envelope.resource_refs is not None:
-        covered["resourceRefs"] = envelope.resource_refs
-    if envelope.origin is not None:
-        covered["origin"] = str(envelope.origin)
-    return encode(covered, Profile.JCS_NFC)
+def has_bytes(envelope: IntentEnvelope, hashed: bytes) -> bool:
+    """Whether an envelope that was examined still gives these bytes. Raises if it has none."""
+    return _hashed_bytes(envelope, survey(envelope.payload)[1]) == hashed
 
 
-_STRING = frozenset({str})
-_texts_of = attrgetter("kind", "nonce", "created_at", "intent_hash")
+class _Hashed(Struct, rename="camel", omit_defaults=True):
+    """The members that the hash covers."""
+
+    actor: IntentActor
+    kind: str
+    nonce: str
+    payload: Any
+    taint: Taint
+    version: int
+    origin: Origin | None = None
+    resource_refs: dict[str, str] | None = None
+
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def _hashed_bytes(envelope: IntentEnvelope, is_plain: bool) -> bytes:
+    """Returns the canonical bytes of an envelope that has its shape. `is_plain` is `survey`'s."""
+    covered = _Hashed(
+        envelope.actor,
+        envelope.kind,
+        envelope.nonce,
+        envelope.payload,
+        envelope.taint,
+        ENVELOPE_VERSION,
+        envelope.origin,
+        envelope.resource_refs,
+    )
+    if is_plain:
+        try:
+            text = _encode_sorted(covered)
+        except UnicodeEncodeError:
+            raise AmbiguousJSON("a string has a lone surrogate") from None
+        if text.isascii():  # one normal form and one key order: `encode` would write the same
+            return text
+    members = members_of(covered) | {"actor": members_of(covered.actor)}
+    members["payload"] = covered.payload  # also if it is None
+    members |= {name: str(members[name]) for name in ("taint", "origin") if name in members}
+    return encode(members, Profile.JCS_NFC)
+
+
 _LEVELS = frozenset(Taint)
-_ORIGINS = frozenset({*Origin, None})
+_ORIGINS = frozenset(Origin)
 
 
 def shape_problem(envelope: Any) -> str | None:
@@ -149,7 +167,12 @@ def shape_problem(envelope: Any) -> str | None:
         return f"a value of type `{type(envelope).__name__}` is not an envelope"
     if type(envelope.version) is not int or envelope.version != ENVELOPE_VERSION:
         return "the version is not 2"
-    if not _STRING.issuperset(map(type, _texts_of(envelope))):
+    if (
+        type(envelope.kind) is not str
+        or type(envelope.nonce) is not str
+        or type(envelope.created_at) is not str
+        or type(envelope.intent_hash) is not str
+    ):
         return "kind, nonce, createdAt or intentHash is not a string"
     return _actor_problem(envelope.actor) or _provenance_problem(envelope)
 
@@ -167,9 +190,9 @@ def _actor_problem(actor: Any) -> str | None:
 
 
 def _provenance_problem(envelope: IntentEnvelope) -> str | None:
-    if type(envelope.taint) not in (Taint, str) or envelope.taint not in _LEVELS:
+    if not _is_word(envelope.taint, Taint, _LEVELS):
         return "`taint` is not a level"
-    if type(envelope.origin) not in (Origin, str, NoneType) or envelope.origin not in _ORIGINS:
+    if envelope.origin is not None and not _is_word(envelope.origin, Origin, _ORIGINS):
         return "`origin` is not an origin"
     refs: Any = envelope.resource_refs
     if refs is not None and (
@@ -178,6 +201,11 @@ def _provenance_problem(envelope: IntentEnvelope) -> str | None:
     ):
         return "`resource_refs` does not map strings to strings"
     return None
+
+
+def _is_word(value: Any, words: type[_Word], known: frozenset[_Word]) -> bool:
+    """Whether a value is one of the words, as a member or as a plain string."""
+    return type(value) is words or (type(value) is str and value in known)
 
 
 def is_intent_envelope(value: Any) -> bool:
@@ -205,8 +233,11 @@ def read_envelope(wire: Mapping[str, Any]) -> IntentEnvelope:
 
 def effective_taint(envelope: IntentEnvelope) -> Taint:
     """Returns the lowest of the envelope's level and those of its fields."""
-    lowest = lowest_field_taint(envelope.payload)
-    return envelope.taint if lowest is Taint.SYSTEM else merge_taint(envelope.taint, lowest)
+    return _lowered(envelope, lowest_field_taint(envelope.payload))
+
+
+def _lowered(envelope: IntentEnvelope, lowest: Taint) -> Taint:
+    return envelope.taint if lowest is SYSTEM else merge_taint(envelope.taint, lowest)
 
 
 def legacy_v1_to_v2(row: Mapping[str, Any]) -> IntentEnvelope:
@@ -225,6 +256,8 @@ def legacy_v1_to_v2(row: Mapping[str, Any]) -> IntentEnvelope:
 
 
 def _member(words: type[_Word], value: Any) -> _Word:
+    if type(value) is words:
+        return value
     try:
         return words(value)
     except ValueError:

@@ -64,7 +64,7 @@ def _check_basis(reason: Any) -> None:
 
 def _member_problem(decision: Decision) -> str | None:
     match decision:
-        case Refuse(refusal=Refusal() as refusal):
+        case Refuse(refusal=refusal) if type(refusal) is Refusal:
             return _refusal_problem(refusal)
         case Escalate(to=to, reason=reason):
             ok = type(to) in (EscalateTo, str) and to in _RECIPIENTS and _is_text(reason)

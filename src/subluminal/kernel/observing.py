@@ -12,7 +12,7 @@ from msgspec import Struct
 from subluminal.kernel.basis import flat_basis
 from subluminal.kernel.decisions import Decision, DecisionKind, Refusal
 from subluminal.kernel.envelope import IntentEnvelope
-from subluminal.kernel.refusals import kind_of, told
+from subluminal.kernel.refusals import kind_of, stated
 
 if TYPE_CHECKING:
     from subluminal.kernel.audit import AuditRecord
@@ -158,9 +158,9 @@ def learning_event(
         intent_kind=kind_of(envelope),
         decision_kind=decision.kind,
         basis_codes=flat_basis(decision.basis),
-        taint=told(getattr(envelope, "taint", "")),
+        taint=stated(envelope, "taint"),
         duration_ms=duration_ms,
-        intent_hash=told(getattr(envelope, "intent_hash", "")),
+        intent_hash=stated(envelope, "intent_hash"),
         at=at,
         guard_id=guard_id,
         plan_fingerprint=plan_fingerprint,

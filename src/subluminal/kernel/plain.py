@@ -7,6 +7,7 @@ decided on. Everything here is bounded: no depth, cycle or number of values take
 import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -59,7 +60,12 @@ def _quick_copy(value: Any, depth_left: int, values_left: list[int]) -> Any:
     below = depth_left - 1
     if kind is list:
         return [_quick_copy(member, below, values_left) for member in value]
-    return {name: _quick_copy(member, below, values_left) for name, member in value.items()}
+    copy = {}
+    for name, member in value.items():
+        if type(name) is not str:
+            raise _Unusual
+        copy[name] = _quick_copy(member, below, values_left)
+    return copy
 
 
 def _patient_copy(root: Any) -> Any:
@@ -69,13 +75,16 @@ def _patient_copy(root: Any) -> Any:
     for _ in range(MAX_DEPTH + 2):
         below: list[tuple[Any, Any, Any]] = []
         for target, place, item in level:
-            value = _members(item) if isinstance(item, msgspec.Struct) else item
+            value = members_of(item) if isinstance(item, msgspec.Struct) else item
             if isinstance(value, Mapping):
-                made: Any = dict.fromkeys(value)
-                below += [(made, name, member) for name, member in value.items()]
+                made: Any = {}
+                # One more than allowed: a mapping may have items without end.
+                for name, member in islice(value.items(), values_left + 1):
+                    below.append((made, _new_name(made, name), member))
             elif isinstance(value, list | tuple):
-                made = [None] * len(value)
-                below += [(made, index, member) for index, member in enumerate(value)]
+                elements = _elements(value)
+                made = [None] * len(elements)
+                below += [(made, index, element) for index, element in enumerate(elements)]
             else:
                 made = _plain_scalar(value)
             target[place] = made
@@ -88,7 +97,23 @@ def _patient_copy(root: Any) -> Any:
     raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
 
 
-def _members(struct: msgspec.Struct) -> dict[str, Any]:
+def _elements(value: list[Any] | tuple[Any, ...]) -> list[Any]:
+    """Returns the elements that a list or tuple has, whatever a subclass says of them."""
+    return [*(list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value))]
+
+
+def _new_name(made: dict[str, Any], name: Any) -> str:
+    """Makes room for a member and returns its plain name."""
+    if not isinstance(name, str):
+        raise AmbiguousJSON("a key is not a string")
+    plain = str.__str__(name)
+    if plain in made:
+        raise AmbiguousJSON(f"the key {plain!a} is there twice")
+    made[plain] = None
+    return plain
+
+
+def members_of(struct: msgspec.Struct) -> dict[str, Any]:
     """Returns the members of a struct as its JSON has them, one level deep."""
     config = struct.__struct_config__
     members: dict[str, Any] = {}

@@ -134,12 +134,17 @@ def told(value: Any) -> str:
     """Returns the text of a value of others: bounded, and such that JSON can hold it."""
     try:
         text = str(value)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it may fail to describe itself
+    except Exception as error:  # noqa: BLE001 - it may fail to describe itself
         text = f"({type(value).__name__} that has no text: {type(error).__name__})"
     cut = text[:_LONGEST]
     return cut.encode("utf-8", "backslashreplace").decode()
 
 
-def kind_of(envelope: IntentEnvelope) -> str:
+def kind_of(envelope: Any) -> str:
     """Returns the kind of an envelope that may be forged."""
-    return told(getattr(envelope, "kind", ""))
+    return stated(envelope, "kind")
+
+
+def stated(envelope: Any, member: str) -> str:
+    """Returns what an envelope that may be forged says of itself; "" if it is no envelope."""
+    return told(getattr(envelope, member)) if type(envelope) is IntentEnvelope else ""

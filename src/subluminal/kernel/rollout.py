@@ -14,7 +14,7 @@ from subluminal.kernel.decisions import DECISIONS, Decision, DecisionKind, Rewri
 from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.observing import MetricsSink, ShadowMetric, observed
 from subluminal.kernel.policies import PolicyBundle
-from subluminal.kernel.refusals import Kill, kind_of, told
+from subluminal.kernel.refusals import Kill, kind_of, stated
 
 _ALL = "*"
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -107,8 +107,7 @@ def adjudicate_with_shadow(
     decision = adjudicate(envelope, state, policy, kill=kill)
     divergence = classify_divergence(said, decision)
     if divergence is not Divergence.NONE:
-        stated = told(getattr(envelope, "intent_hash", ""))
-        event = ShadowMetric(kind_of(envelope), divergence, stated)
+        event = ShadowMetric(kind_of(envelope), divergence, stated(envelope, "intent_hash"))
         observed(metrics, lambda sink: sink.record_shadow_divergence(event))
     return ShadowResult(said, decision, divergence)
 

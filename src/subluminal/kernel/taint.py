@@ -48,9 +48,14 @@ class TaintedValue(Struct, frozen=True):
     taint: Taint
 
 
+SYSTEM = Taint.SYSTEM  # reading a member of an enum costs as much as the rest of a check
 RANK: dict[str, int] = {Taint.UNTRUSTED: 1, Taint.TRUSTED: 2, Taint.SYSTEM: 3}
 _CONTAMINATING = frozenset({Origin.RETRIEVED, Origin.EXTERNAL_API})
-_SCALARS = frozenset({str, int, bool, float, type(None)})
+_WORDS = frozenset({str, bool, type(None)})
+_HOLDERS = frozenset({dict, list})
+_DOUBLE_INTEGER = 2**53
+# Far below the depth at which the C stack or the recursion limit matter to an encoder.
+_PLAIN_DEPTH = 64
 
 
 def taint_rank(level: Taint | str) -> int:
@@ -99,45 +104,77 @@ def collect_field_taints(payload: Any) -> list[Taint]:
 
 
 def lowest_field_taint(payload: Any) -> Taint:
-    """Returns the lowest level of any field; SYSTEM if no field has one.
+    """Returns the lowest level of any field; SYSTEM if no field has one. Raises as `survey`."""
+    return survey(payload)[0]
 
-    Every value of the payload is looked at, in bounded time. Raises AmbiguousJSON for a payload
-    that is not plain JSON, is cyclic or deeper than MAX_DEPTH, or has more than MAX_VALUES values.
+
+def survey(payload: Any) -> tuple[Taint, bool]:
+    """Returns the lowest level of any field, and whether all numbers are plain, as `_all_plain`.
+
+    Every value is looked at once, in bounded time. Raises AmbiguousJSON for a payload that is not
+    plain JSON, is cyclic or deeper than MAX_DEPTH, or has more than MAX_VALUES values.
     """
-    lowest, rank = Taint.SYSTEM, 3
-    level = [payload]
-    values_left = MAX_VALUES
-    for _ in range(MAX_DEPTH + 1):
+    lowest, is_plain = SYSTEM, True
+    level = [payload] if type(payload) in _HOLDERS else [[payload]]
+    depth, values_left = 0, MAX_VALUES
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
         below: list[Any] = []
-        for value in level:
-            kind = type(value)
-            if kind in _SCALARS:
-                continue
-            if kind is dict:
-                name = value.get("taint")
-                if name is not None and type(name) is str and "value" in value:
-                    found = RANK.get(name, 3)
-                    if found < rank:
-                        lowest, rank = Taint(name), found
-                below += value.values()
-            elif kind is list:
-                below += value
-            else:
-                raise AmbiguousJSON(f"a value of type `{kind.__name__}` is not JSON")
-            if len(below) > values_left:
-                raise AmbiguousJSON(f"the payload has more than {MAX_VALUES} values")
-        if not below:
-            return lowest
-        values_left -= len(below)
+        for holder in level:
+            values_left -= len(holder)
+            if values_left < 0:
+                raise _too_many()
+            values = holder
+            if type(holder) is dict:
+                if "taint" in holder and is_tainted(holder):
+                    lowest = merge_taint(lowest, holder["taint"])
+                values = _values(holder)
+            is_plain = _all_plain(values, below) and is_plain
         level = below
-    raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
+    return lowest, is_plain and depth <= _PLAIN_DEPTH
+
+
+def _values(holder: dict[Any, Any]) -> Iterable[Any]:
+    for name in holder:
+        if type(name) is not str:
+            raise AmbiguousJSON("a key is not a string")
+    return holder.values()
+
+
+def _all_plain(values: Iterable[Any], below: list[Any]) -> bool:
+    """Whether msgspec writes these numbers as canonical JSON: integers that a double holds.
+
+    Objects and arrays go to `below`.
+    """
+    is_plain = True
+    for value in values:
+        kind = type(value)
+        if kind in _WORDS:
+            continue
+        if kind is int:
+            if not -_DOUBLE_INTEGER < value < _DOUBLE_INTEGER:
+                is_plain = False
+        elif kind in _HOLDERS:
+            below.append(value)
+        elif kind is float:
+            is_plain = False
+        else:
+            raise AmbiguousJSON(f"a value of type `{kind.__name__}` is not JSON")
+    return is_plain
 
 
 def tainted_fields(payload: Any) -> list[tuple[tuple[str | int, ...], Taint, Any]]:
-    """Returns path, level and value of every field that has a level, the outermost first."""
+    """Returns path, level and value of every field that has a level, the outermost first.
+
+    Raises AmbiguousJSON for a payload that is deeper than MAX_DEPTH or has more than MAX_VALUES
+    values.
+    """
     found: list[tuple[tuple[str | int, ...], Taint, Any]] = []
     level: list[tuple[tuple[str | int, ...], Any]] = [((), payload)]
-    while level:
+    values_left = MAX_VALUES
+    for _ in range(MAX_DEPTH + 1):
         below: list[tuple[tuple[str | int, ...], Any]] = []
         for path, item in level:
             value = item
@@ -149,8 +186,13 @@ def tainted_fields(payload: Any) -> list[tuple[tuple[str | int, ...], Taint, Any
                 below += [((*path, name), member) for name, member in value.items()]
             elif isinstance(value, list | tuple):
                 below += [((*path, index), member) for index, member in enumerate(value)]
+            if len(below) > values_left:
+                raise _too_many()
+        if not below:
+            return found
+        values_left -= len(below)
         level = below
-    return found
+    raise _too_deep()
 
 
 def is_tainted(value: Any) -> bool:
@@ -161,3 +203,11 @@ def is_tainted(value: Any) -> bool:
         return False
     name = value.get("taint")
     return isinstance(name, str) and name in RANK
+
+
+def _too_many() -> AmbiguousJSON:
+    return AmbiguousJSON(f"the payload has more than {MAX_VALUES} values")
+
+
+def _too_deep() -> AmbiguousJSON:
+    return AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
