@@ -130,7 +130,7 @@ class CallRecords:
         level = ruling.level
         taint = None if level is None else level.before
         if level is not None and level.change is not None:
-            # First, because replay places a call that has no number after the change.
+            # First, because the call may meet the change: a damaged level.
             self._run.emit(TaintChanged, taint=level.change)
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
@@ -154,6 +154,8 @@ class CallRecords:
             extra_json += self._context_json(call.context)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
+        if not seq:
+            extra_json += b',"after_seq":%d' % self._run.state.known_seq()
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev
