@@ -1,6 +1,7 @@
 """The level of a run over real shims: what one server brings, every other one meets."""
 
 import json
+import os
 import subprocess
 
 from tests.shim.household import SUB, WITHIN_S
@@ -15,6 +16,9 @@ rules:
     match: {server_name: {glob: [mail]}, taint: {below: TRUSTED}}
     effect: {reason_code: AFTER_WEB, message: this run has read the web, require: human}
 """
+
+
+ALLOWS_ON_ERROR = "mode: guardrails\ndefaults: {decision_on_error: ALLOW}"
 
 
 def sub(household, *words, code=0, **env):
@@ -95,6 +99,29 @@ def test_a_prompt_before_the_policy_is_compiled_counts(household):
     assert mail.code() != 0
     tools = {each["taint"]["tool_name"] for each in household.events("taint_changed")}
     assert tools == {"prompts/get"}
+
+
+def cut_state(household):
+    (path,) = (household.home / "state" / "runs").iterdir()
+    os.truncate(path, 4_096)
+
+
+def test_a_resource_that_cannot_lower_the_run_is_refused(household):
+    """The run's state was cut: whether the run is lowered or not, nobody could tell any more."""
+    household.write_policy(POLICY.replace("mode: guardrails", ALLOWS_ON_ERROR))
+    web = start(household, "web").ready()
+    household.wait_event("run_start")
+    cut_state(household)
+    refused = web.answer(web.send("resources/read", uri="a://b"))
+    assert "the level of the run cannot be lowered" in refused["error"]["message"]
+    read = {"jsonrpc": "2.0", "id": 77, "method": "prompts/get", "params": {"name": "p"}}
+    web.write(json.dumps([read]).encode() + b"\n")
+    assert "the level of the run cannot be lowered" in web.answer(77)["error"]["message"]
+    assert "result" in web.answer(web.send("resources/list"))
+    details = [each["health"].get("detail", "") for each in household.events("shim_health")]
+    assert any(each.startswith("`resources/read` was refused: ") for each in details)
+    (call,) = household.events("tool_call_decision")
+    assert call["decision"]["action"] == "BLOCK"
 
 
 def test_a_batch_with_a_resource_counts(household):
