@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.core.test_taint import SEND, WEB, events, make, policy
 from tests.hosts import host_in
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.state import layout
@@ -58,6 +59,7 @@ def test_a_person_sets_it(sub: Any, run: Any, own_home: Path) -> None:
     assert make(run, "mail", "send") == "ALLOW"
 
 
+@requirement("taint:person")
 def test_an_agent_may_lower_and_not_raise(
     sub: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_state_that_cannot_be_read(sub: Any, run: Any, own_home: Path) -> None
         assert "the level of run `run-1` is not known" in refused.err
 
 
+@requirement("taint:damaged")
 def test_a_damaged_level_is_shown_as_the_lowest(sub: Any, run: Any, own_home: Path) -> None:
     state_dir = places({"SUB_HOME": str(own_home)}).state
     with RunState.open(state_dir, "run-1", threads=True) as state, state.locked():

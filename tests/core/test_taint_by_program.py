@@ -6,12 +6,14 @@ import pytest
 from tests.core.test_taint import SEND, WEB, events, make, policy, tool_call
 from tests.hosts import host_in
 from tests.policy.bundles import rule
+from tests.requirements import requirement
 
 from subluminal.contracts.vocabulary import Action, Taint
 from subluminal.core.runs.opening import Sharing
 from subluminal.state.errors import StateUnusable
 
 
+@requirement("taint:program")
 def test_a_program_lowers_its_run(tmp_path: Path) -> None:
     host = host_in(tmp_path, policy(WEB, SEND))
     assert host.taint() is Taint.SYSTEM

@@ -19,6 +19,7 @@ from tests.e2e.dialects import ToolCall
 from tests.e2e.fake_model import FakeModel, Step, Thought
 from tests.e2e.kinds import Kind
 from tests.e2e.mail_sink import MailSink
+from tests.requirements import requirement
 
 Model = Callable[..., FakeModel]
 POLICY = Path(__file__).parents[2] / "examples" / "policies" / "after-the-web.yaml"
@@ -157,6 +158,7 @@ def test_without_a_policy_the_mail_leaves(
     assert not of_type(events, "taint_changed")
 
 
+@requirement("taint:end-to-end")
 def test_with_the_policy_a_person_decides_about_this_very_mail(
     scene: Scene, desk: Desk, model: Model, page: str, sink: MailSink
 ) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.bundles import plain, rule
 from tests.replay.stage import Stage
+from tests.requirements import requirement
 
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.vocabulary import TAINT_RANK, Layer, Taint
@@ -166,6 +167,7 @@ def compiled(number: int, written: Written) -> Snapshot:
     return compile_bundle(msgspec.convert(bundle, Bundle))
 
 
+@requirement("taint:replay")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(policies, min_size=1, max_size=3), st.lists(steps, max_size=25), st.randoms())
 def test_the_level_is_the_lowest_of_what_was_forwarded(

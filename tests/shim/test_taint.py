@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S
 
 POLICY = """\
@@ -39,6 +40,7 @@ def start(household, server, **env):
     return household.start(words=("--server", server), **env)
 
 
+@requirement("taint:summary")
 def test_what_one_shim_forwards_every_shim_meets(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -57,6 +59,7 @@ def test_what_one_shim_forwards_every_shim_meets(household):
     assert asked["approval"]["message"].endswith("; UNTRUSTED since call 2 (web/echo)")
 
 
+@requirement("taint:person")
 def test_a_person_raises_the_level_for_the_shims_that_run(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -79,6 +82,7 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     ]
 
 
+@requirement("taint:resources")
 def test_a_resource_counts_before_it_is_asked_for(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -106,6 +110,7 @@ def cut_state(household):
     os.truncate(path, 4_096)
 
 
+@requirement("taint:no-state")
 def test_a_resource_that_cannot_lower_the_run_is_refused(household):
     """The run's state was cut: whether the run is lowered or not, nobody could tell any more."""
     household.write_policy(POLICY.replace("mode: guardrails", ALLOWS_ON_ERROR))
@@ -133,6 +138,7 @@ def test_a_batch_with_a_resource_counts(household):
     assert mail.code() != 0
 
 
+@requirement("taint:start")
 def test_sub_taint_starts_the_run_low_and_a_bad_value_is_the_lowest(household):
     household.write_policy(POLICY)
     mail = start(household, "mail", SUB_TAINT="nonsense").ready()

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.requirements import requirement
 from tests.state.mortal import Killed, Mortal, MortalBytes
 
 from subluminal.contracts.counters import TAINT_KEY, CellKind
@@ -49,6 +50,7 @@ def test_the_lowest_of_a_batch_holds(state, others):
     assert state.taint.rank() == UNTRUSTED
 
 
+@requirement("taint:never-rises")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["lower", "mark", "start", "put"]), st.integers(0, 2))))
 def test_only_a_person_raises_the_level(tmp_path_factory, steps):
@@ -71,6 +73,7 @@ def test_only_a_person_raises_the_level(tmp_path_factory, steps):
             assert state.taint.rank() == level
 
 
+@requirement("taint:never-rises")
 def test_a_kill_at_any_store_never_raises_the_level(tmp_path):
     """What a killed process leaves is the level before or after, and the reason of one of them."""
     for stores, before, after in itertools.product(range(6), range(3), range(3)):
