@@ -45,7 +45,7 @@ def test_a_person_sets_it(sub: Any, run: Any, own_home: Path) -> None:
         "run_id": "run-1",
         "taint": "TRUSTED",
         "since_seq": 2,
-        "source": "sub taint set",
+        "source": "sub taint set: I read it",
         "before": "UNTRUSTED",
     }
     change = [each["taint"] for each in events(own_home, "taint_changed")][-1]
@@ -101,3 +101,17 @@ def test_a_damaged_level_is_shown_as_the_lowest(sub: Any, run: Any, own_home: Pa
         state._words[layout.W_TAINT] = -1
     told = sub("taint", "show", "run-1").out
     assert told == ("run `run-1` is UNTRUSTED since call 1 (the record of its level was damaged)\n")
+
+
+def test_the_level_is_shown_and_found_in_the_ledger(sub: Any, run: Any) -> None:
+    """`sub show` tells what the calls of a run met, `sub query` finds them."""
+    make(run, "web", "fetch")
+    make(run, "mail", "send")
+    run.close()
+    assert "taint     SYSTEM, UNTRUSTED from call 3\n" in sub("show", "run-1").out
+    found = json.loads(sub("query", "calls", "--taint", "UNTRUSTED", "--json").out)
+    assert (found["seq"], found["taint"]) == (3, "UNTRUSTED")
+    assert "taint       UNTRUSTED  level of the run" in sub("show", found["call_id"]).out
+    refused = sub("query", "calls", "--taint", "LOW")
+    assert refused.code == 2
+    assert "unknown taint `LOW`" in refused.err

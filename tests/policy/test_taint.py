@@ -311,9 +311,14 @@ def test_explain_shows_the_level():
     assert found.plain()["taint"] == {"before": "SYSTEM", "after": "UNTRUSTED"}
     assert "  the run is SYSTEM before this call, and UNTRUSTED after it" in as_text(found)
     assert [(step.result, step.note) for step in found.steps][:2] == [
-        ("matched", ""),
+        ("matched", "lowers the run to UNTRUSTED"),
         ("passed over", "a taint rule above matched"),
     ]
+    exempt = rule("taint", "own", lower_to="SYSTEM")
+    (step,) = explain(policy(exempt), Identity(), ("web", "fetch", {}), wall_ms=0).steps
+    assert step.note == "exempts the call"
+    sent = explain(written, Identity(), ("mail", "send", {}), wall_ms=0, taint=UNTRUSTED)
+    assert not any("counter" in line for line in as_text(sent))
     sent = explain(written, Identity(), ("mail", "send", {}), wall_ms=0)
     assert sent.steps[2].clause == "taint"
     assert "  the run is SYSTEM before this call" in as_text(sent)

@@ -68,7 +68,9 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     told = sub(household, "taint", "set", "run-1", "TRUSTED", code=2, SUB_RUN_ID="run-1")
     assert "person" in told
     told = sub(household, "taint", "set", "run-1", "TRUSTED", "--reason", "read it", SUB_RUN_ID="")
-    assert told == "run `run-1` is TRUSTED since call 2 (sub taint set); it was UNTRUSTED\n"
+    assert (
+        told == "run `run-1` is TRUSTED since call 2 (sub taint set: read it); it was UNTRUSTED\n"
+    )
     assert mail.code() == 0
     assert web.code() == 0
     assert mail.code() != 0

@@ -129,9 +129,6 @@ class CallRecords:
         call, assessment, journal = ruling.call, ruling.assessment, self._journal
         level = ruling.level
         taint = None if level is None else level.before
-        if level is not None and level.change is not None:
-            # First, because the call may meet the change: a damaged level.
-            self._run.emit(TaintChanged, taint=level.change)
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
@@ -186,6 +183,8 @@ class CallRecords:
         journal.add_chained(lines, 2, link.hexdigest().encode())
         if not assessment.forwarded:
             self._refused(ruling, assessment)
+        if level is not None and level.change is not None:
+            self._run.emit(TaintChanged, taint=level.change)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
