@@ -103,6 +103,22 @@ def test_after_the_web_nothing_is_sent(tmp_path: Path) -> None:
     assert events(tmp_path, "run_start")[0]["run"]["taint"] == "SYSTEM"
 
 
+@requirement("taint:match")
+@pytest.mark.parametrize(
+    ("below", "refused"),
+    [("TRUSTED", [False, False, True]), ("SYSTEM", [False, True, True])],
+)
+def test_below_means_lower_than_that(tmp_path: Path, below: str, refused: list[bool]) -> None:
+    asking = rule("deny", "asking", match={"taint": {"below": below}})
+    host = host_in(tmp_path, policy(asking))
+    found = []
+    for each in Taint:
+        host.lower_taint(each, source="text")
+        found.append(make(host, "mail", "send") is Action.BLOCK)
+    assert found == refused
+    host.close()
+
+
 @requirement("taint:shared")
 def test_every_shim_of_the_run_meets_the_level(tmp_path: Path) -> None:
     one, other = (host_in(tmp_path, policy(WEB, SEND)) for _ in range(2))
