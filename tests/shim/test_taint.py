@@ -4,8 +4,12 @@ import json
 import os
 import subprocess
 
+from tests.processes import wait_until
 from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S
+
+from subluminal.contracts.vocabulary import Taint
+from subluminal.state.run_state import RunState
 
 POLICY = """\
 policy_id: after-the-web
@@ -147,3 +151,60 @@ def test_sub_taint_starts_the_run_low_and_a_bad_value_is_the_lowest(household):
     assert mail.code() != 0
     (started,) = household.events("run_start")
     assert started["run"]["taint"] == "UNTRUSTED"
+
+
+@requirement("taint:shared")
+def test_eight_shims_race_one_lowering(household):
+    """One of them lowers the run; what is decided after it meets the level, in every shim."""
+    household.write_policy(POLICY)
+    shims = [start(household, "web" if number % 2 else "mail") for number in range(8)]
+    for shim in shims:
+        shim.ready()
+    asked = [(shim, [shim.ask("echo", {"n": n}) for n in range(3)]) for shim in shims]
+    for shim, ids in asked:
+        for each in ids:
+            shim.answer(each)
+    (changed,) = household.events("taint_changed")
+    starts = {each["call"]["call_id"]: each["call"] for each in household.events("tool_call_start")}
+    decided = {
+        starts[each["call"]["call_id"]]["seq"]: (
+            starts[each["call"]["call_id"]]["server_name"],
+            each["decision"]["taint"],
+            each["decision"]["action"],
+        )
+        for each in household.events("tool_call_decision")
+    }
+    assert sorted(decided) == list(range(1, 25))
+    lowered_at = changed["taint"]["seq"]
+    assert decided[lowered_at] == ("web", "SYSTEM", "ALLOW")
+    for seq, (server, taint, action) in decided.items():
+        assert taint == ("UNTRUSTED" if seq > lowered_at else "SYSTEM")
+        assert server == "mail" or seq >= lowered_at
+        is_refused = server == "mail" and seq > lowered_at
+        assert action == ("REJECT_WITH_HINT" if is_refused else "ALLOW")
+
+
+@requirement("taint:never-rises", "taint:before-it-leaves")
+def test_whenever_a_shim_is_killed_what_it_forwarded_has_lowered_the_run(household):
+    """The server tells what it was sent."""
+    household.hurry()
+    household.write_policy(POLICY)
+    forwarded = []
+    for moment in range(12):
+        run_id, log = f"run-{moment}", household.tmp_path / f"executed-{moment}"
+        web = household.start(words=("--server", "web"), run=run_id, log=log).ready()
+        household.wait_event("run_start", run_id=run_id)
+        web.ask("echo")
+        if moment < 11:
+            for _ in range(moment * moment * 20):
+                os.getppid()
+        else:
+            wait_until(lambda log=log: log.exists() and log.read_text(), "the call")
+        web.kill()
+        web.wait()
+        household.wait_event("run_end", run_id=run_id)
+        with RunState.open(str(household.home / "state"), run_id, create=False) as state:
+            level = state.taint_state().level
+        forwarded.append(bool(log.read_text()))
+        assert level is Taint.UNTRUSTED or not forwarded[-1]
+    assert forwarded[-1]
