@@ -393,6 +393,65 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:rollout": Requirement(
         "kernel 2", "with legacy the rollout decides per intent; both answers are recorded"
     ),
+    # Taint of a run (issue 18)
+    "taint:shared": Requirement(
+        "kernel 3", "the level is exact over all shims of a run and their restarts"
+    ),
+    "taint:never-rises": Requirement(
+        "kernel 3", "a level never rises by itself, also if a process is killed at any point"
+    ),
+    "taint:start": Requirement(
+        "kernel 3",
+        "a run starts at the lowest of defaults.taint, SUB_TAINT, --taint and the run that starts it",
+    ),
+    "taint:made-anew": Requirement(
+        "kernel 3", "a run with journals whose state is made anew is UNTRUSTED"
+    ),
+    "taint:forwarded": Requirement(
+        "kernel 3",
+        "a call that is forwarded lowers the run, in observe mode too; a refused call does not",
+    ),
+    "taint:before-it-leaves": Requirement(
+        "kernel 3",
+        "the run is lowered before the call leaves, whoever holds its lock, and that is on record",
+    ),
+    "taint:no-state": Requirement(
+        "kernel 3",
+        "what may lower a run without a state is refused, unless the policies only observe",
+    ),
+    "taint:damaged": Requirement(
+        "kernel 3", "a level that was damaged is UNTRUSTED, and that is on record"
+    ),
+    "taint:first-rule": Requirement(
+        "kernel 3", "the first taint rule that matches counts, and SYSTEM exempts"
+    ),
+    "taint:layers": Requirement(
+        "kernel 3", "over layers the lowest level holds, also within one call"
+    ),
+    "taint:resources": Requirement(
+        "kernel 3", "resources/read and prompts/get lower where a rule names servers only"
+    ),
+    "taint:match": Requirement("kernel 3", "match.taint is about the level before the call"),
+    "taint:summary": Requirement(
+        "kernel 3", "a refusal says since which call the run has its level"
+    ),
+    "taint:below-untrusted": Requirement("kernel 3", "`below: UNTRUSTED` is an error"),
+    "taint:lint": Requirement("kernel 3", "lint warns of `below` that nothing lowers"),
+    "taint:diff": Requirement("kernel 3", "less lowering is a critical difference"),
+    "taint:cases": Requirement(
+        "kernel 3", "cases start with `taint` and compare `want.taint` after the call"
+    ),
+    "taint:events": Requirement(
+        "kernel 3",
+        "run_start, decisions and taint_changed tell the level, where a policy speaks of it",
+    ),
+    "taint:person": Requirement("kernel 3", "raising a level is a person's; anyone may lower it"),
+    "taint:replay": Requirement("kernel 3", "the replay of a recorded run gives no differences"),
+    "taint:program": Requirement("kernel 3", "a program lowers its run, on record as `sdk`"),
+    "taint:end-to-end": Requirement(
+        "kernel 3",
+        "a page tells the agent to mail a file: a person is asked, and the answer is for this mail",
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
@@ -400,7 +459,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "rule-evaluation", "every misfit of a bundle is reported, with a suggestion"
     ),
     "house:counters": Requirement(
-        "shared-runs", "a cell holds a whole window; cells have three kinds"
+        "shared-runs", "a cell holds a whole window; cells have four kinds"
     ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
 }

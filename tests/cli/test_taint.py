@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.core.test_taint import SEND, WEB, events, make, policy
 from tests.hosts import host_in
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.state import layout
@@ -44,7 +45,7 @@ def test_a_person_sets_it(sub: Any, run: Any, own_home: Path) -> None:
         "run_id": "run-1",
         "taint": "TRUSTED",
         "since_seq": 2,
-        "source": "sub taint set",
+        "source": "sub taint set: I read it",
         "before": "UNTRUSTED",
     }
     change = [each["taint"] for each in events(own_home, "taint_changed")][-1]
@@ -58,6 +59,7 @@ def test_a_person_sets_it(sub: Any, run: Any, own_home: Path) -> None:
     assert make(run, "mail", "send") == "ALLOW"
 
 
+@requirement("taint:person")
 def test_an_agent_may_lower_and_not_raise(
     sub: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,9 +94,24 @@ def test_a_state_that_cannot_be_read(sub: Any, run: Any, own_home: Path) -> None
         assert "the level of run `run-1` is not known" in refused.err
 
 
+@requirement("taint:damaged")
 def test_a_damaged_level_is_shown_as_the_lowest(sub: Any, run: Any, own_home: Path) -> None:
     state_dir = places({"SUB_HOME": str(own_home)}).state
     with RunState.open(state_dir, "run-1", threads=True) as state, state.locked():
         state._words[layout.W_TAINT] = -1
     told = sub("taint", "show", "run-1").out
     assert told == ("run `run-1` is UNTRUSTED since call 1 (the record of its level was damaged)\n")
+
+
+def test_the_level_is_shown_and_found_in_the_ledger(sub: Any, run: Any) -> None:
+    """`sub show` tells what the calls of a run met, `sub query` finds them."""
+    make(run, "web", "fetch")
+    make(run, "mail", "send")
+    run.close()
+    assert "taint     SYSTEM, UNTRUSTED from call 3\n" in sub("show", "run-1").out
+    found = json.loads(sub("query", "calls", "--taint", "UNTRUSTED", "--json").out)
+    assert (found["seq"], found["taint"]) == (3, "UNTRUSTED")
+    assert "taint       UNTRUSTED  level of the run" in sub("show", found["call_id"]).out
+    refused = sub("query", "calls", "--taint", "LOW")
+    assert refused.code == 2
+    assert "unknown taint `LOW`" in refused.err

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.hosts import host_in
 from tests.policy.bundles import plain, rule
+from tests.requirements import requirement
 
 from subluminal.canonical import args_hash
 from subluminal.config.places import places
@@ -75,6 +76,7 @@ def level(home: Path) -> Taint:
         return state.taint_state().level
 
 
+@requirement("taint:match", "taint:events")
 def test_after_the_web_nothing_is_sent(tmp_path: Path) -> None:
     host = host_in(tmp_path, policy(WEB, SEND))
     assert make(host, "mail", "send") is Action.ALLOW
@@ -101,6 +103,23 @@ def test_after_the_web_nothing_is_sent(tmp_path: Path) -> None:
     assert events(tmp_path, "run_start")[0]["run"]["taint"] == "SYSTEM"
 
 
+@requirement("taint:match")
+@pytest.mark.parametrize(
+    ("below", "refused"),
+    [("TRUSTED", [False, False, True]), ("SYSTEM", [False, True, True])],
+)
+def test_below_means_lower_than_that(tmp_path: Path, below: str, refused: list[bool]) -> None:
+    asking = rule("deny", "asking", match={"taint": {"below": below}})
+    host = host_in(tmp_path, policy(asking))
+    found = []
+    for each in Taint:
+        host.lower_taint(each, source="text")
+        found.append(make(host, "mail", "send") is Action.BLOCK)
+    assert found == refused
+    host.close()
+
+
+@requirement("taint:shared")
 def test_every_shim_of_the_run_meets_the_level(tmp_path: Path) -> None:
     one, other = (host_in(tmp_path, policy(WEB, SEND)) for _ in range(2))
     assert make(one, "web", "fetch") is Action.ALLOW
@@ -113,6 +132,7 @@ def test_every_shim_of_the_run_meets_the_level(tmp_path: Path) -> None:
     assert len(events(tmp_path, "taint_changed")) == 1
 
 
+@requirement("taint:forwarded")
 def test_a_refused_call_lowers_nothing(tmp_path: Path) -> None:
     host = host_in(tmp_path, policy(rule("deny", "no-web", match=WEB["match"]), WEB, SEND))
     assert make(host, "web", "fetch") is Action.BLOCK
@@ -120,6 +140,7 @@ def test_a_refused_call_lowers_nothing(tmp_path: Path) -> None:
     host.close()
 
 
+@requirement("taint:events")
 def test_a_policy_without_taint_writes_nothing_about_it(tmp_path: Path) -> None:
     host = host_in(tmp_path, policy(rule("tag", "t")))
     make(host, "web", "fetch")
@@ -129,6 +150,7 @@ def test_a_policy_without_taint_writes_nothing_about_it(tmp_path: Path) -> None:
     assert level(tmp_path) is Taint.SYSTEM
 
 
+@requirement("taint:forwarded")
 @pytest.mark.parametrize("mode", ["observe", "guardrails"])
 def test_observe_mode_lowers_too(tmp_path: Path, mode: str) -> None:
     host = host_in(tmp_path, policy(WEB, SEND, mode=mode))
@@ -139,6 +161,7 @@ def test_observe_mode_lowers_too(tmp_path: Path, mode: str) -> None:
     host.close()
 
 
+@requirement("taint:layers")
 def test_the_lowest_of_all_layers_holds(tmp_path: Path) -> None:
     mild = policy(rule("taint", "mild", lower_to="TRUSTED"), policy_id="mild")
     strict = policy(rule("taint", "strict"), policy_id="strict")
@@ -150,6 +173,7 @@ def test_the_lowest_of_all_layers_holds(tmp_path: Path) -> None:
     assert changed["taint"]["rule_id"] == "strict"
 
 
+@requirement("taint:first-rule")
 def test_system_exempts(tmp_path: Path) -> None:
     exempt = rule("taint", "own", lower_to="SYSTEM", match={"tool_name": {"glob": ["docs"]}})
     host = host_in(tmp_path, policy(exempt, WEB, SEND))
@@ -160,6 +184,7 @@ def test_system_exempts(tmp_path: Path) -> None:
     host.close()
 
 
+@requirement("taint:start")
 def test_a_run_starts_as_its_policy_says(tmp_path: Path) -> None:
     defaults = {"decision_on_error": "BLOCK", "taint": "UNTRUSTED"}
     host = host_in(tmp_path, policy(SEND, defaults=defaults))
@@ -211,6 +236,7 @@ def test_a_batch_meets_what_its_own_calls_lower(tmp_path: Path) -> None:
     assert changed["taint"]["seq"] == 3
 
 
+@requirement("taint:resources")
 def test_a_resource_lowers_where_a_rule_names_servers_only(tmp_path: Path) -> None:
     tool_only = rule("taint", "tools", match={"tool_name": {"glob": ["fetch"]}})
     host = host_in(tmp_path, policy(tool_only, WEB, SEND))
@@ -234,6 +260,7 @@ def crowd(home: Path, size: int, calls: int) -> list[subprocess.Popen[str]]:
     return made
 
 
+@requirement("taint:shared")
 def test_eight_shims_race_one_lowering(own_home: Path) -> None:
     """One of them lowers the run and says so; each meets it from its next call on."""
     shims = crowd(own_home, 8, 3)
@@ -259,6 +286,7 @@ def test_eight_shims_race_one_lowering(own_home: Path) -> None:
         assert decided[call["call_id"]] == ("UNTRUSTED" if is_after else "SYSTEM")
 
 
+@requirement("taint:never-rises")
 @pytest.mark.parametrize("lines", [1, 3, 4, 6, 7, 8])
 def test_a_killed_shim_leaves_a_level_that_is_as_low(own_home: Path, lines: int) -> None:
     (shim,) = crowd(own_home, 1, 0)

@@ -15,6 +15,7 @@ import pytest
 from tests.core.test_taint import SEND, WEB, events, level, make, policy, tool_call
 from tests.hosts import host_in
 from tests.policy.bundles import rule
+from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Action, ReasonCode, Taint
@@ -56,6 +57,7 @@ def begun(home: Path, *rules: dict[str, Any], **changes: Any) -> Host:
     return host
 
 
+@requirement("taint:before-it-leaves")
 @pytest.mark.parametrize("on_error", ["ALLOW", "BLOCK"])
 def test_the_run_is_lowered_although_another_process_holds_its_lock(
     tmp_path: Path, on_error: str
@@ -116,6 +118,7 @@ def test_the_lowest_of_what_was_lowered_without_the_lock_holds(tmp_path: Path) -
     ]
 
 
+@requirement("taint:before-it-leaves")
 def test_it_survives_the_process_that_lowered_the_run(own_home: Path) -> None:
     begun(own_home, WEB, SEND).close()
     lowering = [sys.executable, "-m", "tests.core.tainted", str(own_home), "locked"]
@@ -182,6 +185,7 @@ def without_state(home: Path) -> None:
     (home / "state" / "runs").write_text("not a directory")
 
 
+@requirement("taint:no-state")
 def test_without_a_state_nothing_that_may_lower_the_run_is_forwarded(tmp_path: Path) -> None:
     without_state(tmp_path)
     host = host_in(tmp_path, policy(WEB, SEND, defaults=PASSES))
@@ -211,6 +215,7 @@ def test_observe_mode_refuses_nothing_without_a_state(tmp_path: Path) -> None:
     host.close()
 
 
+@requirement("taint:made-anew")
 def test_a_state_that_is_made_late_is_untrusted(tmp_path: Path) -> None:
     """Calls passed while no state could be made, and nobody knows what they brought."""
     without_state(tmp_path)
@@ -234,6 +239,7 @@ def test_a_run_that_made_no_call_without_its_state_starts_as_it_should(tmp_path:
     host.close()
 
 
+@requirement("taint:made-anew")
 def test_a_state_that_was_made_anew_is_untrusted(tmp_path: Path) -> None:
     begun(tmp_path, WEB, SEND).close()
     where = places({"SUB_HOME": str(tmp_path)})
@@ -254,6 +260,7 @@ def damage(home: Path, word: int) -> None:
         state._words[layout.W_TAINT] = word
 
 
+@requirement("taint:damaged")
 @pytest.mark.parametrize("word", [-7, 4, 32 | 1, 1 << 40])
 def test_a_damaged_level_is_the_lowest_and_on_record(tmp_path: Path, word: int) -> None:
     host = begun(tmp_path, WEB, SEND)

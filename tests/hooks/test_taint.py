@@ -1,6 +1,7 @@
 """A hook lowers the run as a shim does, and each meets what the other brought."""
 
 import pytest
+from tests.requirements import requirement
 
 POLICY = """\
 policy_id: after-the-web
@@ -18,6 +19,7 @@ rules:
 """
 
 
+@requirement("taint:shared")
 @pytest.mark.parametrize(
     ("client", "fetch", "shell"),
     [("claude", "WebFetch", "Bash"), ("gemini", "web_fetch", "run_shell_command")],

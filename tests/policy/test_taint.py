@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.policy.bundles import bundle, plain, rule, tools
+from tests.requirements import requirement
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import Match, TaintMatch
@@ -193,6 +194,7 @@ def test_policies_without_it_keep_their_hash_and_format():
         assert Snapshot.from_json(speaking.to_json()).policy_hash == speaking.policy_hash
 
 
+@requirement("taint:below-untrusted")
 def test_below_untrusted_is_an_error():
     wrong = bundle(rule("deny", match={"taint": {"below": "UNTRUSTED"}}))
     (misfit,) = semantic_misfits(wrong)
@@ -208,6 +210,7 @@ def test_covering():
     assert not covers(trusted, system)
 
 
+@requirement("taint:lint")
 @pytest.mark.parametrize(
     ("rules", "changes", "words"),
     [
@@ -254,6 +257,7 @@ def told(old: list[Any], new: list[Any], **changes: Any) -> list[tuple[str, str]
 BLOCK = {"decision_on_error": "BLOCK"}
 
 
+@requirement("taint:diff")
 @pytest.mark.parametrize(
     ("old", "new", "severity", "words"),
     [
@@ -280,6 +284,7 @@ def test_less_lowering_is_critical(old: Any, new: Any, severity: str, words: str
     assert change[1].startswith(words)
 
 
+@requirement("taint:diff")
 @pytest.mark.parametrize(
     ("was", "now", "severity"),
     [
@@ -306,9 +311,14 @@ def test_explain_shows_the_level():
     assert found.plain()["taint"] == {"before": "SYSTEM", "after": "UNTRUSTED"}
     assert "  the run is SYSTEM before this call, and UNTRUSTED after it" in as_text(found)
     assert [(step.result, step.note) for step in found.steps][:2] == [
-        ("matched", ""),
+        ("matched", "lowers the run to UNTRUSTED"),
         ("passed over", "a taint rule above matched"),
     ]
+    exempt = rule("taint", "own", lower_to="SYSTEM")
+    (step,) = explain(policy(exempt), Identity(), ("web", "fetch", {}), wall_ms=0).steps
+    assert step.note == "exempts the call"
+    sent = explain(written, Identity(), ("mail", "send", {}), wall_ms=0, taint=UNTRUSTED)
+    assert not any("counter" in line for line in as_text(sent))
     sent = explain(written, Identity(), ("mail", "send", {}), wall_ms=0)
     assert sent.steps[2].clause == "taint"
     assert "  the run is SYSTEM before this call" in as_text(sent)
@@ -328,6 +338,7 @@ calls:
 """
 
 
+@requirement("taint:cases")
 def test_cases_start_with_a_level_and_compare_it():
     (loaded,) = parse_cases(CASE, "cases.yaml")
     result = run_case(loaded, [(Layer.REPOSITORY, policy(WEB, SEND))])

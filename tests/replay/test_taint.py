@@ -3,6 +3,10 @@
 The oracle below knows nothing of counters, cells or states: it walks a list of plain rules.
 """
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.bundles import plain, rule
 from tests.replay.stage import Stage
+from tests.requirements import requirement
 
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.vocabulary import TAINT_RANK, Layer, Taint
@@ -40,16 +45,50 @@ policies = st.tuples(
     st.lists(st.one_of(lowering, lowering, refusing), max_size=5),
     st.sampled_from([None, None, *LEVELS]),
     st.sampled_from(["guardrails", "guardrails", "observe"]),
+    st.sampled_from(["ALLOW", "BLOCK"]),
 )
 steps = st.one_of(
     st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
     st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
     st.tuples(st.just("call"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
+    st.tuples(st.just("locked"), st.sampled_from(SERVERS), st.sampled_from(TOOLS)),
     st.tuples(st.just("resource"), st.sampled_from(SERVERS), st.just("")),
+    st.tuples(st.just("program"), st.sampled_from(LEVELS), st.just("")),
     st.tuples(st.just("person"), st.sampled_from(LEVELS), st.just("")),
     st.tuples(st.just("shim"), st.just(""), st.just("")),
 )
-Written = tuple[list[tuple[str, dict[str, Any], str]], str | None, str]
+Written = tuple[list[tuple[str, dict[str, Any], str]], str | None, str, str]
+
+
+class Holder:
+    """Another process, which holds the lock of a run while it is told to."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.state.worker", "hold_each", "", ""]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+
+    @contextmanager
+    def holds(self, state_dir: str) -> Iterator[None]:
+        self._say(f"{state_dir}\trun", "held")
+        yield
+        self._say("", "free")
+
+    def _say(self, line: str, answer: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        assert self._process.stdout.readline() == answer + "\n"
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def holder() -> Iterator[Holder]:
+    made = Holder()
+    yield made
+    made.end()
 
 
 class Oracle:
@@ -58,7 +97,7 @@ class Oracle:
     def __init__(self, written: list[Written]) -> None:
         self._written = written
         self.level = max(
-            [Taint(start) for _, start, _ in written if start],
+            [Taint(start) for _, start, *_ in written if start],
             key=TAINT_RANK.__getitem__,
             default=Taint.SYSTEM,
         )
@@ -68,28 +107,42 @@ class Oracle:
         before = self.level
         passes = all(
             mode == "observe" or not self._first(rules, "deny", server, tool, before)
-            for rules, _, mode in self._written
+            for rules, _, mode, _ in self._written
         )
         if passes:
-            for rules, _, _ in self._written:
+            for rules, *_ in self._written:
                 found = self._first(rules, "taint", server, tool, before)
                 if found:
-                    self._lower(Taint(found[0][2]))
+                    self.lower(Taint(found[0][2]))
+        return passes
+
+    def unjudged(self, server: str, tool: str) -> bool:
+        """Makes a call that no rule can judge; returns whether it is forwarded."""
+        passes = all(mode == "observe" or answer == "ALLOW" for *_, mode, answer in self._written)
+        if passes:
+            for rules, *_ in self._written:
+                for level in Taint:  # any level: rules that ask for one may match or not
+                    for found in self._all(rules, "taint", server, tool, level):
+                        self.lower(Taint(found[2]))
         return passes
 
     def resource(self, server: str) -> None:
-        for rules, _, _ in self._written:
+        for rules, *_ in self._written:
             for kind, match, level in rules:
                 is_about = match.get("server_name", {"glob": [server]})["glob"] == [server]
                 if kind == "taint" and is_about and not match.keys() - {"server_name"}:
-                    self._lower(Taint(level))
+                    self.lower(Taint(level))
                     break
 
-    def _lower(self, level: Taint) -> None:
+    def lower(self, level: Taint) -> Taint:
         self.level = max(self.level, level, key=TAINT_RANK.__getitem__)
+        return self.level
+
+    def _first(self, *asked: Any) -> list[Any]:
+        return self._all(*asked)[:1]
 
     @staticmethod
-    def _first(rules: list[Any], kind: str, server: str, tool: str, level: Taint) -> list[Any]:
+    def _all(rules: list[Any], kind: str, server: str, tool: str, level: Taint) -> list[Any]:
         return [
             each
             for each in rules
@@ -100,34 +153,36 @@ class Oracle:
                 "taint" not in each[1]
                 or TAINT_RANK[level] > TAINT_RANK[Taint(each[1]["taint"]["below"])]
             )
-        ][:1]
+        ]
 
 
 def compiled(number: int, written: Written) -> Snapshot:
-    rules, start, mode = written
+    rules, start, mode, on_error = written
     made = [
         rule(kind, f"r{place}", match=match, **({"lower_to": level} if kind == "taint" else {}))
         for place, (kind, match, level) in enumerate(rules)
     ]
-    defaults = {"decision_on_error": "BLOCK", **({"taint": start} if start else {})}
+    defaults = {"decision_on_error": on_error, **({"taint": start} if start else {})}
     bundle = plain(*made, policy_id=f"p{number}", mode=mode, defaults=defaults)
     return compile_bundle(msgspec.convert(bundle, Bundle))
 
 
+@requirement("taint:replay")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(policies, min_size=1, max_size=3), st.lists(steps, max_size=25), st.randoms())
 def test_the_level_is_the_lowest_of_what_was_forwarded(
-    written: list[Written], made: list[tuple[str, str, str]], random: Any
+    holder: Holder, written: list[Written], made: list[tuple[str, str, str]], random: Any
 ) -> None:
     layers = list(zip(Layer, (compiled(*each) for each in enumerate(written)), strict=False))
     with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as monkeypatch:
         stage = Stage(Path(home), monkeypatch)
         oracle = Oracle(written)
-        shims = [stage.shim(layers)]
+        shims = [stage.shim(layers, wait_ms=1)]
         asks = shims[0].engine.asks_taint
         wanted = []
         for step, one, two in made:
             shim = random.choice(shims)
+            stage.clock.go(1)
             if step == "call":
                 wanted.append(oracle.level)
                 ruling = stage.begin(shim, one, two, {})
@@ -136,14 +191,24 @@ def test_the_level_is_the_lowest_of_what_was_forwarded(
                 assert (ruling.level is None) == (not asks)
                 if ruling.is_allowed:
                     stage.end(shim, ruling)
+            elif step == "locked":
+                wanted.append(oracle.level)
+                with holder.holds(stage.home.places.state):
+                    ruling = stage.begin(shim, one, two, {})
+                    assert ruling.is_allowed == oracle.unjudged(one, two)
+                    assert ruling.level is None or ruling.level.before is wanted[-1]
+                    if asks:
+                        assert shims[0].run.state.taint_state().level is oracle.level
+            elif step == "program":
+                assert shim.levels.lower(Taint(one), "a program") is oracle.lower(Taint(one))
             elif step == "resource":
-                shim.read_from(one, "resources/read")
+                assert shim.read_from(one, "resources/read") == ""
                 oracle.resource(one)
             elif step == "person":
                 set_level(stage.home.places, "run", Taint(one))
                 oracle.level = Taint(one)
             elif len(shims) < 4:
-                shims.append(stage.shim(layers))
+                shims.append(stage.shim(layers, wait_ms=1))
             if asks:
                 assert shims[0].run.state.taint_state().level is oracle.level
         for layer, snapshot in layers:

@@ -1,9 +1,15 @@
 """The level of a run over real shims: what one server brings, every other one meets."""
 
 import json
+import os
 import subprocess
 
+from tests.processes import wait_until
+from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S
+
+from subluminal.contracts.vocabulary import Taint
+from subluminal.state.run_state import RunState
 
 POLICY = """\
 policy_id: after-the-web
@@ -15,6 +21,9 @@ rules:
     match: {server_name: {glob: [mail]}, taint: {below: TRUSTED}}
     effect: {reason_code: AFTER_WEB, message: this run has read the web, require: human}
 """
+
+
+ALLOWS_ON_ERROR = "mode: guardrails\ndefaults: {decision_on_error: ALLOW}"
 
 
 def sub(household, *words, code=0, **env):
@@ -35,6 +44,7 @@ def start(household, server, **env):
     return household.start(words=("--server", server), **env)
 
 
+@requirement("taint:summary")
 def test_what_one_shim_forwards_every_shim_meets(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -53,6 +63,7 @@ def test_what_one_shim_forwards_every_shim_meets(household):
     assert asked["approval"]["message"].endswith("; UNTRUSTED since call 2 (web/echo)")
 
 
+@requirement("taint:person")
 def test_a_person_raises_the_level_for_the_shims_that_run(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -61,7 +72,9 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     told = sub(household, "taint", "set", "run-1", "TRUSTED", code=2, SUB_RUN_ID="run-1")
     assert "person" in told
     told = sub(household, "taint", "set", "run-1", "TRUSTED", "--reason", "read it", SUB_RUN_ID="")
-    assert told == "run `run-1` is TRUSTED since call 2 (sub taint set); it was UNTRUSTED\n"
+    assert (
+        told == "run `run-1` is TRUSTED since call 2 (sub taint set: read it); it was UNTRUSTED\n"
+    )
     assert mail.code() == 0
     assert web.code() == 0
     assert mail.code() != 0
@@ -75,6 +88,7 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     ]
 
 
+@requirement("taint:resources")
 def test_a_resource_counts_before_it_is_asked_for(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -97,6 +111,30 @@ def test_a_prompt_before_the_policy_is_compiled_counts(household):
     assert tools == {"prompts/get"}
 
 
+def cut_state(household):
+    (path,) = (household.home / "state" / "runs").iterdir()
+    os.truncate(path, 4_096)
+
+
+@requirement("taint:no-state")
+def test_a_resource_that_cannot_lower_the_run_is_refused(household):
+    """The run's state was cut: whether the run is lowered or not, nobody could tell any more."""
+    household.write_policy(POLICY.replace("mode: guardrails", ALLOWS_ON_ERROR))
+    web = start(household, "web").ready()
+    household.wait_event("run_start")
+    cut_state(household)
+    refused = web.answer(web.send("resources/read", uri="a://b"))
+    assert "the level of the run cannot be lowered" in refused["error"]["message"]
+    read = {"jsonrpc": "2.0", "id": 77, "method": "prompts/get", "params": {"name": "p"}}
+    web.write(json.dumps([read]).encode() + b"\n")
+    assert "the level of the run cannot be lowered" in web.answer(77)["error"]["message"]
+    assert "result" in web.answer(web.send("resources/list"))
+    details = [each["health"].get("detail", "") for each in household.events("shim_health")]
+    assert any(each.startswith("`resources/read` was refused: ") for each in details)
+    (call,) = household.events("tool_call_decision")
+    assert call["decision"]["action"] == "BLOCK"
+
+
 def test_a_batch_with_a_resource_counts(household):
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
@@ -106,9 +144,67 @@ def test_a_batch_with_a_resource_counts(household):
     assert mail.code() != 0
 
 
+@requirement("taint:start")
 def test_sub_taint_starts_the_run_low_and_a_bad_value_is_the_lowest(household):
     household.write_policy(POLICY)
     mail = start(household, "mail", SUB_TAINT="nonsense").ready()
     assert mail.code() != 0
     (started,) = household.events("run_start")
     assert started["run"]["taint"] == "UNTRUSTED"
+
+
+@requirement("taint:shared")
+def test_eight_shims_race_one_lowering(household):
+    """One of them lowers the run; what is decided after it meets the level, in every shim."""
+    household.write_policy(POLICY)
+    shims = [start(household, "web" if number % 2 else "mail") for number in range(8)]
+    for shim in shims:
+        shim.ready()
+    asked = [(shim, [shim.ask("echo", {"n": n}) for n in range(3)]) for shim in shims]
+    for shim, ids in asked:
+        for each in ids:
+            shim.answer(each)
+    (changed,) = household.events("taint_changed")
+    starts = {each["call"]["call_id"]: each["call"] for each in household.events("tool_call_start")}
+    decided = {
+        starts[each["call"]["call_id"]]["seq"]: (
+            starts[each["call"]["call_id"]]["server_name"],
+            each["decision"]["taint"],
+            each["decision"]["action"],
+        )
+        for each in household.events("tool_call_decision")
+    }
+    assert sorted(decided) == list(range(1, 25))
+    lowered_at = changed["taint"]["seq"]
+    assert decided[lowered_at] == ("web", "SYSTEM", "ALLOW")
+    for seq, (server, taint, action) in decided.items():
+        assert taint == ("UNTRUSTED" if seq > lowered_at else "SYSTEM")
+        assert server == "mail" or seq >= lowered_at
+        is_refused = server == "mail" and seq > lowered_at
+        assert action == ("REJECT_WITH_HINT" if is_refused else "ALLOW")
+
+
+@requirement("taint:never-rises", "taint:before-it-leaves")
+def test_whenever_a_shim_is_killed_what_it_forwarded_has_lowered_the_run(household):
+    """The server tells what it was sent."""
+    household.hurry()
+    household.write_policy(POLICY)
+    forwarded = []
+    for moment in range(12):
+        run_id, log = f"run-{moment}", household.tmp_path / f"executed-{moment}"
+        web = household.start(words=("--server", "web"), run=run_id, log=log).ready()
+        household.wait_event("run_start", run_id=run_id)
+        web.ask("echo")
+        if moment < 11:
+            for _ in range(moment * moment * 20):
+                os.getppid()
+        else:
+            wait_until(lambda log=log: log.exists() and log.read_text(), "the call")
+        web.kill()
+        web.wait()
+        household.wait_event("run_end", run_id=run_id)
+        with RunState.open(str(household.home / "state"), run_id, create=False) as state:
+            level = state.taint_state().level
+        forwarded.append(bool(log.read_text()))
+        assert level is Taint.UNTRUSTED or not forwarded[-1]
+    assert forwarded[-1]

@@ -141,7 +141,10 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     bytes_in: int
     """size of the message in bytes, as the shim received it"""
     seq: int
-    """number of the call within the run, from 1, across all shims of the run"""
+    """number of the call within the run, from 1, across all shims of the run; 0 if the run's state
+    was out of reach"""
+    after_seq: int | UnsetType = UNSET
+    """additive: last `seq` of the run before a call that got none, for replay"""
     mono_ms: int | UnsetType = UNSET
     """additive: monotonic clock in milliseconds with which windows and token buckets were
     evaluated, for replay"""

@@ -65,10 +65,10 @@ class Levels:
         word = self._run.state.taint
         rank = word.rank()
         if rank == _LOWEST and word.is_damaged():
-            return self._mended()
+            self._mend()
         return _BEFORE[rank]
 
-    def _mended(self) -> CallLevel:
+    def _mend(self) -> None:
         """Says of a damaged level that it is the lowest, once and for all processes."""
         state = self._run.state
         state.taint.mend()
@@ -79,7 +79,7 @@ class Levels:
             by=TaintCause.RULE,
             reason=DAMAGED,
         )
-        return CallLevel(Taint.UNTRUSTED, change)
+        self._record(change)
 
     def of_call(
         self,
@@ -230,7 +230,9 @@ def origin(source: Sequence[str]) -> str:
     by, _, server_name, tool_name, reason = (*source, "", "", "", "", "")[:5]
     if server_name:
         return f"{server_name}/{tool_name}"
-    return "sub taint set" if by == TaintCause.COMMAND else reason
+    if by != TaintCause.COMMAND:
+        return reason
+    return f"sub taint set: {reason}" if reason else "sub taint set"
 
 
 def since(found: TaintState) -> str:

@@ -98,7 +98,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
 
     def noted(kind: CellKind, key: bytes) -> Cell:
         cell = read(kind, key)
-        reads.append(cell)
+        if kind is not CellKind.TAINT:  # the level is told in words
+            reads.append(cell)
         return cell
 
     visit.read = noted
@@ -112,6 +113,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
         step = step._replace(result="error")
     finally:
         visit.read = read
+    if isinstance(entry, TaintEntry):
+        return step._replace(note=entry.told)
     if found is not None:
         order.append(found)
         step = step._replace(action=found.action.value, note=found.summary)

@@ -141,6 +141,13 @@ class RunState:
         """Returns the last sequence number that was taken."""
         return int(self._words[layout.W_SEQ])
 
+    def known_seq(self) -> int:
+        """Returns the last sequence number without the lock; 0 if nobody can tell."""
+        try:
+            return int(self._whole_words()[layout.W_SEQ])
+        except StateUnusable:
+            return 0
+
     def count(self, total: Total) -> None:
         """Adds one to a total, and adds what is owed."""
         if not self._lock.held:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, wait_until
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -277,6 +278,7 @@ class TestTaint:
         _, out, _ = runner.run(command=[*PYTHON, SHOW])
         assert "SUB_TAINT" not in json.loads(out)
 
+    @requirement("taint:start")
     @pytest.mark.parametrize(
         ("flag", "given", "level"),
         [

@@ -126,6 +126,9 @@ def _pretty(text: str) -> str:
 def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> None:
     """Prints a run, then one line per call, oldest first."""
     _head(screen, run)
+    levels = _levels(calls)
+    if levels:
+        _run_field(screen, "taint", levels)
     if not calls:
         screen.out.line("\n  no calls")
         return
@@ -149,6 +152,18 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
             f"These are the first {len(calls)} calls. See all with"
             f" `sub query calls --run {run['run_id']}`."
         )
+
+
+def _levels(calls: list[Row]) -> str:
+    """Returns the levels that the calls of a run met, in order; empty if no policy asked for it."""
+    told: list[str] = []
+    last = None
+    for call in calls:
+        level = call["taint"]
+        if level is not None and level != last:
+            told.append(f"{level} from call {call['seq']}" if told else level)
+            last = level
+    return ", ".join(told)
 
 
 def _head(screen: Screen, run: Row) -> None:

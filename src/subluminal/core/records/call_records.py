@@ -130,9 +130,6 @@ class CallRecords:
         call, assessment, journal = ruling.call, ruling.assessment, self._journal
         level = ruling.level
         taint = None if level is None else level.before
-        if level is not None and level.change is not None:
-            # First, because replay places a call that has no number after the change.
-            self._run.emit(TaintChanged, taint=level.change)
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
@@ -158,6 +155,8 @@ class CallRecords:
             extra_json += self._context_json(call.context)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
+        if not seq:
+            extra_json += b',"after_seq":%d' % self._run.state.known_seq()
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev
@@ -188,6 +187,8 @@ class CallRecords:
         journal.add_chained(lines, 2, link.hexdigest().encode())
         if not assessment.forwarded:
             self._refused(ruling, assessment)
+        if level is not None and level.change is not None:
+            self._run.emit(TaintChanged, taint=level.change)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:

@@ -4,9 +4,10 @@ Reads one run at a time, and one segment at a time of each of its shims, so memo
 with the ledger.
 
 The order: each shim's events are in order already, and each gets a key (seq, 0 for a call or 1 for
-an end, monotonic time). The shims of a run are then merged by key. An end states the last `seq` of
+what follows it, time). The shims of a run are then merged by key. An end states the last `seq` of
 the run that was decided before breakers learnt of it (`after_seq`), and follows that call. So does
-the end of a call that another shim began (`begun_by`).
+the end of a call that another shim began (`begun_by`). A call without a number follows its
+`after_seq` as well; such calls and changes of the level are in the order of the wall clock.
 """
 
 import heapq
@@ -79,6 +80,7 @@ class _Call(Struct, frozen=True):
     tool_name: str = ""
     args_hash: str = ""
     seq: int = 0
+    after_seq: int = 0
     mono_ms: int | None = None
     tags: list[str] = []
     args_stream_hash: str | None = None
@@ -273,11 +275,13 @@ class _ShimEvents:
         except MsgspecError:
             return None
         server_name = None if change.server_name is UNSET else change.server_name
-        self._seq = max(self._seq, change.seq)
         if server_name is not None and change.tool_name not in _READS:
             return None  # a call lowered the run, and is replayed
+        self._seq = max(self._seq, change.seq)
         raises = TAINT_RANK[change.to] < TAINT_RANK[change.from_]
-        return (self._seq, 1, 0), RecordedLevel(change.to, server_name, raises)
+        return (self._seq, 1, parse_rfc3339(event.ts)), RecordedLevel(
+            change.to, server_name, raises
+        )
 
     def _decided(self, event: _Line) -> tuple[Key, RecordedCall] | None:
         start, text = self._started.pop(event.call.call_id, (None, None))
@@ -288,7 +292,7 @@ class _ShimEvents:
         wall_ms = parse_rfc3339(start.ts)
         mono_ms = wall_ms if call.mono_ms is None else call.mono_ms
         self._tells_learning = call.mono_ms is not None
-        self._seq = max(self._seq, call.seq)
+        self._seq = max(self._seq, call.seq or call.after_seq)
         found = RecordedCall(
             run_id=self._run_id,
             call_id=call.call_id,
@@ -308,7 +312,7 @@ class _ShimEvents:
             tags=frozenset(call.tags),
             targets=None if call.targets is None or call.targets.masked else call.targets,
         )
-        return (self._seq, 0, mono_ms), found
+        return (self._seq, 0, mono_ms) if call.seq else (self._seq, 1, wall_ms), found
 
     def _ended(self, event: _Line) -> tuple[Key, RecordedEnd] | None:
         if event.status not in _STATUSES:

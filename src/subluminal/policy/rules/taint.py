@@ -13,6 +13,7 @@ from subluminal.policy.rules.entry import Condition, Entry
 from subluminal.policy.visit import Visit
 
 _TAINT = CellKind.TAINT
+_LEVELS = tuple(Taint)
 
 
 class TaintEntry(Entry):
@@ -24,6 +25,11 @@ class TaintEntry(Entry):
         super().__init__(index, rule, condition)
         self.rank = TAINT_RANK[Taint(rule["effect"]["taint"]["lower_to"])]
         self.update = (_TAINT, TAINT_KEY, (self.rank,))
+
+    @property
+    def told(self) -> str:
+        """What the rule does if a call matches, in words."""
+        return f"lowers the run to {_LEVELS[self.rank]}" if self.rank else "exempts the call"
 
     def visit(self, visit: Visit) -> Decision | None:
         """Notes the level that the run has if the call is forwarded. Never decides."""
