@@ -1,0 +1,1 @@
+"""Intents at the doors: installed packs, found and loaded."""
