@@ -4,7 +4,7 @@ It covers id, version, contract, intents, refusal codes, signals, default, the n
 in their order, and the bytes of every file in the package that holds the pack's module (of a module
 without a package: that file). Compiled files do not count. It has no paths of a machine and no
 times: the same pack has the same fingerprint everywhere. What the pack imports from elsewhere is
-not covered, so keep a pack in a package of its own, and raise its version when what it uses does.
+not covered: keep a pack in a package of its own, and raise its version when what it uses changes.
 """
 
 import hashlib

@@ -74,7 +74,7 @@ def load_pack(name: str) -> LoadedPack:
         known = sorted({entry.name for entry in entries})
         raise PackProblem(f"pack `{name}` is not installed", hint=did_you_mean(name, known))
     if len(found) > 1:
-        givers = " and ".join(f"`{entry.distribution}`" for entry in found)
+        givers = " and ".join(sorted(f"`{entry.distribution}`" for entry in found))
         raise PackProblem(
             f"pack `{name}` is installed by {givers}", hint="uninstall all but one of them"
         )
