@@ -390,6 +390,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:executions-out-of-reach": Requirement(
         "kernel 2", "executions out of reach: nothing executes"
     ),
+    "kernel:example": Requirement(
+        "issue 18", "an agent of 40 lines with open_kernel, as its guide"
+    ),
     "kernel:rollout": Requirement(
         "kernel 2", "with legacy the rollout decides per intent; both answers are recorded"
     ),
@@ -453,21 +456,6 @@ REQUIREMENTS: dict[str, Requirement] = {
         "a page tells the agent to mail a file: a person is asked, and the answer is for this mail",
     ),
     # Packs (issue 18)
-    "kernel:installed-packs": Requirement(
-        "issue 18", "a pack is found by its entry point; two of one name are refused, both named"
-    ),
-    "kernel:bad-packs": Requirement(
-        "issue 18", "a pack that does not import, or is none, is refused with a sentence"
-    ),
-    "kernel:never-a-repository": Requirement(
-        "issue 18", "packs are installed: no code of a repository stands in for one"
-    ),
-    "kernel:fingerprint": Requirement(
-        "issue 18", "a fingerprint changes with a pack and its code, and with nothing else"
-    ),
-    "kernel:changed-pack": Requirement(
-        "issue 18", "a pack that changes under a running process is refused"
-    ),
     "kernel:pix": Requirement(
         "kernel 4", "refunds are positive integers, capped at what is left of the charge"
     ),

@@ -1,44 +1,38 @@
-"""An agent that pays refunds: its model proposes, the pack `payments_pix` and your policies decide.
+"""An agent that pays refunds: its model proposes; the pack `payments_pix` and your policies decide.
 
-Run it with `python examples/agents/refunds.py`, then look at it with `sub tail --no-follow`. Here a list
-stands for the model; put yours in `propose`.
+`python examples/agents/refunds.py` runs it, `sub query intents` shows it. A list is the model.
 """
 
 from subluminal.sdk import open_kernel
 
-REFUND = "pix.charge.refund"
+PROPOSED = [("c-1", 4_000), ("c-2", 9_999), ("c-3", 60_000), ("c-4", 200_000), ("c-1", 10)]
 CHARGES = {
     "c-1": {"id": "c-1", "amountCentavos": 4_000, "status": "confirmed"},
-    "c-2": {"id": "c-2", "amountCentavos": 90_000, "status": "confirmed"},
-    "c-3": {"id": "c-3", "amountCentavos": 2_000, "status": "refunded"},
+    "c-2": {"id": "c-2", "amountCentavos": 5_000, "status": "confirmed"},
+    "c-3": {"id": "c-3", "amountCentavos": 60_000, "status": "confirmed"},
+    "c-4": {"id": "c-4", "amountCentavos": 300_000, "status": "confirmed"},
 }
-
-
-def propose():
-    """Yields what a model asks for, and gets back what it is told."""
-    for charge, amount in [("c-1", 4_000), ("c-1", 9_999), ("c-2", 60_000), ("c-3", 2_000)]:
-        told = yield {"chargeId": charge, "refundCentavos": amount, "reason": "asked by mail"}
-        print(f"{charge} {amount}: {told}")
 
 
 def pay(envelope):
     """Does what was decided. Only here does money move."""
-    charge = CHARGES[envelope.payload["chargeId"]]
-    charge["status"] = "refunded"
-    return {"refunded": envelope.payload["refundCentavos"]}
+    CHARGES[envelope.payload["chargeId"]]["status"] = "refunded"
+    return envelope.payload["refundCentavos"]
 
 
 def main():
-    model = propose()
+    """Puts every proposal to the kernel, and shows what the model is told."""
     with open_kernel("payments_pix", agent_id="refunds") as kernel:
-        payload = next(model)
-        for number in range(100):
-            state = {"charges": CHARGES}
-            done = kernel.execute(REFUND, payload, state=state, nonce=f"r-{number}", handler=pay)
-            try:
-                payload = model.send(done.message or f"done: {done.result}")
-            except StopIteration:
-                break
+        for number, (charge, amount) in enumerate(PROPOSED):
+            done = kernel.execute(
+                "pix.charge.refund",
+                {"chargeId": charge, "refundCentavos": amount, "reason": "asked by mail"},
+                state={"charges": CHARGES},
+                nonce=f"refund-{number}",
+                handler=pay,
+            )
+            told = done.message if done.result is None else f"paid {done.result}. {done.message}"
+            print(f"{charge} {amount}: {told.strip()}")
 
 
 if __name__ == "__main__":
