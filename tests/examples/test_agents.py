@@ -1,14 +1,11 @@
 """The example agents, run as their guide runs them."""
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.adapters.records import calls_of, events_of
 from tests.requirements import requirement
-from tests.shim.household import SUB
 
 ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "examples" / "agents" / "refunds.py"
@@ -31,11 +28,6 @@ def test_the_refunds_agent_does_what_its_guide_shows(own_home: Path):
     calls = calls_of(events_of(own_home))
     actions = [call[1]["decision"]["action"] for call in calls]
     assert actions == ["ALLOW", "ALLOW", "REJECT_WITH_HINT", "REJECT_WITH_HINT", "BLOCK"]
-    told = subprocess.run(
-        [*SUB, "ledger", "verify", "--json"], env=os.environ, capture_output=True, timeout=120
-    )
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout.splitlines()[-1])
 
 
 def test_the_agent_has_forty_lines():
