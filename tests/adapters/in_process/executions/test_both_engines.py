@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.adapters.in_process.executions.claimants import Claimant, entry, hash_of, race
+from tests.adapters.in_process.executions.claimants import Claimant, entry, hash_of, hot_loop, race
 from tests.requirements import requirement
 
 from subluminal.adapters.in_process.executions import KeptExecutions, open_executions
@@ -101,6 +101,16 @@ def test_of_16_threads_one_gets_the_claim(ledger: KeptExecutions) -> None:
         thread.join()
     (winner,) = [number for number, held in told if held is None]
     assert {held.session_id for _, held in told if held} == {str(winner)}
+
+
+def test_a_process_that_claims_all_the_time_does_not_starve_others(
+    ledger: KeptExecutions, setting: str, home: Places
+) -> None:
+    with hot_loop(setting, home):
+        for number in range(30):
+            assert ledger.check(hash_of(str(number))) is None
+            assert ledger.claim(entry(str(number))) is None
+            ledger.finish(hash_of(str(number)), DONE)
 
 
 def test_forked_children_share_a_ledger_that_was_open_before(
