@@ -4,12 +4,14 @@ Run as a program, this file is such a process.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.processes import wait_until
@@ -73,6 +75,19 @@ class Claimant:
                 stream.close()
 
 
+@contextmanager
+def hot_loop(setting: str, home: Places) -> Iterator[None]:
+    """Has a process that claims all the time."""
+    process = _start(setting, home, "loop", "loop")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "opened\n"
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def race(setting: str, home: Places, processes: int) -> list[dict[str, Any]]:
     """Lets processes claim one hash at the same time; returns what each was told."""
     racers = [_start(setting, home, "race", str(number)) for number in range(processes)]
@@ -132,11 +147,20 @@ def _race(ledger: KeptExecutions, session: str) -> None:
     sys.stdin.readline()  # a claimant that is gone would be told as unknown
 
 
+def _loop(ledger: KeptExecutions) -> None:
+    for number in itertools.count():
+        ledger.claim(entry(f"loop {number}"))
+        if number == 3:
+            _say("opened")
+
+
 if __name__ == "__main__":
     chosen, where, what, given = sys.argv[1:]
     opened = open_executions(chosen, Places(where, where))
     assert opened is not None
     if what == "race":
         _race(opened, given)
+    elif what == "loop":
+        _loop(opened)
     else:
         _step(opened, given, forks=what == "fork")

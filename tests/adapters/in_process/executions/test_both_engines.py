@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.adapters.in_process.executions.claimants import Claimant, entry, hash_of, race
+from tests.adapters.in_process.executions.claimants import Claimant, entry, hash_of, hot_loop, race
+from tests.kernel.making import FakeClock, Records, envelope, policy
 from tests.requirements import requirement
 
 from subluminal.adapters.in_process.executions import KeptExecutions, open_executions
 from subluminal.config.places import Places
 from subluminal.errors import SubluminalError
+from subluminal.kernel.auditing import adjudicate_and_audit
 from subluminal.kernel.executions import ExecutionStatus
 
 CLAIMED, DONE, UNKNOWN = ExecutionStatus.CLAIMED, ExecutionStatus.DONE, ExecutionStatus.UNKNOWN
@@ -74,6 +76,29 @@ def test_a_claim_of_another_process_cannot_be_ended(
 
 
 @requirement("kernel:one-execution")
+def test_the_kernel_executes_once(ledger: KeptExecutions, opened: Opener, setting: str) -> None:
+    """`adjudicate_and_audit` with this ledger, in three places one after the other."""
+    intent, told = envelope(), []
+    for each in (ledger, ledger, opened(setting)):
+        done = adjudicate_and_audit(
+            intent, None, policy(default="EXECUTE"), sink=Records(), clock=FakeClock(), ledger=each
+        )
+        hit = done.ledger_hit
+        told.append((done.decision.kind, hit and hit.status))
+        if hit is None:
+            each.finish(intent.intent_hash, DONE)
+    assert told == [("EXECUTE", None), ("REFUSE", DONE), ("REFUSE", DONE)]
+
+
+def test_a_sink_that_fails_releases_the_claim(ledger: KeptExecutions) -> None:
+    intent, broken = envelope(), Records(OSError("no room"))
+    rules = policy(default="EXECUTE")
+    with pytest.raises(OSError, match="no room"):
+        adjudicate_and_audit(intent, None, rules, sink=broken, clock=FakeClock(), ledger=ledger)
+    assert ledger.check(intent.intent_hash) is None
+
+
+@requirement("kernel:one-execution")
 def test_of_16_processes_one_gets_the_claim(
     ledger: KeptExecutions, setting: str, home: Places
 ) -> None:
@@ -101,6 +126,16 @@ def test_of_16_threads_one_gets_the_claim(ledger: KeptExecutions) -> None:
         thread.join()
     (winner,) = [number for number, held in told if held is None]
     assert {held.session_id for _, held in told if held} == {str(winner)}
+
+
+def test_a_process_that_claims_all_the_time_does_not_starve_others(
+    ledger: KeptExecutions, setting: str, home: Places
+) -> None:
+    with hot_loop(setting, home):
+        for number in range(30):
+            assert ledger.check(hash_of(str(number))) is None
+            assert ledger.claim(entry(str(number))) is None
+            ledger.finish(hash_of(str(number)), DONE)
 
 
 def test_forked_children_share_a_ledger_that_was_open_before(

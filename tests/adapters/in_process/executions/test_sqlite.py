@@ -1,5 +1,6 @@
 """The file of executions: where it is, and what happens when it cannot be used."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -14,7 +15,12 @@ from tests.adapters.in_process.executions.claimants import entry, hash_of
 from tests.processes import wait_until
 from tests.requirements import requirement
 
-from subluminal.adapters.in_process.executions import ExecutionsUnavailable, KeptExecutions, sqlite
+from subluminal.adapters.in_process.executions import (
+    ExecutionsUnavailable,
+    Holder,
+    KeptExecutions,
+    sqlite,
+)
 from subluminal.adapters.in_process.executions.sqlite import SqliteExecutions
 from subluminal.clock import now
 from subluminal.config.places import Places
@@ -53,7 +59,9 @@ def test_only_the_owner_can_read_the_file(ledger: KeptExecutions, home: Places) 
     ledger.claim(entry("one"))
     assert stat.S_IMODE(os.stat(home.state).st_mode) == 0o700
     found = {each.name: stat.S_IMODE(each.stat().st_mode) for each in os.scandir(home.state)}
-    assert found == {"executions.db": 0o600, "executions.db-journal": 0o600}
+    assert found == dict.fromkeys(
+        ("executions.db", "executions.db-journal", "executions.db-turn"), 0o600
+    )
 
 
 @requirement("kernel:durable-claim")
@@ -73,6 +81,25 @@ def test_a_claim_of_a_process_that_is_gone_is_unknown(
     assert status(ledger, "one") == "claimed"
     other.execute(f"UPDATE executions SET {change}")
     assert status(ledger, "one") == "unknown"
+
+
+def test_a_holder_cannot_finish_while_a_claim_looks_for_its_process(
+    ledger: KeptExecutions, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a holder that finishes and ends at that moment would be told as `unknown`."""
+    other.execute("PRAGMA busy_timeout = 0")
+    ledger.claim(entry("one"))
+    refused: list[str] = []
+
+    def lives(holder: Holder) -> bool:
+        with pytest.raises(sqlite3.OperationalError) as error:
+            other.execute("BEGIN IMMEDIATE")
+        refused.append(str(error.value))
+        return True
+
+    monkeypatch.setattr(Holder, "lives", property(lives))
+    assert ledger.claim(entry("one")) == entry("one")
+    assert refused == ["database is locked"]
 
 
 @requirement("kernel:retention")
@@ -121,6 +148,19 @@ def test_a_file_that_stays_locked(
     with pytest.raises(ExecutionsUnavailable, match="another process keeps it locked"):
         ledger.claim(entry("one"))
     other.execute("ROLLBACK")
+    assert ledger.claim(entry("one")) is None
+
+
+@requirement("kernel:ledger-out-of-reach")
+def test_a_process_that_stays_in_the_turnstile(
+    ledger: KeptExecutions, home: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_BUSY_S", 0.2)
+    with open(home.executions + "-turn", "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert ledger.check(hash_of("one")) is None
+        with pytest.raises(ExecutionsUnavailable, match="another process keeps it locked"):
+            ledger.claim(entry("one"))
     assert ledger.claim(entry("one")) is None
 
 
@@ -296,7 +336,7 @@ def test_a_disk_that_becomes_read_only(small_home: Places) -> None:
         ledger.claim(entry("one"))
         ledger.close()
         subprocess.run(["mount", "-o", "remount,ro", small_home.home], check=True)
-        with pytest.raises(ExecutionsUnavailable, match="cannot be written"):
+        with pytest.raises(ExecutionsUnavailable, match="read-only file system"):
             ledger.claim(entry("two"))
         assert status(ledger, "one") == "claimed"
 

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from subluminal.errors import SubluminalError
 from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
 from subluminal.state.mutex import Mutex
@@ -59,6 +61,12 @@ class KeptRow(NamedTuple):
     entry: LedgerEntry
     """the execution; its status is `unknown` if the claimant is gone"""
     holder: Holder
+
+    def effective(self) -> "KeptRow":
+        """Returns the row as `unknown` if it is claimed by a process that is gone."""
+        if self.entry.status is not ExecutionStatus.CLAIMED or self.holder.lives:
+            return self
+        return self._replace(entry=replace(self.entry, status=ExecutionStatus.UNKNOWN))
 
 
 class KeptExecutions(ExecutionLedger, Protocol):

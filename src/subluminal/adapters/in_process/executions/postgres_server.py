@@ -113,6 +113,7 @@ class Server:
         self._url = url
         self._masked = _masker(url, options.get("password"), options.get("sslpassword"))
         self._place = self._masked(_place(options))
+        self._has_table = False
 
     def connect(self) -> Session:
         """Opens a session that holds its lock. Raises ExecutionsUnavailable."""
@@ -131,7 +132,8 @@ class Server:
         session = Session(connection, key)
         try:
             session.run(_SETTINGS)
-            self._create_table(session)
+            if not self._has_table:  # a table that was dropped since then is not made again
+                self._create_table(session)
             session.run("SELECT pg_advisory_lock(%s)", (key,))
         except psycopg.Error as error:
             session.close()
@@ -150,16 +152,15 @@ class Server:
             f"the execution ledger at {self._place} is out of reach: {reason}", hint=hint
         )
 
-    @staticmethod
-    def _create_table(session: Session) -> None:
+    def _create_table(self, session: Session) -> None:
         """Creates the table unless it exists, so that a user without the right to is enough."""
         found = session.run("SELECT to_regclass('subluminal_executions')").fetchone()
-        if found is not None and found[0] is not None:
-            return
-        session.run("SELECT pg_advisory_lock(%s)", (_TABLE_LOCK,))
-        session.run(_TABLE)
-        session.run(_INDEX)
-        session.run("SELECT pg_advisory_unlock(%s)", (_TABLE_LOCK,))
+        if found is None or found[0] is None:
+            session.run("SELECT pg_advisory_lock(%s)", (_TABLE_LOCK,))
+            session.run(_TABLE)
+            session.run(_INDEX)
+            session.run("SELECT pg_advisory_unlock(%s)", (_TABLE_LOCK,))
+        self._has_table = True
 
 
 def _options(url: str) -> dict[str, Any]:

@@ -11,11 +11,11 @@ kept where no other process looks, so the name is compared before and after ever
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
-
-from msgspec.structs import replace
 
 from subluminal.adapters.in_process.executions.keeping import (
     KEEP_MS,
@@ -26,12 +26,13 @@ from subluminal.adapters.in_process.executions.keeping import (
     kept_row,
     not_mine,
 )
+from subluminal.adapters.in_process.executions.turnstile import Turnstile, pause
 from subluminal.clock import now
 from subluminal.config.private_files import link_new, write_aside
 from subluminal.kernel.executions import ExecutionStatus, LedgerEntry
 
 _BUSY_S = 5.0
-"""Longest wait for another process that writes."""
+"""Longest wait of a statement for other processes."""
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE executions (
@@ -67,8 +68,9 @@ _FORGETS = (
     "restore it from a backup, or move it away when nothing runs: its executions are then"
     " forgotten, and a retry of one runs it again"
 )
+_LOCKED = ("another process keeps it locked", "try again")
 _PROBLEMS = (
-    ("SQLITE_BUSY", "another process keeps it locked", "try again"),
+    ("SQLITE_BUSY", *_LOCKED),
     ("SQLITE_FULL", "the disk is full", "free some disk space"),
     ("SQLITE_READONLY", "it cannot be written", "make the file and its directory writable"),
     ("SQLITE_CANTOPEN", "it cannot be opened", "make the file and its directory writable"),
@@ -85,6 +87,7 @@ class SqliteExecutions(Shared):
         self._path = path
         self._file: tuple[int, int] | None = None
         self._is_prepared = False
+        self._turnstile = Turnstile(f"{path}-turn")
         self._connection: sqlite3.Connection | None = None
         self._inherited: list[sqlite3.Connection] = []
         super().__init__()
@@ -93,7 +96,7 @@ class SqliteExecutions(Shared):
 
     def check(self, intent_hash: str, /) -> LedgerEntry | None:
         with self._reading() as connection:
-            kept = _told(connection, _row(connection, intent_hash))
+            kept = self._told(connection, self._row(connection, intent_hash))
         return kept and kept.entry
 
     def claim(self, entry: LedgerEntry, /) -> LedgerEntry | None:
@@ -104,64 +107,69 @@ class SqliteExecutions(Shared):
         )
         with self._writing() as connection:
             if self.is_prune_due:
-                removed = connection.execute(_PRUNE, (wall_ms - KEEP_MS, PRUNE_ROWS)).rowcount
+                removed = self._run(connection, _PRUNE, (wall_ms - KEEP_MS, PRUNE_ROWS)).rowcount
                 self.note_pruned(removed)
-            if connection.execute(_CLAIM, values).rowcount:
+            if self._run(connection, _CLAIM, values).rowcount:
                 return None
             # Nobody can finish while this transaction writes, so one look is exact.
-            held = _row(connection, entry.intent_hash)
-        return held and _effective(held).entry
+            held = self._row(connection, entry.intent_hash)
+            return held and held.effective().entry
 
     def finish(self, intent_hash: str, status: ExecutionStatus, /) -> None:
         values = (status.value, now().wall_ms, intent_hash, *self.me[1:])
         with self._writing() as connection:
-            if not connection.execute(_FINISH, values).rowcount:
+            if not self._run(connection, _FINISH, values).rowcount:
                 raise not_mine(intent_hash)
 
     def release(self, intent_hash: str, /) -> None:
         with self._writing() as connection:
-            connection.execute(_RELEASE, (intent_hash, *self.me[1:]))
+            self._run(connection, _RELEASE, (intent_hash, *self.me[1:]))
 
     def entries(self, status: ExecutionStatus | None, limit: int, /) -> list[LedgerEntry]:
         done, newest = ExecutionStatus.DONE, "ORDER BY claimed_ms DESC, intent_hash"
         with self._reading() as connection:
             if status is None:
-                found = connection.execute(f"{_SELECT} {newest} LIMIT ?", (limit,))
+                found = self._run(connection, f"{_SELECT} {newest} LIMIT ?", (limit,))
             elif status is done:
-                found = connection.execute(
-                    f"{_SELECT} WHERE status = ? {newest} LIMIT ?", (done, limit)
+                found = self._run(
+                    connection, f"{_SELECT} WHERE status = ? {newest} LIMIT ?", (done, limit)
                 )
             else:  # few: running now, or not yet released by a person
-                found = connection.execute(f"{_SELECT} WHERE status != ? {newest}", (done,))
-            rows = [_told(connection, kept_row(values)) for values in found.fetchall()]
+                found = self._run(connection, f"{_SELECT} WHERE status != ? {newest}", (done,))
+            rows = [self._told(connection, kept_row(values)) for values in found.fetchall()]
         entries = [row.entry for row in rows if row and status in (None, row.entry.status)]
         return entries[:limit]
 
     def find(self, prefix: str, limit: int, /) -> list[KeptRow]:
         with self._reading() as connection:
-            found = connection.execute(
+            found = self._run(
+                connection,
                 f"{_SELECT} WHERE substr(intent_hash, 1, ?) = ? LIMIT ?",
                 (len(prefix), prefix, limit),
             ).fetchall()
-            rows = [_told(connection, kept_row(values)) for values in found]
+            rows = [self._told(connection, kept_row(values)) for values in found]
         return [row for row in rows if row]
 
     def free(self, intent_hash: str, /) -> KeptRow | None:
         with self._writing() as connection:
-            held = _row(connection, intent_hash)
+            held = self._row(connection, intent_hash)
             if held is None:
                 return None
-            kept = _effective(held)
+            kept = held.effective()
             if kept.entry.status is ExecutionStatus.UNKNOWN:
-                connection.execute("DELETE FROM executions WHERE intent_hash = ?", (intent_hash,))
+                self._run(
+                    connection, "DELETE FROM executions WHERE intent_hash = ?", (intent_hash,)
+                )
         return kept
 
     def close(self) -> None:
         with self.turn():
             self._disconnect()
+            self._turnstile.close()
 
     def drop_inherited(self) -> None:
         super().drop_inherited()
+        self._turnstile.close()
         if self._connection is not None:
             # SQLite forbids the child to use it, and to close it.
             self._inherited.append(self._connection)
@@ -181,21 +189,30 @@ class SqliteExecutions(Shared):
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Runs one transaction: committed on the disk, in the file that has the ledger's name."""
         with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             try:
                 yield connection
-                connection.execute("COMMIT")
+                self._run(connection, "COMMIT")
             except BaseException:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    self._run(connection, "ROLLBACK")
                 raise
             self._check_file()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Begins to write, in turn with other processes."""
+        if not self._turnstile.enter(time.monotonic() + _BUSY_S):
+            raise self._out_of_reach(*_LOCKED)
+        try:
+            self._run(connection, "BEGIN IMMEDIATE")
+        finally:
+            self._turnstile.leave()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = self._connect()
         elif self._connection.in_transaction:  # an interrupt ended the last turn
-            self._connection.execute("ROLLBACK")
+            self._run(self._connection, "ROLLBACK")
         self._check_file()
         return self._connection
 
@@ -207,14 +224,14 @@ class SqliteExecutions(Shared):
         connection = sqlite3.connect(
             f"file:{quote(os.fsencode(self._path))}?mode=rw",
             uri=True,
-            timeout=_BUSY_S,
+            timeout=0.0,  # `_run` waits
             isolation_level=None,
             check_same_thread=False,
         )
         try:
             # The journal file stays: creating and removing it costs more than the claim.
-            connection.execute("PRAGMA journal_mode = PERSIST")
-            connection.execute("PRAGMA synchronous = FULL")
+            self._run(connection, "PRAGMA journal_mode = PERSIST")
+            self._run(connection, "PRAGMA synchronous = FULL")
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -223,12 +240,12 @@ class SqliteExecutions(Shared):
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Creates the table in a new file. Refuses a file of a later version."""
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = self._run(connection, "PRAGMA user_version").fetchone()[0]
         if version == _VERSION:
             self._is_prepared = True
             return
-        connection.execute("BEGIN IMMEDIATE")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        self._begin(connection)
+        version = self._run(connection, "PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise ExecutionsUnavailable(
                 f"the execution ledger `{self._path}` has schema {version}; this version knows"
@@ -238,10 +255,10 @@ class SqliteExecutions(Shared):
         if self._is_prepared:
             raise sqlite3.DatabaseError("it was emptied")
         if version < _VERSION:
-            connection.execute(_SCHEMA)
-            connection.execute(_INDEX)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
+            self._run(connection, _SCHEMA)
+            self._run(connection, _INDEX)
+            self._run(connection, f"PRAGMA user_version = {_VERSION}")
+        self._run(connection, "COMMIT")
         self._is_prepared = True
 
     def _create(self) -> None:
@@ -291,36 +308,48 @@ class SqliteExecutions(Shared):
         name = getattr(error, "sqlite_errorname", "")
         for code, problem, hint in _PROBLEMS:
             if name.startswith(code):
-                return ExecutionsUnavailable(
-                    f"the execution ledger `{self._path}` is out of reach: {problem}", hint=hint
-                )
+                return self._out_of_reach(problem, hint)
         reason = error.strerror if isinstance(error, OSError) else None
+        return self._out_of_reach((reason or str(error)).lower())
+
+    def _out_of_reach(self, problem: str, hint: str | None = None) -> ExecutionsUnavailable:
         return ExecutionsUnavailable(
-            f"the execution ledger `{self._path}` is out of reach: {(reason or str(error)).lower()}"
+            f"the execution ledger `{self._path}` is out of reach: {problem}", hint=hint
         )
 
+    def _run(
+        self, connection: sqlite3.Connection, statement: str, values: tuple[Any, ...] = ()
+    ) -> sqlite3.Cursor:
+        """Runs one statement, and waits for other processes within the bound."""
+        deadline = time.monotonic() + _BUSY_S
+        try:
+            while True:
+                try:
+                    return connection.execute(statement, values)
+                except sqlite3.OperationalError as error:
+                    is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+                    if not is_busy or time.monotonic() >= deadline:
+                        raise
+                if not connection.in_transaction:  # a commit only waits for those who read now
+                    self._turnstile.enter(deadline)
+                pause()
+        finally:
+            self._turnstile.leave()
 
-def _row(connection: sqlite3.Connection, intent_hash: str) -> KeptRow | None:
-    values = connection.execute(f"{_SELECT} WHERE intent_hash = ?", (intent_hash,)).fetchone()
-    return None if values is None else kept_row(values)
+    def _row(self, connection: sqlite3.Connection, intent_hash: str) -> KeptRow | None:
+        found = self._run(connection, f"{_SELECT} WHERE intent_hash = ?", (intent_hash,))
+        values = found.fetchone()
+        return None if values is None else kept_row(values)
 
+    def _told(self, connection: sqlite3.Connection, row: KeptRow | None) -> KeptRow | None:
+        """Returns a row with its effective status.
 
-def _effective(row: KeptRow) -> KeptRow:
-    """Returns a row as `unknown` if it is claimed by a process that is gone."""
-    if row.entry.status is not ExecutionStatus.CLAIMED or row.holder.lives:
-        return row
-    return row._replace(entry=replace(row.entry, status=ExecutionStatus.UNKNOWN))
-
-
-def _told(connection: sqlite3.Connection, row: KeptRow | None) -> KeptRow | None:
-    """Returns a row with its effective status.
-
-    A claimant that is gone may have finished after the row was read, so it is read again.
-    """
-    if row is None:
-        return None
-    told = _effective(row)
-    if told is row:
-        return row
-    again = _row(connection, row.entry.intent_hash)
-    return None if again is None else _effective(again)
+        A claimant that is gone may have finished after the row was read, so it is read again.
+        """
+        if row is None:
+            return None
+        told = row.effective()
+        if told is row:
+            return row
+        again = self._row(connection, row.entry.intent_hash)
+        return None if again is None else again.effective()
