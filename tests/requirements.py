@@ -451,9 +451,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "taint:person": Requirement("kernel 3", "raising a level is a person's; anyone may lower it"),
     "taint:replay": Requirement("kernel 3", "the replay of a recorded run gives no differences"),
     "taint:program": Requirement("kernel 3", "a program lowers its run, on record as `sdk`"),
-    "taint:end-to-end": Requirement(
+    "taint:this-very-call": Requirement(
         "kernel 3",
-        "a page tells the agent to mail a file: a person is asked, and the answer is for this mail",
+        "a person who is asked answers for the very call, and the level stays",
     ),
     # Packs (issue 18)
     "kernel:pix": Requirement(

@@ -158,7 +158,7 @@ def test_without_a_policy_the_mail_leaves(
     assert not of_type(events, "taint_changed")
 
 
-@requirement("taint:end-to-end")
+@requirement("taint:this-very-call")
 def test_with_the_policy_a_person_decides_about_this_very_mail(
     scene: Scene, desk: Desk, model: Model, page: str, sink: MailSink
 ) -> None:

@@ -216,3 +216,27 @@ def test_the_level_is_the_lowest_of_what_was_forwarded(
             assert len(rows) == len(wanted)
             assert [each.plain() for each in rows if each.change is not Change.SAME] == []
         stage.close()
+
+
+@requirement("taint:replay")
+def test_a_call_without_a_number_is_replayed_after_those_that_came_before_it(
+    holder: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another shim made a call and a person raised the level, before the lock was busy."""
+    written = ([("taint", {}, "UNTRUSTED"), ("deny", {"taint": {"below": "TRUSTED"}}, "")], None)
+    layers = [(Layer.REPOSITORY, compiled(0, (*written, "guardrails", "ALLOW")))]
+    stage = Stage(tmp_path, monkeypatch)
+    late, early = (stage.shim(layers, wait_ms=1) for _ in range(2))
+    found = [stage.begin(early, "a", "read", {})]
+    stage.clock.go(1)
+    set_level(stage.home.places, "run", Taint.SYSTEM)
+    stage.clock.go(1)
+    with holder.holds(stage.home.places.state):
+        found.append(stage.begin(late, "a", "read", {}))
+    stage.clock.go(1)
+    found.append(stage.begin(early, "a", "read", {}))
+    assert [each.is_allowed for each in found] == [True, True, False]
+    rows, _ = stage.replay(layers[0][1], layer=Layer.REPOSITORY)
+    assert [each.call.seq for each in rows] == [1, 0, 2]
+    assert [each.change for each in rows] == [Change.SAME] * 3
+    stage.close()

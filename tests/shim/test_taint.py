@@ -88,6 +88,21 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     ]
 
 
+@requirement("taint:this-very-call")
+def test_a_person_s_answer_is_for_this_very_call(household):
+    """The level stays as it is: the next call needs an answer of its own."""
+    household.write_policy(POLICY)
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    assert web.code() == 0
+    assert mail.code("echo", {"to": "a"}) != 0
+    (waiting,) = household.events("approval_requested")
+    sub(household, "approve", waiting["approval"]["approval_id"], SUB_RUN_ID="")
+    assert mail.code("echo", {"to": "b"}) != 0
+    assert mail.code("echo", {"to": "a"}) == 0
+    assert mail.code("echo", {"to": "a"}) != 0
+    assert sub(household, "taint", "show", "run-1").startswith("run `run-1` is UNTRUSTED")
+
+
 @requirement("taint:resources")
 def test_a_resource_counts_before_it_is_asked_for(household):
     household.write_policy(POLICY)
