@@ -114,18 +114,10 @@ class CallProof:
             self._check_handed(event, event.begun_by)
         elif isinstance(event, CallEnd):
             _end(self._derived(event, n), event, n)
-        elif isinstance(event, CallRound) and event.call.call_id in self._latest:
-            if deriving.is_refused(event):
-                derived = self._latest[event.call.call_id]
-                deriving.decide(derived.call, event, n)
-                _add_intent(derived, event.decision.kernel)
-        elif isinstance(event, AuditRecorded) and event.call.call_id in self._latest:
-            intent = self._latest[event.call.call_id].intent
-            if intent is not None:
-                deriving_intents.add_proposal(intent, deriving_intents.proposal_of(event.audit))
-        elif isinstance(event, HintIssued) and event.call.call_id in self._latest:
-            derived = self._latest[event.call.call_id]
-            _add_hint(derived, deriving.hint_of_event(event, derived.call))
+        elif isinstance(event, CallRound | AuditRecorded | HintIssued):
+            known = self._latest.get(event.call.call_id)
+            if known is not None:
+                _add_more(known, event, n)
 
     def take_runs(self) -> set[str]:
         """The runs that events named since the last call."""
@@ -284,6 +276,19 @@ def _end(derived: Derived, event: CallEnd, n: int, end_shim: int | None = None) 
     deriving.finish(derived.call, event, n, end_shim)
     derived.result = _committed(event.preview.hash, event.preview.result_preview)
     derived.result_flags = _flags(event.preview.redaction_flags)
+
+
+def _add_more(derived: Derived, event: CallRound | AuditRecorded | HintIssued, n: int) -> None:
+    """Adds an event about a call that has begun."""
+    if isinstance(event, HintIssued):
+        _add_hint(derived, deriving.hint_of_event(event, derived.call))
+    elif isinstance(event, AuditRecorded):
+        if derived.intent is not None:
+            said = deriving_intents.proposal_of(event.audit)
+            deriving_intents.add_proposal(derived.intent, said)
+    elif deriving.is_refused(event):
+        deriving.decide(derived.call, event, n)
+        _add_intent(derived, event.decision.kernel)
 
 
 def _add_hint(derived: Derived, hint: HintRow) -> None:
