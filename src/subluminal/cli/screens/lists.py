@@ -19,7 +19,7 @@ _MARKS = {
     Action.TERMINATE_RUN: "X",
 }
 
-_WIDE = 100
+WIDE = 100
 """Width of a terminal that has room for a run's id beside the arguments."""
 _MAX_ARGUMENTS = 200
 """Characters of the arguments that are printed in a pipe, where nothing else is cut."""
@@ -32,7 +32,7 @@ def print_calls(screen: Screen, rows: list[Row]) -> None:
     columns = [
         _WHEN,
         Column("CALL"),
-        Column("RUN", needs=_WIDE),
+        Column("RUN", needs=WIDE),
         Column("DECISION"),
         Column("TOOL", shrinks_to=10),
         Column("STATUS"),
@@ -137,14 +137,14 @@ def print_intents(screen: Screen, rows: list[Row]) -> None:
     columns = [
         _WHEN,
         Column("CALL"),
-        Column("RUN", needs=_WIDE),
+        Column("RUN", needs=WIDE),
         Column("KERNEL"),
         Column("INTENT", shrinks_to=12),
         Column("CODE", shrinks_to=6),
         Column("STATUS"),
         Column("TAINT"),
-        Column("BY", needs=_WIDE),
-        Column("NONCE", shrinks_to=6),
+        Column("BY", needs=WIDE),
+        Column("NONCE", shrinks_to=6, needs=WIDE),
         Column("HASH"),
     ]
     screen.table(columns, [_intent(screen, row) for row in rows])
