@@ -18,6 +18,7 @@ ROWS = (
 EXECUTED = ("pay", "1.2.0", "pay.out", "a" * 64)
 UNTOLD = (None, None, None)
 """refusal code, guard and divergence of an intent that has none"""
+COMPARED = (None, None, "BASIS_ONLY")
 
 
 def damage(report: Report) -> list[str]:
@@ -50,16 +51,11 @@ def test_a_pack_s_decision_and_its_audit_record_are_one_row(home: Home) -> None:
     shim.finish(compared)
     shim.call(decision=ALLOW)
     home.ingest()
+    said = ("UNTRUSTED", "REFUSE", "too.much", "limit", None)
     assert home.rows(ROWS) == [
         (paid, *EXECUTED, "n-1", "llm", "UNTRUSTED", "EXECUTE", *UNTOLD),
-        *[
-            (refused, *EXECUTED[:3], "b" * 64, "n-2", "user", "UNTRUSTED", "REFUSE")
-            + ("too.much", "limit", None)
-        ],
-        *[
-            (compared, *EXECUTED[:3], "c" * 64, None, None, "UNTRUSTED", "EXECUTE")
-            + (None, None, "BASIS_ONLY")
-        ],
+        (refused, *EXECUTED[:3], "b" * 64, "n-2", "user", *said),
+        (compared, *EXECUTED[:3], "c" * 64, None, None, "UNTRUSTED", "EXECUTE", *COMPARED),
     ]
     check(home)
 

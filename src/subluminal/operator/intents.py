@@ -74,7 +74,7 @@ class Intents:
         else:
             known, lost = self._unfinished(rest, statuses)
             rows = known + lost
-        rows = sorted(rows, key=lambda row: _ms(row["ts"]))[-limit:]
+        rows = sorted(rows, key=lambda row: _ms(row["ts"] or ""))[-limit:]
         told = [{name: row[name] for name in COLUMNS} for row in rows]
         return told[::-1] if newest_first else told
 
@@ -199,7 +199,7 @@ def _facts(entry: LedgerEntry) -> dict[str, Any]:
 
 def _of_entry(entry: LedgerEntry) -> Row:
     known = {
-        "ts": entry.at,
+        "ts": entry.at if _ms(entry.at) else None,
         "run_id": entry.session_id,
         "intent_kind": entry.kind,
         "intent_hash": entry.intent_hash,
