@@ -471,6 +471,21 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:shell-files": Requirement(
         "kernel 4", "files are written and deleted below the roots, protected ones are not"
     ),
+    "kernel:intents-recorded": Requirement(
+        "kernel.md 2", "what a pack decided is a row of the ledger, proven, mended and dropped"
+    ),
+    "kernel:query-intents": Requirement(
+        "kernel.md 4", "`sub query intents` joins the ledger with the status of executions"
+    ),
+    "kernel:found-half-way": Requirement(
+        "kernel.md 2", "an execution that died half way is found, whatever reached the ledger"
+    ),
+    "kernel:screens": Requirement(
+        "kernel.md 4", "`sub tail` and `sub show` tell intents, taint and kernel decisions"
+    ),
+    "kernel:records-masked": Requirement(
+        "kernel.md 2", "audit records have no secret, and keep to the record mode"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

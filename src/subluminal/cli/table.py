@@ -42,7 +42,7 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 COMMANDS: dict[str, Command | Group] = {
     "run": _command("run an agent and record it as one run", "run"),
     "tail": _command("show live events", "tail"),
-    "query": _command("search calls, runs, hints, approvals and tools", "query"),
+    "query": _command("search calls, runs, hints, intents, approvals and tools", "query"),
     "show": _command("show one call or run in full", "show"),
     "approvals": _command("list calls waiting for approval", "approvals"),
     "approve": _command("approve a waiting call", "approve"),

@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    from subluminal.operator.intents import release_intent  # loads SQLite
+    from subluminal.operator.releasing import release_intent  # loads SQLite
 
     where = places(os.environ)
     need_person("sub intent release", where)

@@ -6,7 +6,8 @@ from typing import Any
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.lists import Row
+from subluminal.cli.screens.intents import count_verdicts, print_kernel, verdict_text
+from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action, EnvSource, EventType
 from subluminal.core.runs.meta import RESERVED
@@ -40,6 +41,7 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.field("decision", decided, _why(call, events))
     if call["taint"] is not None:
         screen.field("taint", Cell(call["taint"]), "level of the run before this call")
+    print_kernel(screen, detail)
     if call["decision"] in (None, Action.ALLOW):
         took = cells.took(call["status"], call["error_class"], call["latency_ms"])
         ended = cells.outcome(call["status"], call["error_class"])
@@ -54,7 +56,7 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     preview = call["preview"]
     cut_off = " (truncated)" if preview["truncated"] else ""
     _text(screen, f"arguments, {cells.size(call['bytes_in'])}{cut_off}", preview["args_preview"])
-    if preview["result_preview"] is not None:
+    if preview["result_preview"]:
         _text(screen, f"result, {cells.size(call['bytes_out'])}", preview["result_preview"])
     if preview["redaction_flags"]:
         screen.field("masked", Cell(", ".join(preview["redaction_flags"])))
@@ -129,6 +131,9 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
     levels = _levels(calls)
     if levels:
         _run_field(screen, "taint", levels)
+    intents = count_verdicts(calls)
+    if intents:
+        _run_field(screen, "intents", intents)
     if not calls:
         screen.out.line("\n  no calls")
         return
@@ -143,10 +148,20 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
         Column("TIME", right=True),
         Column("WHY", shrinks_to=8),
     ]
+    has_levels = any(map(_level, calls))
+    if has_levels:
+        columns.append(Column("TAINT", needs=WIDE))
     if screen.width is not None:
-        columns.insert(1, Column("TIMELINE"))
+        # What a pack said needs the room of the timeline on a narrow terminal.
+        columns.insert(1, Column("TIMELINE", needs=WIDE if intents else 0))
     screen.out.line()
-    screen.table(columns, [_row(screen, call, began, end) for call in calls])
+    screen.table(
+        columns,
+        [
+            [*_row(screen, call, began, end), *([cells.taint(_level(call))] if has_levels else [])]
+            for call in calls
+        ],
+    )
     if is_cut:
         screen.out.talk(
             f"These are the first {len(calls)} calls. See all with"
@@ -219,11 +234,23 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
         Cell()
         if is_refused
         else cells.took(call["status"], call["error_class"], call["latency_ms"]),
-        Cell(call["rule_id"] or cells.NOTHING),
+        Cell(_decided_by(call)),
     ]
     if screen.width is not None:
         row.insert(1, _bar(at, call["latency_ms"] or 0, end - began, decision.colour))
     return row
+
+
+def _decided_by(call: Row) -> str:
+    """Returns the rule that decided a call, and what a pack said about it."""
+    said = verdict_text(call["kernel"]) if call["kernel"] else ""
+    return " ".join(filter(None, [call["rule_id"], said])) or cells.NOTHING
+
+
+def _level(call: Row) -> str | None:
+    """Returns the level of the intent that a call stands for, or of the run before the call."""
+    level: str | None = call["kernel"]["taint"] if call["kernel"] else call["taint"]
+    return level
 
 
 def _bar(at_ms: int, took_ms: int, whole_ms: int, colour: str) -> Cell:

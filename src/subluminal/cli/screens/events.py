@@ -10,6 +10,7 @@ from typing import Any
 from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
+from subluminal.cli.screens.intents import is_refused_by_pack, verdict_text
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
 from subluminal.contracts.vocabulary import (
@@ -102,6 +103,9 @@ def _decision(event: Event, facts: Facts) -> Told:
     decision = event["decision"]
     would_be = (decision.get("would_be") or {}).get("action")
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
+    kernel = decision.get("kernel")
+    if kernel:
+        tool = f"{tool} {kernel['taint']}  {verdict_text(kernel)}"
     if decision["action"] == Action.ALLOW and not would_be:
         grant = decision.get("grant")
         who = f"granted by {grant['approver']}: " if grant else ""
@@ -110,6 +114,8 @@ def _decision(event: Event, facts: Facts) -> Told:
     summary = decision["explain"]["summary"]
     hint = (decision.get("hint") or {}).get("hint_text")
     told = hint if hint and hint != summary else summary
+    if kernel and is_refused_by_pack(kernel, decision.get("rule_id")):
+        return cells.decision(decision["action"], would_be), f"{tool}: {told}"
     return cells.decision(decision["action"], would_be), f"{tool}  {why}: {told}"
 
 
@@ -237,6 +243,7 @@ _SILENT = frozenset(
         EventType.HINT_ISSUED,
         EventType.BREAKER_TRIP,
         EventType.TOOLS_LISTED,
+        EventType.AUDIT_RECORD,
     ]
 )
 """Events without a line of their own: a decision tells of the same."""

@@ -80,6 +80,27 @@ class HintRow(Struct, gc=False):
     created_at: int
 
 
+class IntentRow(Struct, gc=False):
+    """A row of `intents`."""
+
+    id: int
+    call_id: str
+    run_id: str
+    pack: str
+    version: str
+    fingerprint: str
+    intent_kind: str
+    intent_hash: str
+    nonce: str | None
+    principal: str | None
+    taint: str
+    decision_kind: str
+    refusal_code: str | None
+    guard: str | None
+    divergence: str | None
+    created_at: int
+
+
 class AskedRow(Struct, frozen=True):
     """A row of `approvals`."""
 
