@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal import __version__
 from subluminal.kernel.adjudication import (
     TraceStep,
     adjudicate_with_deadline,
@@ -89,6 +90,7 @@ def adjudicate_and_audit(
     resolve_resource_version: Callable[[IntentEnvelope, Any], str | None] | None = None,
     rate_limit_rollback: Callable[[], None] | None = None,
     deadline_ms: float | None = None,
+    policy_version: str | None = None,
 ) -> Adjudicated:
     """Decides, claims and records. If it raises (ledger, sink, clock), nothing may execute."""
     audited = _Audited(state, policy, sink, clock, ledger, context or RuntimeContext())
@@ -96,6 +98,7 @@ def adjudicate_and_audit(
     audited.confirmation = confirmation
     audited.resolve_resource_version = resolve_resource_version
     audited.deadline_ms = deadline_ms
+    audited.policy_version = policy_version
     executes = False
     try:
         done = audited.adjudicate(envelope, supersedes)
@@ -123,6 +126,7 @@ class _Audited:
     confirmation: Confirmation | None = None
     resolve_resource_version: Callable[[IntentEnvelope, Any], str | None] | None = None
     deadline_ms: float | None = None
+    policy_version: str | None = None
 
     def __init__(
         self,
@@ -278,6 +282,8 @@ class _Audited:
             plan=self.plan,
             resource_version=self._resource_version,
             supersedes=supersedes,
+            policy_version=self.policy_version,
+            kernel_version=__version__,
         )
         try:
             self._sink.emit(record)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from subluminal import __version__
 from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.clock import now, rfc3339
@@ -167,6 +168,8 @@ class Judging:
             at=self._clock.now_iso(),
             duration_ms=self._clock.mono_ms() - started,
             plan=intent.plan,
+            policy_version=self._pack.version,
+            kernel_version=__version__,
         )
         found = self._adjudged(envelope, decision, deciding_guard(steps), divergence)
         kernel = judgement(self._asked, found).kernel
@@ -191,6 +194,7 @@ class Judging:
             confirmation=confirmation,
             supersedes=_follows(envelope, yes),
             deadline_ms=intent.deadline_ms,
+            policy_version=self._pack.version,
         )
         found = self._adjudged(done.envelope, done.decision, done.guard)
         judged = Judged(
