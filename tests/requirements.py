@@ -486,6 +486,18 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:records-masked": Requirement(
         "kernel.md 2", "audit records have no secret, and keep to the record mode"
     ),
+    "kernel:pack-commands": Requirement(
+        "kernel 4", "`sub pack list`, `show` and `check`: shape and eight checks, 1 if one fails"
+    ),
+    "kernel:pack-scenarios": Requirement(
+        "kernel 4", "`sub pack test`: 1 for a mismatch, 2 and a sentence for a bad file"
+    ),
+    "kernel:pack-replay": Requirement(
+        "kernel 4", "`sub pack replay`: 1 if a decision changed; others' parts are as recorded"
+    ),
+    "kernel:audit-files": Requirement(
+        "kernel 4", "`sub ledger verify --audit-records`: 1 if a record is false"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
