@@ -25,6 +25,7 @@ def test_records_of_runs_and_of_times(home: Home) -> None:
     one.call(decision=ALLOW)
     one.clock_ms += DAY_MS
     second = propose(one, "n-2")
+    home.ingest()  # runs are in the order of ingest
     third = propose(two, "n-3")
     home.ingest()
     reader = home.reader()
