@@ -303,6 +303,33 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:changed-pack": Requirement(
         "issue 18", "a pack that changes under a running process is refused"
     ),
+    "kernel:pix": Requirement(
+        "kernel 4", "refunds are positive integers, capped at what is left of the charge"
+    ),
+    "kernel:shell-ordinary": Requirement(
+        "issue 18", "what coding agents type all day runs, with a sensible allowlist"
+    ),
+    "kernel:shell-hostile": Requirement(
+        "issue 18", "what attackers make of it does not run, whatever is listed"
+    ),
+    "kernel:shell-risks": Requirement(
+        "kernel 4", "ruin is refused, risks are confirmed, credential files go to a person"
+    ),
+    "kernel:shell-files": Requirement(
+        "kernel 4", "files are written and deleted below the roots, protected ones are not"
+    ),
+    "kernel:pack-commands": Requirement(
+        "kernel 4", "`sub pack list`, `show` and `check`: shape and eight checks, 1 if one fails"
+    ),
+    "kernel:pack-scenarios": Requirement(
+        "kernel 4", "`sub pack test`: 1 for a mismatch, 2 and a sentence for a bad file"
+    ),
+    "kernel:pack-replay": Requirement(
+        "kernel 4", "`sub pack replay`: 1 if a decision changed; others' parts are as recorded"
+    ),
+    "kernel:audit-files": Requirement(
+        "kernel 4", "`sub ledger verify --audit-records`: 1 if a record is false"
+    ),
     "kernel:intents-recorded": Requirement(
         "kernel.md 2", "what a pack decided is a row of the ledger, proven, mended and dropped"
     ),

@@ -27,6 +27,7 @@ _HOMELESS = frozenset(
     (
         *("version", "canonical", "completion", "complete", "demo", "export_diff"),
         *("policy_lint", "policy_compile", "policy_explain", "policy_test", "policy_diff"),
+        *("pack_list", "pack_show", "pack_check", "pack_test", "pack_replay"),
         *("doctor", "kill"),
     )
 )
@@ -76,6 +77,16 @@ COMMANDS: dict[str, Command | Group] = {
             "accept": _command(
                 "put a loosened repository policy into force for runs under way", "policy_accept"
             ),
+        },
+    ),
+    "pack": Group(
+        "list, check, test and replay packs",
+        {
+            "list": _command("list installed packs", "pack_list"),
+            "show": _command("show what a pack declares", "pack_show"),
+            "check": _command("check the shape of a pack and what it does", "pack_check"),
+            "test": _command("run scenarios", "pack_test"),
+            "replay": _command("ask a pack again about what is on record", "pack_replay"),
         },
     ),
     "secrets": Group(

@@ -44,11 +44,11 @@ class Accepted(NamedTuple):
     """number of runs that had first seen another version"""
 
 
-def read_file(path: str) -> bytes:
-    """Reads a file; at most one byte more than a bundle may have."""
+def read_file(path: str, most: int = MAX_BUNDLE_BYTES) -> bytes:
+    """Reads a file; at most one byte more than it may have."""
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_BUNDLE_BYTES + 1)
+            return file.read(most + 1)
     except (OSError, ValueError) as error:
         # A path with a NUL in it is a ValueError.
         reason = error.strerror if isinstance(error, OSError) else str(error)

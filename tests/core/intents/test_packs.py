@@ -40,6 +40,12 @@ def test_an_installed_pack_is_found_and_loaded_by_name(here: Path) -> None:
     assert load_pack("tiny") == found
 
 
+def test_our_own_packs_are_installed() -> None:
+    assert {"payments_pix", "shell"} <= set(installed())
+    for name in ("payments_pix", "shell"):
+        assert load_pack(name).pack.id == name
+
+
 def test_a_pack_that_is_not_installed_is_said_with_the_nearest_name(here: Path) -> None:
     install(here, "tiny-dist", {"tiny": "tiny_a:PACK"})
     with pytest.raises(PackProblem, match="pack `tiky` is not installed") as told:

@@ -1,0 +1,108 @@
+"""Lines that are refused or confirmed, whatever programs are listed (adjudicate's command risk).
+
+A line whose commands are all known is judged by them, so that text about `rm -rf /` is not taken
+for the command. A line that is not clear is judged by its text as well.
+"""
+
+import os
+import re
+
+from subluminal.packs.shell.lines import HOME, Reading
+
+_DESTROYERS = re.compile(r"shred|wipefs|parted|mkfs(?:\..*)?|mke2fs")
+_NETWORK = frozenset(("curl", "wget", "nc", "ncat", "netcat"))
+_RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r(?:e(?:c\w*)?)?")
+_CHANGES_ALL = frozenset(("chmod", "chown", "chgrp"))
+_SYSTEM = re.compile(
+    r"/(?:bin|boot|dev|etc|home|lib\d*|opt|proc|root|sbin|srv|sys|usr|var"
+    r"|Applications|Library|System|Users|(?:home|Users)/[^/]+)?"
+)
+_HARMLESS_DEVICES = re.compile(r"/dev/(?:null|stdout|stderr|tty|shm/.*|fd/.*|tcp/.*|udp/.*)")
+_FORK_BOMB = re.compile(r"([\w:]+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
+_SECRET_VARIABLE = re.compile(
+    r"\$\{?\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|KEY|CREDENTIAL)\w*", re.IGNORECASE
+)
+_ALL = r"(?:/\*?|~/?\*?|/?\$\{?HOME\}?/?\*?)"
+_UNCLEAR_RUIN = re.compile(
+    rf"\brm\b.*[\s\"'](?:{_ALL}|/(?:etc|usr|var|home|root|boot)/?\*?)(?:[\s\"';)|&]|$)"
+    r"|\b(?:shred|wipefs|parted|mkfs(?:\.\w+)?)\b"
+    r"|\bdd\b.*\bof=/dev/(?!null)"
+    rf"|\bch(?:mod|own|grp)\b.*\s-\w*R\w*\b.*[\s\"']{_ALL}(?:[\s\"';)|&]|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNCLEAR_RISK = re.compile(r"\brm\b.*\s-\w*r|\b(?:curl|wget|nc|ncat|netcat)\b", re.IGNORECASE)
+
+
+def ruin_in(reading: Reading) -> str | None:
+    """Returns the name of something that cannot be undone, and is refused; None if there is none.
+
+    That is to destroy a disk, the root, a home or a directory of the system.
+    """
+    for argv in reading.targets.commands:
+        found = _ruin(argv, reading.cwd)
+        if found is not None:
+            return found
+    for target in reading.targets.paths:
+        is_device = target.path.startswith("/dev/") and target.access == "write"
+        if is_device and not _HARMLESS_DEVICES.fullmatch(target.path):
+            return "write_to_device"
+    if _FORK_BOMB.search(reading.text):
+        return "fork_bomb"
+    if not reading.is_clear and _UNCLEAR_RUIN.search(reading.text):
+        return "destruction_in_unclear_line"
+    return None
+
+
+def _ruin(argv: list[str], cwd: str) -> str | None:
+    name = os.path.basename(argv[0]).lower()
+    if _DESTROYERS.fullmatch(name):
+        return name.partition(".")[0]
+    if name == "dd" and any(_is_device(word) for word in argv):
+        return "dd_to_device"
+    if any(_is_everything(word, cwd) for word in argv[1:]) and _destroys(name, argv):
+        return f"{name}_of_root_or_home"
+    return None
+
+
+def _destroys(name: str, argv: list[str]) -> bool:
+    """Whether a command deletes or changes all of what it names."""
+    if name in _CHANGES_ALL:
+        return is_recursive(argv)
+    deletes = "-delete" in argv or "rm" in map(os.path.basename, argv)
+    return name == "rm" or (name == "find" and deletes)
+
+
+def _is_device(word: str) -> bool:
+    path = os.path.normpath(word[3:]) if word.startswith("of=") else ""
+    return path.startswith("/dev/") and not _HARMLESS_DEVICES.fullmatch(path)
+
+
+def _is_everything(word: str, cwd: str) -> bool:
+    """Whether a word names the root, a home, a directory of the system, or all that is in one."""
+    if word.startswith("-"):
+        return False
+    path = os.path.normpath(os.path.join(cwd, word)).replace("//", "/")
+    while path.endswith(("/*", "/.*")):
+        path = os.path.dirname(path)
+    return path == HOME or _SYSTEM.fullmatch(path) is not None
+
+
+def is_recursive(argv: list[str]) -> bool:
+    """Whether a command has an option such as `-r`, `-rf` or `--recursive`."""
+    options = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+    return any(_RECURSIVE.fullmatch(word) for word in options)
+
+
+def risk_in(reading: Reading) -> str | None:
+    """Returns the name of a risk that a person must confirm; None if there is none."""
+    for argv in reading.targets.commands:
+        name = os.path.basename(argv[0]).lower()
+        if name == "rm" and is_recursive(argv):
+            return "rm_recursive"
+        if name in _NETWORK:
+            return "network"
+    if reading.literal is None and _SECRET_VARIABLE.search(reading.text):
+        return "secret_variable"
+    if not reading.is_clear and _UNCLEAR_RISK.search(reading.text):
+        return "risk_in_unclear_line"
+    return None
