@@ -41,7 +41,7 @@ _REST = {
 
 DERIVED = frozenset(
     [
-        *("tool_calls", "previews", "hints", "grant_uses", "runs", "policy_versions"),
+        *("tool_calls", "previews", "hints", "intents", "grant_uses", "runs", "policy_versions"),
         *("tool_definitions", "approvals", "approval_answers", "grant_refusals", "switches"),
         *("rollups", "totals", "buckets", "gaps", "counters", "search"),
     ]
