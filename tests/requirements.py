@@ -487,37 +487,6 @@ REQUIREMENTS: dict[str, Requirement] = {
         "kernel.md 2", "audit records have no secret, and keep to the record mode"
     ),
     # Packs (issue 18)
-    "kernel:installed-packs": Requirement(
-        "issue 18", "a pack is found by its entry point; two of one name are refused, both named"
-    ),
-    "kernel:bad-packs": Requirement(
-        "issue 18", "a pack that does not import, or is none, is refused with a sentence"
-    ),
-    "kernel:never-a-repository": Requirement(
-        "issue 18", "packs are installed: no code of a repository stands in for one"
-    ),
-    "kernel:fingerprint": Requirement(
-        "issue 18", "a fingerprint changes with a pack and its code, and with nothing else"
-    ),
-    "kernel:changed-pack": Requirement(
-        "issue 18", "a pack that changes under a running process is refused"
-    ),
-    "kernel:pix": Requirement(
-        "kernel 4", "refunds are positive integers, capped at what is left of the charge"
-    ),
-    "kernel:shell-ordinary": Requirement(
-        "issue 18", "what coding agents type all day runs, with a sensible allowlist"
-    ),
-    "kernel:shell-hostile": Requirement(
-        "issue 18", "what attackers make of it does not run, whatever is listed"
-    ),
-    "kernel:shell-risks": Requirement(
-        "kernel 4", "ruin is refused, risks are confirmed, credential files go to a person"
-    ),
-    "kernel:shell-files": Requirement(
-        "kernel 4", "files are written and deleted below the roots, protected ones are not"
-    ),
-    # Packs (issue 18)
     "kernel:pack-commands": Requirement(
         "kernel 4", "`sub pack list`, `show` and `check`: shape and eight checks, 1 if one fails"
     ),

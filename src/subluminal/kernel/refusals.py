@@ -146,5 +146,5 @@ def kind_of(envelope: Any) -> str:
 
 
 def stated(envelope: Any, member: str) -> str:
-    """Returns what an envelope that may be forged says of itself; "" if it is no envelope."""
+    """Returns what an envelope that may be forged says of itself; "" for anything else."""
     return told(getattr(envelope, member)) if type(envelope) is IntentEnvelope else ""

@@ -43,7 +43,7 @@ def masked_refusal(decision: Decision, args: dict[str, Any] | None, mask: Mask) 
 
 
 def masked_kernel(kernel: KernelDecision, mask: Mask) -> KernelDecision:
-    """Returns the decision of a pack for the record: an agent can put anything into an intent."""
+    """Returns the decision of a pack for the record: an agent can put anything into its names."""
     text = encode_json(kernel).decode()
     masked = mask(text)
     if masked == text:
