@@ -287,6 +287,22 @@ REQUIREMENTS: dict[str, Requirement] = {
         "installPack checks, watches and installs console sinks where none are set",
         deferred="in-process door",
     ),
+    # Packs (issue 18)
+    "kernel:installed-packs": Requirement(
+        "issue 18", "a pack is found by its entry point; two of one name are refused, both named"
+    ),
+    "kernel:bad-packs": Requirement(
+        "issue 18", "a pack that does not import, or is none, is refused with a sentence"
+    ),
+    "kernel:never-a-repository": Requirement(
+        "issue 18", "packs are installed: no code of a repository stands in for one"
+    ),
+    "kernel:fingerprint": Requirement(
+        "issue 18", "a fingerprint changes with a pack and its code, and with nothing else"
+    ),
+    "kernel:changed-pack": Requirement(
+        "issue 18", "a pack that changes under a running process is refused"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
