@@ -68,6 +68,8 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     )
     try:
         enforcer.engine.prepare(asked)
+        if enforcer.engine.asks_kernel:
+            asked = enforcer.with_packs(asked, call, _seen_rank(ruling))
         with enforcer.run.state.locked():
             evaluation = enforcer.over(asked)
             if evaluation is None:
@@ -107,9 +109,18 @@ def _evaluated(round_: Round, asked: Call, max_rounds: int) -> Evaluation:
 
 def _rank_before(ruling: Ruling) -> int:
     """Returns the level before the call: a round is part of it. Else that of now."""
+    enforcer = ruling.enforcer
+    if ruling.level is None and enforcer.engine.asks_taint:
+        enforcer.levels.rank()  # pays what is owed
+    return _seen_rank(ruling)
+
+
+def _seen_rank(ruling: Ruling) -> int:
+    """Returns the same as far as it can be seen without the run's lock."""
+    enforcer = ruling.enforcer
     if ruling.level is not None:
         return TAINT_RANK[ruling.level.before]
-    return ruling.enforcer.levels.rank() if ruling.enforcer.engine.asks_taint else 0
+    return enforcer.run.state.taint.rank() if enforcer.engine.asks_taint else 0
 
 
 def _one_too_many(engine: Engine, max_rounds: int) -> Evaluation:

@@ -81,10 +81,12 @@ def adjudicate_with_deadline(
     deadline_ms: float,
     clock: Clock,
     kill: Kill | None = None,
+    steps: list[TraceStep] | None = None,
 ) -> Decision:
     """`adjudicate` within a time. The clock is asked before each guard and at the end.
 
-    A guard is not interrupted: one that takes too long is noticed when it returns.
+    A guard is not interrupted: one that takes too long is noticed when it returns. `steps` gets
+    every step that was made.
     """
     if not deadline_ms > 0:
         return deadline_exceeded(deadline_ms)
@@ -94,7 +96,7 @@ def adjudicate_with_deadline(
         return clock.mono_ms() - started >= deadline_ms
 
     try:
-        decision = _Adjudication(envelope, state, policy, is_late=is_late).decide(kill)
+        decision = _Adjudication(envelope, state, policy, steps, is_late).decide(kill)
     except _Late:
         return deadline_exceeded(deadline_ms)
     return deadline_exceeded(deadline_ms) if is_late() else decision
