@@ -27,7 +27,7 @@ from subluminal.contracts.bundle import (
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
-from subluminal.policy.packs import FindPack, stated_packs
+from subluminal.policy.packs import FindPack, questions_of, stated_packs
 from subluminal.policy.patterns import NamePatterns, compile_names
 from subluminal.policy.snapshot import (
     KERNEL_FORMAT,
@@ -181,6 +181,8 @@ def bundle_of(snapshot: Snapshot) -> Bundle:
     for found in misfits(plain, Bundle):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     bundle: Bundle = struct_of(plain, Bundle)
+    if any(None in (asked.version, asked.fingerprint) for asked in questions_of(bundle.rules)):
+        raise _damaged("a kernel rule does not name version and fingerprint of its pack")
     for found in semantic_misfits(bundle, stated_packs(bundle)):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     if compile_bundle(bundle).policy_hash != snapshot.policy_hash:

@@ -48,8 +48,8 @@ def stated_packs(bundle: Bundle) -> FindPack:
     for asked in questions_of(bundle.rules):
         before = stated.get(asked.pack)
         intents = (*(before.intents if before else ()), asked.intent)
-        stated[asked.pack] = KnownPack(asked.version or "", asked.fingerprint or "", intents)
-    return lambda name: stated[name]
+        stated[asked.pack] = KnownPack(str(asked.version), str(asked.fingerprint), intents)
+    return stated.__getitem__
 
 
 def questions_of(rules: Iterable[AnyRule]) -> Iterator[PackQuestion]:

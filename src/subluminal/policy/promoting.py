@@ -163,12 +163,12 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
     return name
 
 
-def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf) -> Decision:
+def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = None) -> Decision:
     """Decides the call by one policy alone, as the first call of a run of that level."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
     asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
-    if engine.asks_kernel:
+    if judge_of is not None and engine.asks_kernel:
         asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
     counters = MemoryCounters()
     counters.write(lowering_to(call.taint))
