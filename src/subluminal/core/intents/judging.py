@@ -26,7 +26,7 @@ from subluminal.core.intents.packs import LoadedPack, PackProblem
 from subluminal.errors import SubluminalError
 from subluminal.kernel.adjudication import TraceStep, adjudicate_with_deadline, taint_refusal
 from subluminal.kernel.decisions import Decision as Verdict
-from subluminal.kernel.decisions import Escalate, Execute, RequestConfirmation, Rewrite
+from subluminal.kernel.decisions import Escalate, RequestConfirmation, Rewrite
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope, effective_taint
 from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.taint import Origin
@@ -122,7 +122,8 @@ class CallJudge:
         )
         suggested = None
         if isinstance(verdict, Rewrite):
-            suggested = self._suggested(found, asked, args, verdict, stained)
+            # The rule offers them only if they would pass, and asks again to know that.
+            suggested = mended_args(asked["payload"], args, verdict.rewritten.payload)
         said = judgement(
             AskedPack(found.name, found.version, found.fingerprint), adjudged, suggested
         )
@@ -169,22 +170,6 @@ class CallJudge:
             # Nobody is asked in vain: the taint gate holds whatever a person says.
             return taint_refusal(envelope, policy) or verdict
         return verdict
-
-    def _suggested(
-        self,
-        found: LoadedPack,
-        asked: Mapping[str, Any],
-        args: dict[str, Any],
-        verdict: Rewrite,
-        stained: bool,
-    ) -> dict[str, Any] | None:
-        """Returns the arguments of a REWRITE, if the pack would execute a call with them."""
-        mended = mended_args(asked["payload"], args, verdict.rewritten.payload)
-        if mended is None:
-            return None
-        envelope = self._envelope(asked, mended, args_hash(mended), stained)
-        again = self._verdict(found, envelope, asked["state"], [])
-        return mended if isinstance(again, Execute) else None
 
 
 def _matching(name: str, fingerprint: str) -> LoadedPack:
