@@ -499,6 +499,40 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:audit-files": Requirement(
         "kernel 4", "`sub ledger verify --audit-records`: 1 if a record is false"
     ),
+    # Kernel rules (issue 18)
+    "kernel-rule:compile": Requirement(
+        "issue 18", "a kernel rule whose pack or intent is missing does not compile"
+    ),
+    "kernel-rule:fingerprint": Requirement("issue 18", "the snapshot names the pack's fingerprint"),
+    "kernel-rule:place": Requirement(
+        "issue 18", "a pack decides in its place among the rules; EXECUTE is no opinion"
+    ),
+    "kernel-rule:errors": Requirement(
+        "issue 18", "a pack that cannot be asked is an error, by decision_on_error"
+    ),
+    "kernel-rule:grants": Requirement(
+        "issue 18", "a grant is the confirmation of a pack's question, and of nothing else"
+    ),
+    "kernel-rule:taint": Requirement(
+        "issue 18",
+        "UNTRUSTED never executes at a door: the taint gate holds whatever a person says",
+    ),
+    "kernel-rule:ahead": Requirement(
+        "issue 18", "guards do not run under the run's lock: packs are asked before"
+    ),
+    "kernel-rule:rewrite": Requirement(
+        "issue 18", "a REWRITE is offered as suggested_args that would pass, and never applied"
+    ),
+    "kernel-rule:diff": Requirement("issue 18", "a pack that changes, or goes, is a critical diff"),
+    "kernel-rule:changed-pack": Requirement(
+        "issue 18", "a pack that is not the snapshot's decides nothing"
+    ),
+    "kernel-rule:unused": Requirement(
+        "issue 18", "without a kernel rule nothing of kernel or packs is loaded"
+    ),
+    "kernel-rule:engine": Requirement(
+        "issue 18", "pack and policy layers are all asked, the strictest wins, the pack on a tie"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

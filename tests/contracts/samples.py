@@ -180,6 +180,14 @@ EFFECTS: dict[str, dict[str, Any]] = {
     },
     "tag": {"tag": {"add_risk_class": ["write_like"]}},
     "taint": {"taint": {"lower_to": "UNTRUSTED"}},
+    "kernel": {
+        "kernel": {
+            "pack": "desk",
+            "intent": "desk.pay",
+            "payload": {"amount": "amount_brl"},
+            "state": {"limit": 100},
+        }
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.policy.bundles import bundle, rule
+from tests.requirements import requirement
 
 from subluminal.contracts.counters import CellKind
 from subluminal.contracts.decision import Decision, Hint, PolicyRef
@@ -108,6 +109,7 @@ class TestStrictest:
         assert (found.decision.rule_id, found.policy.policy_id) == ("deny", "p")
         assert found.kernel == ASKS.kernel
 
+    @requirement("kernel-rule:engine")
     def test_on_a_tie_the_pack_decides(self):
         assert evaluate(alone(rule("deny")), call(NO)).policy == PACK
 

@@ -289,6 +289,26 @@ class Lowering(_Strict, frozen=True, kw_only=True):
     below"""
 
 
+class PackQuestion(_Strict, frozen=True, kw_only=True):
+    """Additive: asks an installed pack whether the call may be executed. EXECUTE is no opinion;
+    every other answer refuses the call."""
+
+    pack: str
+    """name of the pack, as `sub pack list` shows it"""
+    intent: str
+    """kind of the intent that the call stands for; the pack must have it"""
+    payload: dict[str, str] | None = None
+    """field of the intent's payload to the argument of the call that it gets its value from. A
+    field whose argument the call does not have is left out. Without `payload`, all arguments are
+    the payload"""
+    state: dict[str, Any] = field(default_factory=dict)
+    """state that the pack decides by, as its documentation describes it"""
+    version: str | None = None
+    """version of the pack, which compiling fills in; if it is given, no other is accepted"""
+    fingerprint: str | None = None
+    """SHA-256 of the pack in hex, which compiling fills in; if it is given, no other is accepted"""
+
+
 class BudgetEffect(_Strict, frozen=True, kw_only=True):
     """The effect of a `budget` rule."""
 
@@ -336,6 +356,13 @@ class TaintEffect(_Strict, frozen=True, kw_only=True):
 
     taint: Lowering
     """the level"""
+
+
+class KernelEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `kernel` rule."""
+
+    kernel: PackQuestion
+    """the question"""
 
 
 class Rule(
@@ -424,6 +451,14 @@ class TaintRule(Rule, frozen=True, kw_only=True, tag=RuleKind.TAINT.value):
     """what the rule does"""
 
 
+class KernelRule(Rule, frozen=True, kw_only=True, tag=RuleKind.KERNEL.value):
+    """Additive: lets an installed pack decide, in its place among the allow and deny rules. It
+    settles access if the pack objects; otherwise the rules below go on."""
+
+    effect: KernelEffect
+    """what the rule does"""
+
+
 AnyRule = (
     AllowRule
     | DenyRule
@@ -434,6 +469,7 @@ AnyRule = (
     | TagRule
     | PinRule
     | TaintRule
+    | KernelRule
 )
 
 

@@ -52,6 +52,7 @@ RULES: dict[str, dict[str, Any]] = {
     ),
     RuleKind.TAG.value: _rule(Severity.INFO),
     RuleKind.TAINT.value: _rule(Severity.INFO),
+    RuleKind.KERNEL.value: _rule(Severity.WARN),
 }
 """Values of missing fields of a rule, by its kind."""
 

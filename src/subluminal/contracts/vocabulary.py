@@ -212,6 +212,8 @@ class RuleKind(StrEnum):
     """additive: watches tool definitions"""
     TAINT = "taint"
     """additive: lowers the level of the run"""
+    KERNEL = "kernel"
+    """additive: asks an installed pack of the kernel"""
 
 
 class Taint(StrEnum):

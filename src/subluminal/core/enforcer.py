@@ -230,13 +230,31 @@ class Enforcer:
             self._state.owe(total)
 
     def with_facts(self, asked: Call, call: ToolCall) -> Call:
-        """Returns a call with what takes too long under the run's lock: its targets, its pack."""
-        engine = self.engine
-        if engine.asks_targets and engine.needs_targets(asked):
-            asked = replace(asked, targets=self._targets.read(call))
-        if engine.asks_kernel:
-            asked = replace(asked, judgement=call.judgement)
+        """Returns a call with what takes too long under the run's lock: its targets, its packs."""
+        if self.engine.asks_targets:
+            asked = self.with_targets(asked, call)
+        if self.engine.asks_kernel:
+            rank = self._state.taint.rank() if self.engine.asks_taint else 0
+            asked = self.with_packs(asked, call, rank)
         return asked
+
+    def with_targets(self, asked: Call, call: ToolCall) -> Call:
+        """Returns a call with its targets, if a rule for its tool asks for them."""
+        if not self.engine.needs_targets(asked):
+            return asked
+        return replace(asked, targets=self._targets.read(call))
+
+    def with_packs(self, asked: Call, call: ToolCall, rank: int) -> Call:
+        """Returns a call with what packs say about it in a run of this level."""
+        asked = replace(asked, judgement=call.judgement)
+        if not self.engine.needs_judge(asked):
+            return asked
+        from subluminal.core.intents.judging import with_judge  # loads the kernel
+        from subluminal.core.rounds import NoCounters
+
+        # Nobody asks a pack about a call that is stopped.
+        ahead = self.over(asked) is None
+        return with_judge(asked, self.engine, self.run.run_id, NoCounters(rank), ahead=ahead)
 
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""

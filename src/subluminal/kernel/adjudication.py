@@ -107,10 +107,12 @@ def adjudicate_with_deadline(
     deadline_ms: float,
     clock: Clock,
     kill: Kill | None = None,
+    steps: list[TraceStep] | None = None,
 ) -> Decision:
     """`adjudicate` within a time. The clock is asked before each guard and at the end.
 
-    A guard is not interrupted: one that takes too long is noticed when it returns.
+    A guard is not interrupted: one that takes too long is noticed when it returns. `steps` gets
+    every step that was made.
     """
     if not deadline_ms > 0:
         return deadline_exceeded(deadline_ms)
@@ -120,7 +122,7 @@ def adjudicate_with_deadline(
         return clock.mono_ms() - started >= deadline_ms
 
     try:
-        decision = _decided(envelope, state, policy, kill, None, is_late)
+        decision = _decided(envelope, state, policy, kill, steps, is_late)
     except _Late:
         return deadline_exceeded(deadline_ms)
     return deadline_exceeded(deadline_ms) if is_late() else decision

@@ -209,8 +209,14 @@ class _Audited:
             decision, self._steps = adjudicate_with_trace(envelope, self._state, self._policy)
             return decision
         left_ms = self.deadline_ms - (self._clock.mono_ms() - self._started)
+        self._steps = []
         return adjudicate_with_deadline(
-            envelope, self._state, self._policy, deadline_ms=left_ms, clock=self._clock
+            envelope,
+            self._state,
+            self._policy,
+            deadline_ms=left_ms,
+            clock=self._clock,
+            steps=self._steps,
         )
 
     def _resolve(self, envelope: IntentEnvelope) -> None:

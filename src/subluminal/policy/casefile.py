@@ -26,6 +26,7 @@ from subluminal.contracts.vocabulary import (
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
+from subluminal.policy.packs import FindPack, no_packs
 from subluminal.policy.predicates import same_value
 from subluminal.policy.text.places import problem_of
 from subluminal.policy.text.reading import read_documents
@@ -198,7 +199,7 @@ def _asked(wanted: Any, got: Any) -> Any:
     return got["action"] if isinstance(wanted, str) else {name: got.get(name) for name in wanted}
 
 
-def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
+def parse_cases(data: bytes, file: str, find_pack: FindPack = no_packs) -> list[LoadedCase]:
     """Loads every case of a file. Raises InvalidInput with every problem."""
     documents, problems = read_documents(data, file)
     if not documents and not problems:
@@ -206,7 +207,7 @@ def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
     cases: list[LoadedCase] = []
     for number, document in enumerate(documents, start=1):
         try:
-            cases.append(_load(document, number, file, problems))
+            cases.append(_load(document, number, file, problems, find_pack))
         except InvalidInput as error:
             problems = problems + [each for each in error.problems if each not in problems]
     if problems:
@@ -214,7 +215,9 @@ def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
     return cases
 
 
-def _load(document: Document, number: int, file: str, problems: list[Problem]) -> LoadedCase:
+def _load(
+    document: Document, number: int, file: str, problems: list[Problem], find_pack: FindPack
+) -> LoadedCase:
     value, node, _ = document
     title = _title(value, number)
 
@@ -229,7 +232,7 @@ def _load(document: Document, number: int, file: str, problems: list[Problem]) -
     if found:
         raise InvalidInput([problem_of(misfit, node, file, named) for misfit in found])
     case: Case = struct_of(value, Case)
-    policies = _policies(case, document, file, problems)
+    policies = _policies(case, document, file, problems, find_pack)
     start_ms = wall_ms_of(case.start)
     return LoadedCase(case, title, policies, start_ms or 0, node.place.line)
 
@@ -240,7 +243,7 @@ def _title(value: Any, number: int) -> str:
 
 
 def _policies(
-    case: Case, document: Document, file: str, problems: list[Problem]
+    case: Case, document: Document, file: str, problems: list[Problem], find_pack: FindPack
 ) -> list[tuple[Layer, LoadedBundle | str]]:
     node = document.node
     if case.bundle is not None:
@@ -252,7 +255,12 @@ def _policies(
             for name, source in case.layers.items()
         ]
     return [
-        (layer, source if isinstance(source, str) else bundle_in(source, where, file, problems))
+        (
+            layer,
+            source
+            if isinstance(source, str)
+            else bundle_in(source, where, file, problems, find_pack),
+        )
         for layer, source, where in sorted(sources, key=lambda each: POLICY_LAYERS.index(each[0]))
     ]
 

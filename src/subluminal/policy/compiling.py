@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct
 
 from subluminal.contracts.bundle import (
     Bundle,
+    KernelRule,
     Match,
     NameMatch,
     Rule,
@@ -26,8 +27,15 @@ from subluminal.contracts.bundle import (
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
+from subluminal.policy.packs import FindPack, questions_of, stated_packs
 from subluminal.policy.patterns import NamePatterns, compile_names
-from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TAINT_FORMAT, TARGETS_FORMAT, Snapshot
+from subluminal.policy.snapshot import (
+    KERNEL_FORMAT,
+    SNAPSHOT_FORMAT,
+    TAINT_FORMAT,
+    TARGETS_FORMAT,
+    Snapshot,
+)
 from subluminal.policy.text.places import path_text
 from subluminal.policy.texts import TextPatterns, compile_texts
 
@@ -51,6 +59,8 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
 
 def _format(bundle: Bundle) -> int:
     enabled = [each for each in bundle.rules if each.enabled]
+    if any(isinstance(each, KernelRule) for each in enabled):
+        return KERNEL_FORMAT
     if bundle.defaults.taint is not None or any(
         isinstance(each, TaintRule) or each.match.taint is not None for each in enabled
     ):
@@ -149,13 +159,20 @@ def _fields(value: Struct) -> list[tuple[str, Any]]:
 _HEAD = ("policy_id", "version", "mode", "defaults", "selectors")
 
 
-def read_snapshot(text: bytes) -> tuple[Snapshot, Bundle]:
-    """Reads a compiled policy, and a bundle that compiles to it. Raises SubluminalError."""
+def read_snapshot(text: bytes, find_pack: FindPack | None = None) -> tuple[Snapshot, Bundle]:
+    """Reads a compiled policy, and a bundle that compiles to it. Raises SubluminalError.
+
+    `find_pack` finds the packs that must be installed; None if the policy is only read.
+    """
     try:
         snapshot = Snapshot.from_json(text)
     except (KeyError, ValueError, TypeError):
         raise _damaged("a field is missing or has the wrong type") from None
-    return snapshot, bundle_of(snapshot)
+    bundle = bundle_of(snapshot)
+    if find_pack is not None:
+        for found in semantic_misfits(bundle, find_pack):
+            raise SubluminalError(f"`{path_text(found.path)}`: {found.message}", hint=found.hint)
+    return snapshot, bundle
 
 
 def bundle_of(snapshot: Snapshot) -> Bundle:
@@ -164,7 +181,9 @@ def bundle_of(snapshot: Snapshot) -> Bundle:
     for found in misfits(plain, Bundle):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     bundle: Bundle = struct_of(plain, Bundle)
-    for found in semantic_misfits(bundle):
+    if any(None in (asked.version, asked.fingerprint) for asked in questions_of(bundle.rules)):
+        raise _damaged("a kernel rule does not name version and fingerprint of its pack")
+    for found in semantic_misfits(bundle, stated_packs(bundle)):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     if compile_bundle(bundle).policy_hash != snapshot.policy_hash:
         raise _damaged("its bundle compiles to another snapshot")

@@ -17,6 +17,7 @@ from subluminal.contracts.bundle import (
     BreakerRule,
     Bundle,
     DedupeRule,
+    KernelRule,
     NameMatch,
     TagRule,
     TaintRule,
@@ -35,7 +36,13 @@ _PREDICATE = 1
 """One predicate about an argument."""
 _VALUES = 5
 """Number of nested values that are compared in one unit."""
-_KINDS: dict[type[AnyRule], int] = {DedupeRule: 25, BreakerRule: 15, TagRule: 5, TaintRule: 5}
+_KINDS: dict[type[AnyRule], int] = {
+    DedupeRule: 25,
+    BreakerRule: 15,
+    TagRule: 5,
+    TaintRule: 5,
+    KernelRule: 25,
+}
 """Cost of a kind beyond that of other rules."""
 _REPEATS = 25
 """Cost of a breaker that counts repeats: like dedupe, it writes a new key for most calls."""

@@ -5,7 +5,7 @@ and the counter updates that follow from it. Nothing is written here: the caller
 and when the call has ended, the result of `learn`. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.refusing import Refuser
 from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
 from subluminal.policy.taint import lowest
+from subluminal.policy.tool_rules import ToolRules
 from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
 
@@ -146,7 +147,7 @@ class Engine:
             rule.targets_test is not None for each in self._programs for rule in each.rules
         )
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
-        self.asks_kernel = False
+        self.asks_kernel = any(program.asks_kernel for program in self._programs)
         """whether a pack is asked about calls, by a rule or by the door"""
         self.asks_ahead = self.asks_targets or self.asks_kernel
         """whether something must be found out about calls before they are evaluated"""
@@ -176,12 +177,30 @@ class Engine:
 
     def needs_targets(self, call: Call) -> bool:
         """Whether a rule for the tool of a call tests what the call touches."""
+        return any(rules.asks_targets for _, rules in self._rules_of(call))
+
+    def needs_judge(self, call: Call) -> bool:
+        """Whether a rule for the tool of a call asks a pack."""
+        return any(rules.asks_kernel for _, rules in self._rules_of(call))
+
+    def ask_packs(self, call: Call, counters: Counters, *, wall_ms: int) -> None:
+        """Asks the call's judge everything that `evaluate` will ask it. Needs no lock.
+
+        Which packs are asked does not depend on counters, but for the level of the run. A person
+        may have answered what a pack asks, so that packs below are asked too.
+        """
+        for program, rules in self._rules_of(call):
+            if rules.asks_kernel:
+                keys = {(program.layer.value, entry.rule_id) for entry in rules.entries}
+                passed = replace(call, granted=call.granted | keys)
+                _run(program, passed, counters, wall_ms, 0, None)
+
+    def _rules_of(self, call: Call) -> Iterator[tuple[Program, ToolRules]]:
         key = (call.server_name, call.tool_name)
         for program in self._programs:
             rules = program.tool_rules.get(key) or program.rules_for(*key)
-            if rules is not None and rules.asks_targets:
-                return True
-        return False
+            if rules is not None:
+                yield program, rules
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
         """Returns the lowest level to which a call may lower the run that no rule could judge.
@@ -332,13 +351,15 @@ def _run(
             written = trace(program, rules, visit, call, steps)
         classes = rules.classes | visit.classes if visit.classes else rules.classes
     if written.action is _ALLOW:
-        return Evaluation(written, program.ref, True, (visit,), None, classes)
+        return Evaluation(written, program.ref, True, (visit,), None, classes, (), visit.kernel)
     decision, would_be = program.enforced(written)
     forwarded = decision.action is _ALLOW
     if would_be is not None:
         visit.refused_by = None  # observe mode never asks for approval
         visit.limited_by = ()
-    return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
+    return Evaluation(
+        *(decision, program.ref, forwarded, (visit,), would_be, classes), kernel=visit.kernel
+    )
 
 
 def combine(answers: list[Evaluation]) -> Evaluation:
@@ -351,4 +372,5 @@ def combine(answers: list[Evaluation]) -> Evaluation:
     for answer in answers:
         if answer is not best:
             best.visits += answer.visits
+            best.kernel = best.kernel or answer.kernel
     return best

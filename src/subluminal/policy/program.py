@@ -31,7 +31,7 @@ from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.taint import lowest
 from subluminal.policy.tool_rules import PreparedRule, ToolRules
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 _MAX_TOOLS, _MAX_ENTRIES = 1_024, 16_384
 """Tools whose rules are cached, and the rules of all of them together. Names come from outside, so
@@ -76,8 +76,10 @@ class Program:
         self.start = Taint(defaults.get("taint", Taint.SYSTEM))
         """level that a run starts with at most"""
         self._taint_rules = [rule for rule in self.rules if rule.data["kind"] == RuleKind.TAINT]
+        self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for rule in self.rules)
         self.asks_taint = (
             bool(self._taint_rules)
+            or self.asks_kernel
             or self.start is not Taint.SYSTEM
             or any(rule.taint_test is not None for rule in self.rules)
         )
@@ -140,8 +142,8 @@ class Program:
                 elif entry.condition is not None and not entry.condition(visit):
                     continue
                 found = visit_rule(visit)
-            except NotInspected:
-                found = self.not_inspected(entry, visit)
+            except NotEvaluated as error:
+                found = self.not_evaluated(entry, visit, error)
             if found is None:
                 continue
             action = found.action
@@ -153,8 +155,8 @@ class Program:
                 first = first or found
         return terminate or first or allowed or DEFAULT_ALLOW
 
-    def not_inspected(self, entry: Entry, visit: Visit) -> Decision | None:
-        """Decides for a rule whose arguments were too large to inspect (byte-transparent).
+    def not_evaluated(self, entry: Entry, visit: Visit, error: NotEvaluated) -> Decision | None:
+        """Decides for a rule whose arguments were too large to inspect, or whose pack is missing.
 
         Returns None for a taint rule that is passed over.
         """
@@ -165,7 +167,7 @@ class Program:
                 entry.visit(visit)  # what cannot be judged counts against the call
         # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
-        return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")
+        return self.on_error(classes, entry.rule_id, str(error))
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
         """Decides for a rule that could not be evaluated (Pack 2.1)."""

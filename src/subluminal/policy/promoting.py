@@ -7,6 +7,8 @@ arguments that a person chooses. All other calls stay refused. Pure.
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import (
     AllowRule,
@@ -14,6 +16,7 @@ from subluminal.contracts.bundle import (
     ArgsMatch,
     Bundle,
     DenyRule,
+    KernelRule,
     Match,
     PinRule,
     TagRule,
@@ -30,6 +33,7 @@ from subluminal.policy.evaluation import Call, Engine
 from subluminal.policy.raising import LimitRule, limit_kind
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.taint import lowering_to
+from subluminal.policy.visit import JudgeOf
 
 REASON_CODE = "PROMOTED"
 _INSTEAD = {
@@ -72,6 +76,13 @@ def refusing_rule(
         raise SubluminalError(
             f"rule `{rule_id}` is disabled: it no longer refuses calls",
             hint="let the agent repeat the call",
+        )
+    if isinstance(rule, KernelRule):
+        raise SubluminalError(
+            f"rule `{rule_id}` leaves the decision to the pack `{rule.effect.kernel.pack}`:"
+            " no argument can be promoted",
+            hint="change `state` of the rule, or write an allow above it; what a pack leaves to a"
+            " person is answered with `sub approve`",
         )
     if isinstance(rule, TagRule | PinRule | TaintRule):
         kind = RuleKind(str(rule.__struct_config__.tag))
@@ -152,11 +163,13 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
     return name
 
 
-def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
+def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = None) -> Decision:
     """Decides the call by one policy alone, as the first call of a run of that level."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
     asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
+    if judge_of is not None and engine.asks_kernel:
+        asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
     counters = MemoryCounters()
     counters.write(lowering_to(call.taint))
     evaluation = engine.evaluate(asked, counters, wall_ms=call.wall_ms, mono_ms=0)
@@ -172,11 +185,17 @@ def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
         rule.rule_id
         for rule in rules[index + 1 :]
         if rule.enabled
-        and isinstance(rule, AllowRule | DenyRule)
-        and (rule.effect.action != Action.ALLOW or rule.effect.require is not None)
+        and _may_refuse(rule)
         and not disjoint(rule.match, match)
         and not _exclude(rule.match.args or ArgsMatch(), match.args or ArgsMatch())
     ]
+
+
+def _may_refuse(rule: AnyRule) -> bool:
+    """Whether a rule about access refuses calls."""
+    if isinstance(rule, AllowRule | DenyRule):
+        return rule.effect.action != Action.ALLOW or rule.effect.require is not None
+    return isinstance(rule, KernelRule)
 
 
 def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:

@@ -21,12 +21,13 @@ from subluminal.policy.rules.breaker import BreakerEntry
 from subluminal.policy.rules.budget import BudgetEntry
 from subluminal.policy.rules.dedupe import DedupeEntry
 from subluminal.policy.rules.entry import Condition, Entry, Subject
+from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.rate_limit import RateLimitEntry
 from subluminal.policy.rules.tag import TagEntry
 from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.taint import TaintTest, taint_test
 from subluminal.policy.targets import TargetsTest, targets_test
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotInspected, NotJudged, Visit
 
 _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
     RuleKind.BUDGET: BudgetEntry,
@@ -86,7 +87,7 @@ class UnpackedEntry(NamedTuple):
 class ToolRules:
     """The rules of one policy for one tool, and the risk classes that names alone give it."""
 
-    __slots__ = ("asks_targets", "classes", "entries", "tagged", "unpacked")
+    __slots__ = ("asks_kernel", "asks_targets", "classes", "entries", "tagged", "unpacked")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
@@ -96,6 +97,8 @@ class ToolRules:
         """indexes of the tag rules that match every call of this tool, and so need no entry"""
         self.asks_targets = any(rule.targets_test is not None for _, rule in rules)
         """whether a rule tests what a call touches"""
+        self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for _, rule in rules)
+        """whether a rule asks a pack"""
         settled: set[str] = set()
         gained: set[str] = set()
         """classes that a tag rule with a condition of its own may add"""
@@ -131,23 +134,35 @@ class ToolRules:
             return TaintEntry(index, data, condition)
         if kind in _ACCUMULATORS:
             return _ACCUMULATORS[kind](index, data, condition, subject)
+        if kind == RuleKind.KERNEL:
+            return KernelEntry(index, data, condition, subject, self._would_pass)
         return AccessEntry(index, data, condition, subject, self._would_pass)
 
     def _would_pass(self, args: dict[str, Any], refused: Visit) -> bool:
-        """Whether the allow and deny rules would let a call with these arguments pass.
+        """Whether allow, deny and kernel rules would let a call with these arguments pass.
 
         False if they test targets: nobody has read those of other arguments.
         """
         if self.asks_targets:
             return False
-        visit = Visit(Call("", "", args, ""), args, refused.read, refused.wall_ms, 0)
+        call = Call("", "", args, "", judge=refused.call.judge)
+        visit = Visit(call, args, refused.read, refused.wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
                 continue
             if isinstance(entry, AccessEntry):
                 return entry.allows and not entry.needs_grant()
+            if isinstance(entry, KernelEntry) and _objects(entry, args, visit):
+                return False
             if isinstance(entry, TagEntry):
                 entry.visit(visit)
+        return True
+
+
+def _objects(entry: KernelEntry, args: dict[str, Any], visit: Visit) -> bool:
+    try:
+        return entry.ask(args, visit).refusal is not None
+    except NotJudged:
         return True
 
 

@@ -11,9 +11,10 @@ from subluminal.contracts.gate import Gate, GateName, Settled
 from subluminal.contracts.vocabulary import Action
 from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
+from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.tool_rules import ToolRules
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 
 class Step(NamedTuple):
@@ -108,8 +109,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
         if entry.condition is not None and not entry.condition(visit):
             return step._replace(result="no match", clause=_condition_clause(program, entry, visit))
         found = entry.visit(visit)
-    except NotInspected:
-        found = program.not_inspected(entry, visit)
+    except NotEvaluated as error:
+        found = program.not_evaluated(entry, visit, error)
         step = step._replace(result="error")
     finally:
         visit.read = read
@@ -118,6 +119,8 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
     if found is not None:
         order.append(found)
         step = step._replace(action=found.action.value, note=found.summary)
+    elif isinstance(entry, KernelEntry):
+        step = step._replace(note="the pack has no objection")
     new = visit.updates[written[0] :] + visit.if_forwarded[written[1] :]
     return step._replace(before=reads[-1] if reads else (), after=new[-1][2] if new else ())
 

@@ -33,8 +33,27 @@ class Call(Struct, frozen=True, gc=False):
     """what a pack says about the call, whatever the rules say; see `policy.pack_engine`"""
 
 
-class NotInspected(Exception):
+JudgeOf = Callable[[Call, str, int], Judge]
+"""Returns the judge of (call, run_id, wall_ms)."""
+
+
+class NotEvaluated(Exception):
+    """A rule could not be evaluated. Its text says why, in half a sentence."""
+
+
+class NotInspected(NotEvaluated):
     """A rule needs arguments that were too large to inspect (byte-transparent)."""
+
+    def __str__(self) -> str:
+        return "the arguments were too large to inspect"
+
+
+class NotJudged(NotEvaluated):
+    """The pack of a `kernel` rule could not be asked."""
+
+
+class PackMissing(NotJudged):
+    """The pack is not installed, or not as the policy was compiled with it."""
 
 
 class Visit(Struct, gc=False):
@@ -68,7 +87,7 @@ class Visit(Struct, gc=False):
     refused_by: Refuser | None = None
     """rule or pack that refuses the call, if a grant can cover that; None in observe mode"""
     kernel: KernelDecision | None = None
-    """decision of the last pack that a `kernel` rule asked"""
+    """decision of the pack that objected, else of the first that a `kernel` rule asked"""
     limited_by: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the limits that refuse the call; none in observe mode"""
 

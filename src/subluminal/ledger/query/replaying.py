@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import apsw
 
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.policies.installed import installed_judge
 from subluminal.core.targets.reading import targets_later
 from subluminal.errors import SubluminalError
 from subluminal.ledger.query.policies import find_policy
@@ -44,7 +45,9 @@ class LedgerReplay:
         for run_id in runs:
             known = self._reader.setting(run_id)
             layering = self.layering.of_run(known.loads)
-            replay = RunReplay(layering, known.answers, targets_later, known.start)
+            replay = RunReplay(
+                *(layering, known.answers, targets_later, known.start, installed_judge)
+            )
             calls = 0
             for item in self._reader.items(run_id):
                 if not isinstance(item, RecordedCall):
@@ -83,7 +86,10 @@ def backtest(
     for run_id in run_ids(connection, since_ms, tool):
         known = reader.setting(run_id)
         replays = [
-            RunReplay(each.of_run(known.loads), known.answers, targets_later, known.start)
+            RunReplay(
+                *(each.of_run(known.loads), known.answers, targets_later, known.start),
+                installed_judge,
+            )
             for each in layerings
         ]
         for item in reader.items(run_id):

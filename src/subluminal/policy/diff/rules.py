@@ -10,6 +10,7 @@ from subluminal.contracts.bundle import (
     AnyRule,
     Bundle,
     DenyRule,
+    KernelRule,
     Match,
     TagRule,
     TaintRule,
@@ -58,7 +59,7 @@ def _content(rule: AnyRule) -> bytes:
 
 
 def _renaming(rule: AnyRule, old_id: str) -> Change:
-    counts = not isinstance(rule, AllowRule | DenyRule | TagRule | TaintRule)
+    counts = not isinstance(rule, AllowRule | DenyRule | TagRule | TaintRule | KernelRule)
     told = "; its counters start from zero" if counts else ""
     return Change(
         kind="rule_renamed",

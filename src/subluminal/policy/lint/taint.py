@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from subluminal.contracts.bundle import Bundle, TaintRule
+from subluminal.contracts.bundle import AnyRule, Bundle, KernelRule, TaintRule
 from subluminal.contracts.shape import Misfit
 from subluminal.contracts.vocabulary import TAINT_RANK, Taint
 from subluminal.policy.covering import covers
@@ -30,13 +30,18 @@ def taint_remarks(bundle: Bundle) -> Iterator[Misfit]:
                 "can never match: an exemption needs everything that a call touches to be known",
                 "remove `opaque`",
             )
-    if lowering and not any(rule.match.taint for rule in bundle.rules if rule.enabled):
+    if lowering and not any(_looks_at_level(rule) for rule in bundle.rules if rule.enabled):
         yield Misfit(
             ("rules", bundle.rules.index(lowering[0])),
             "lowers the run, and no enabled rule of this policy has `match.taint`",
             "add a deny with `taint: {below: TRUSTED}` and `require: human`",
         )
     yield from _preceded(bundle, lowering)
+
+
+def _looks_at_level(rule: AnyRule) -> bool:
+    """Whether a rule decides by the level; a pack is told where an intent comes from."""
+    return rule.match.taint is not None or isinstance(rule, KernelRule)
 
 
 def _preceded(bundle: Bundle, rules: list[TaintRule]) -> Iterator[Misfit]:

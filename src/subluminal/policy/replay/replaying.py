@@ -29,6 +29,7 @@ from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
+from subluminal.policy.replay.hidden_packs import AskedAgain, Unanswered
 from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
@@ -41,6 +42,7 @@ from subluminal.policy.replay.recorded import (
     said_by,
 )
 from subluminal.policy.taint import lowering_to
+from subluminal.policy.visit import JudgeOf
 
 _ALLOW = Action.ALLOW
 _ENDED = Said(Action.TERMINATE_RUN, None, Severity.CRITICAL, ReasonCode.RUN_TERMINATED, None, None)
@@ -67,11 +69,13 @@ class RunReplay:
         answers: Iterable[RecordedAnswer] = (),
         read_later: ReadLater | None = None,
         start: Taint = Taint.SYSTEM,
+        judge_of: JudgeOf | None = None,
     ) -> None:
         """`read_later` reads targets that are not on record, as far as the arguments are.
 
-        `start` is the level with which the run began.
+        `start` is the level with which the run began. `judge_of` finds whom `kernel` rules ask.
         """
+        self._judge_of = judge_of
         self.layering = layering
         self._read_later = read_later
         self._answers = Answers(answers)
@@ -190,18 +194,21 @@ class RunReplay:
         asked = Call(
             call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
         )
+        if self._judge_of is not None and setting.engine.asks_kernel:
+            judge = self._judge_of(asked, call.run_id, call.wall_ms)
+            asked = replace(asked, judge=AskedAgain(judge))
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             if failed.forwarded:
                 self._lower_unjudged(call, setting)
             return _Answer(said_by(failed))
         self._counters.was_asked = False
-        found = self._possible(call, asked, setting)
+        try:
+            found = self._possible(call, asked, setting)
+        except Unanswered as error:
+            return self._unknown(said, error.doubt)
         if found is None:
-            self._counters.doubt_everything()
-            if self._as_recorded:
-                return _Answer(said)
-            return _Answer(None, Doubt.ARGUMENTS)
+            return self._unknown(said, Doubt.ARGUMENTS)
         if (
             not recorded.by_rules
             and _failed_outside(said)
@@ -213,6 +220,11 @@ class RunReplay:
         if len(found) == 1 and not self._counters.was_asked:
             return self._certain(call, asked, setting, found[0])
         return self._settled(call, asked, setting, found)
+
+    def _unknown(self, said: Said, doubt: Doubt) -> _Answer:
+        """Answers for a call that cannot be evaluated. It may have counted anything."""
+        self._counters.doubt_everything()
+        return _Answer(said) if self._as_recorded else _Answer(None, doubt)
 
     def _lower_unjudged(self, call: RecordedCall, setting: Setting) -> None:
         """Lowers the run for a call that was forwarded although no rule judged it."""
