@@ -393,6 +393,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:example": Requirement(
         "issue 18", "an agent of 40 lines with open_kernel, as its guide"
     ),
+    "kernel:replayed": Requirement(
+        "kernel 2", "a replay of policies keeps what the pack of the door said"
+    ),
     "kernel:rollout": Requirement(
         "kernel 2", "with legacy the rollout decides per intent; both answers are recorded"
     ),

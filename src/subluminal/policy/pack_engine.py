@@ -74,6 +74,10 @@ class PackEngine(Engine):
         by_pack = Evaluation(_blocked(reason_code, summary), self._pack, False, ())
         return combine([by_pack, super().failure(call, reason_code, summary)])
 
+    def refusal(self, decision: Decision) -> Evaluation:
+        """Wraps a refusal that neither the pack nor a rule made."""
+        return Evaluation(decision, self._pack, False, ())
+
     @property
     def mode(self) -> Mode:
         """The strictest mode of the layers that apply, and at least that of the pack."""

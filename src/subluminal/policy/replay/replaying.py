@@ -182,11 +182,11 @@ class RunReplay:
         return _beside_missing(answer, recorded, setting.missing) if setting.missing else answer
 
     def _stands(self, recorded: RecordedDecision) -> bool:
-        """Whether a person, not a rule, refused this call."""
+        """Whether no rule refused this call, but a person, or a ledger that was out of reach."""
         said = recorded.said
         if said.reason_code == ReasonCode.RUN_TERMINATED:
             return recorded.was_killed or not self._rule_ended
-        return said.reason_code == ReasonCode.KILL_SWITCH
+        return said.reason_code in (ReasonCode.KILL_SWITCH, ReasonCode.EXECUTIONS_UNAVAILABLE)
 
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
@@ -194,6 +194,8 @@ class RunReplay:
         asked = Call(
             call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
         )
+        if recorded.pack is not None:
+            asked = replace(asked, judgement=recorded.pack.judgement)
         if self._judge_of is not None and setting.engine.asks_kernel:
             judge = self._judge_of(asked, call.run_id, call.wall_ms)
             asked = replace(asked, judge=AskedAgain(judge))
