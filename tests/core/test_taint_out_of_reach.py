@@ -102,6 +102,19 @@ def test_a_resource_lowers_although_another_process_holds_the_lock(tmp_path: Pat
     assert [each["rule_id"] for each in changes(tmp_path)] == ["web"]
 
 
+def test_batches_and_messages_that_nobody_can_read_lower_without_the_lock(tmp_path: Path) -> None:
+    host = begun(tmp_path, MILD, WEB, SEND, defaults=PASSES)
+    batch = [(tool_call("files", "mild"), b"{}"), (tool_call("files", "read"), b"{}")]
+    with held_lock(tmp_path):
+        assert all(each.is_allowed for each in host.begin_batch(batch))
+        assert level(tmp_path) is Taint.TRUSTED
+        ambiguous = ReasonCode.AMBIGUOUS_MESSAGE
+        assert host.begin_undecidable(tool_call("web", "?"), ambiguous, "two ways").is_allowed
+        assert level(tmp_path) is Taint.UNTRUSTED
+    host.close()
+    assert [each["to"] for each in changes(tmp_path)] == ["TRUSTED", "UNTRUSTED"]
+
+
 def test_the_lowest_of_what_was_lowered_without_the_lock_holds(tmp_path: Path) -> None:
     host = begun(tmp_path, MILD, WEB, SEND, defaults=PASSES)
     with held_lock(tmp_path):

@@ -119,11 +119,27 @@ def test_a_prompt_before_the_policy_is_compiled_counts(household):
     household.write_policy(POLICY)
     web = start(household, "web")
     web.answer(web.send("prompts/get", name="p"))
+    assert household.events("taint_changed"), "the prompt waited for the policy"
     mail = start(household, "mail").ready()
     assert web.code() == 0
     assert mail.code() != 0
     tools = {each["taint"]["tool_name"] for each in household.events("taint_changed")}
     assert tools == {"prompts/get"}
+
+
+def test_a_resource_counts_as_soon_as_a_broken_policy_is_mended(household):
+    """Until then every call is refused."""
+    household.write_policy(POLICY.replace("kind: taint", "kind: tain"))
+    web, mail = (start(household, name).ready() for name in ("web", "mail"))
+    assert "result" in web.answer(web.send("resources/read", uri="a://b"))
+    assert mail.code() != 0
+    assert not household.events("taint_changed")
+    household.write_policy(POLICY)
+    household.wait_event("taint_changed")
+    wait_until(lambda: web.code() == 0, "the policy")
+    assert mail.code() != 0
+    (changed,) = household.events("taint_changed")
+    assert changed["taint"]["tool_name"] == "resources/read"
 
 
 def cut_state(household):
@@ -143,11 +159,13 @@ def test_a_resource_that_cannot_lower_the_run_is_refused(household):
     read = {"jsonrpc": "2.0", "id": 77, "method": "prompts/get", "params": {"name": "p"}}
     web.write(json.dumps([read]).encode() + b"\n")
     assert "the level of the run cannot be lowered" in web.answer(77)["error"]["message"]
+    large = web.answer(web.send("resources/read", uri="a://b", more="x" * 2_000_000))
+    assert "the level of the run cannot be lowered" in large["error"]["message"]
     assert "result" in web.answer(web.send("resources/list"))
     details = [each["health"].get("detail", "") for each in household.events("shim_health")]
     assert any(each.startswith("`resources/read` was refused: ") for each in details)
-    (call,) = household.events("tool_call_decision")
-    assert call["decision"]["action"] == "BLOCK"
+    decisions = household.events("tool_call_decision")
+    assert [each["decision"]["action"] for each in decisions] == ["BLOCK", "BLOCK"]
 
 
 def test_a_batch_with_a_resource_counts(household):

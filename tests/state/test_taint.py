@@ -11,7 +11,7 @@ from tests.state.mortal import Killed, Mortal, MortalBytes
 from subluminal.contracts.counters import TAINT_KEY, CellKind
 from subluminal.contracts.vocabulary import TAINT_RANK, Taint
 from subluminal.state import layout
-from subluminal.state.run_state import RunState
+from subluminal.state.run_state import RunState, Total
 from subluminal.state.storage import open_or_create
 from subluminal.state.taint import DAMAGED, MARKED, TaintState, TaintWord
 
@@ -207,3 +207,5 @@ def test_the_words_of_the_level_are_its_own():
     words = 2 * layout.TAINT_SOURCE_BYTES // layout.WORD_BYTES
     assert layout.TAINT_SOURCES + words <= layout.HEADER_WORDS
     assert layout.W_TAINT_SOURCES + 2 <= layout.W_TABLES
+    assert layout.W_TOTALS + len(Total) <= layout.W_TAINT_MARKS
+    assert layout.W_TAINT_MARKS + 2 <= layout.W_WORKED

@@ -17,6 +17,7 @@ from subluminal.core.levels import CallLevel
 from subluminal.core.ruling import Ruling
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.taint import level_in
+from subluminal.state.errors import StateBusy
 
 
 class _Draft:
@@ -75,7 +76,7 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
         evaluations = _as_one(enforcer, [enforcer.failed(call, error) for call in asked])
         lowered = [
-            enforcer.unjudged(call, evaluation, seq)
+            enforcer.unjudged(call, evaluation, seq, is_busy=isinstance(error, StateBusy))
             for (call, _), evaluation, seq in zip(batch, evaluations, seqs, strict=True)
         ]
         evaluations = _as_one(enforcer, [evaluation for evaluation, _ in lowered])

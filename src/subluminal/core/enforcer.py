@@ -189,7 +189,8 @@ class Enforcer:
         self, call: ToolCall, asked: Call, error: Exception, seq: int
     ) -> tuple[Evaluation, CallLevel | None]:
         """Applies `decision_on_error` to a call that could not be decided and counted."""
-        evaluation, level = self.unjudged(call, self.failed(asked, error), seq)
+        is_busy = isinstance(error, StateBusy)
+        evaluation, level = self.unjudged(call, self.failed(asked, error), seq, is_busy=is_busy)
         self.count_failed(evaluation, error)
         return evaluation, level
 
@@ -265,7 +266,13 @@ class Enforcer:
         return f"{self._shim_id}.{number}"
 
     def unjudged(
-        self, call: ToolCall, evaluation: Evaluation, seq: int, *, knows_tool: bool = True
+        self,
+        call: ToolCall,
+        evaluation: Evaluation,
+        seq: int,
+        *,
+        knows_tool: bool = True,
+        is_busy: bool = False,
     ) -> tuple[Evaluation, CallLevel | None]:
         """Lowers the run if a call is forwarded that no rule could judge (`core.levels`).
 
@@ -274,7 +281,9 @@ class Enforcer:
         if not evaluation.forwarded or not self.engine.asks_taint:
             return evaluation, None
         try:
-            return evaluation, self.levels.unjudged(self.engine, call, seq, knows_tool=knows_tool)
+            return evaluation, self.levels.unjudged(
+                self.engine, call, seq, knows_tool=knows_tool, is_busy=is_busy
+            )
         except StateUnusable as error:
             if self.engine.mode is Mode.OBSERVE:
                 return evaluation, None
@@ -298,7 +307,7 @@ class Enforcer:
     ) -> Ruling:
         """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        seq = 0
+        seq, is_busy = 0, False
         evaluation = self.over(asked) or evaluation
         try:
             with self._state.locked():
@@ -306,9 +315,10 @@ class Enforcer:
                 self._state.count(TOTALS[evaluation.decision.action])
         except (StateBusy, StateUnusable):
             # The call is still recorded below.
+            is_busy = True
             self._state.owe(TOTALS[evaluation.decision.action])
         judged = evaluation
-        evaluation, level = self.unjudged(call, judged, seq, knows_tool=knows_tool)
+        evaluation, level = self.unjudged(call, judged, seq, knows_tool=knows_tool, is_busy=is_busy)
         if evaluation is not judged:
             self.count_as_refused(evaluation.decision.action)
         number = next(self._numbers)

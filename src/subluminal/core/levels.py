@@ -118,11 +118,18 @@ class Levels:
         return CallLevel(before.before, change)
 
     def unjudged(
-        self, engine: Engine, call: "ToolCall", seq: int, *, knows_tool: bool = True
+        self,
+        engine: Engine,
+        call: "ToolCall",
+        seq: int,
+        *,
+        knows_tool: bool = True,
+        is_busy: bool = False,
     ) -> CallLevel:
         """Lowers the run for a call that is forwarded although no rule judged it.
 
-        Takes the run's lock, if it is free. Raises StateUnusable if there is nothing to lower.
+        Takes the run's lock, unless it `is_busy`: the caller has waited for it long enough. Raises
+        StateUnusable if there is nothing to lower.
         """
         tool_name = call.tool_name if knows_tool else None
         rank = TAINT_RANK[engine.unjudged(call.server_name, tool_name)]
@@ -133,7 +140,7 @@ class Levels:
             tool_name=self._shown(call.tool_name),
             reason=_UNJUDGED,
         )
-        change = self._lower(rank, about)
+        change = self._lower_unlocked(rank, about) if is_busy else self._lower(rank, about)
         return CallLevel(self.now()) if change is None else CallLevel(change.from_, change)
 
     def read_from(self, engine: Engine, server_name: str, method: str) -> None:
@@ -174,10 +181,16 @@ class Levels:
                     state.taint.lower(rank)
                     return change
         except StateBusy:
-            before = state.lower_unlocked(rank)
-            if rank > before:
-                return words.change(before, rank, state.last_seq())
+            return self._lower_unlocked(rank, words)
         return None
+
+    def _lower_unlocked(self, rank: int, words: "_Words") -> TaintChange | None:
+        """Does the same while another process holds the lock."""
+        if not rank:
+            return None
+        state = self._run.state
+        before = state.lower_unlocked(rank)
+        return words.change(before, rank, state.last_seq()) if rank > before else None
 
     def _record(self, change: TaintChange | None) -> None:
         if change is not None:

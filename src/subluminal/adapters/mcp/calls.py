@@ -104,6 +104,13 @@ class Calls:
         """
         return self._host.read_from(self._server_name, method, self._session(meta))
 
+    def _may_read(self, method: str, meta: dict[str, Any], ids: list[Any], size: int) -> bool:
+        """Lowers the run as `read_text` does; refuses the whole message if it must not go on."""
+        why = self.read_text(method, meta)
+        if why:
+            self.refuse_unhandled(ids, size, why)
+        return not why
+
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
         session = self._session(message.meta)
@@ -143,10 +150,9 @@ class Calls:
             return self._refuse_lost(message, ids, size)
         if message.problem:
             return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
-        if message.method in READS:
-            self.read_text(message.method, message.meta)
         if message.method != TOOLS_CALL:
-            return True
+            is_read = message.method in READS
+            return not is_read or self._may_read(message.method, message.meta, ids, size)
         if not isinstance(message.name, str):
             return self.decide_ambiguous(Ambiguous("a tools/call does not name a tool", ids), size)
         call = ToolCall(
@@ -206,11 +212,8 @@ class Calls:
         if len(sessions) > 1 and not self._host.run_is_fixed:
             why = "its calls belong to different runs"
             return self.decide_ambiguous(Ambiguous(why, batch.ids), size)
-        for read in batch.reads:
-            why = self.read_text(read.method, read.meta)
-            if why:
-                self.refuse_unhandled(batch.ids, size, why)
-                return False
+        if not all(self._may_read(each.method, each.meta, batch.ids, size) for each in batch.reads):
+            return False
         rulings = self._begin_batch(batch, size, next(iter(sessions), None))
         if all(ruling.is_allowed for ruling in rulings):
             for message, ruling in zip(batch.calls, rulings, strict=True):
