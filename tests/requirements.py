@@ -330,6 +330,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:audit-files": Requirement(
         "kernel 4", "`sub ledger verify --audit-records`: 1 if a record is false"
     ),
+    "kernel:pack-template": Requirement(
+        "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
