@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,8 @@ def machine(tmp_path: Path) -> dict[str, str]:
     python = venv / "bin" / "python"
     (site,) = venv.glob("lib/python*/site-packages")
     # What Subluminal and the build need is taken from the Python that runs the tests.
-    (site / "tests.pth").write_text(sysconfig.get_path("purelib"))
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "tests.pth").write_text("\n".join(ours))
     install = [UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
     subprocess.run([*install, "--python", python, "-e", ROOT], check=True, capture_output=True)
     pip = venv / "bin" / "pip"
