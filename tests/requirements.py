@@ -536,6 +536,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel-rule:engine": Requirement(
         "issue 18", "pack and policy layers are all asked, the strictest wins, the pack on a tie"
     ),
+    "kernel:pack-template": Requirement(
+        "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
