@@ -146,5 +146,5 @@ def kind_of(envelope: Any) -> str:
 
 
 def stated(envelope: Any, member: str) -> str:
-    """Returns what an envelope that may be forged says of itself; "" if it is no envelope."""
+    """Returns a member of an envelope that may be forged; "" if it is not an envelope."""
     return told(getattr(envelope, member)) if type(envelope) is IntentEnvelope else ""
