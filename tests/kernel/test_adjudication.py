@@ -433,10 +433,12 @@ def test_a_taint_policy_that_errs_is_a_panic(level: Any) -> None:
 def test_a_policy_that_is_none_is_a_panic() -> None:
     decision = adjudicate(envelope(), None, None)  # type: ignore[arg-type]
     assert code_of(decision) == "guard_panic"
-    broken = adjudicate(envelope(), None, policy(business=7))  # type: ignore[arg-type]
+    broken, steps = adjudicate_with_trace(envelope(), None, policy(business=7))  # type: ignore[arg-type]
     assert broken.basis[-1].detail["phase"] == "business"
+    assert steps[-1] == TraceStep("business", "match")
 
 
+@requirement("003:pure")
 @pytest.mark.parametrize(
     "after",
     [{"qty": 0}, {"qty": True}, {"qty": object()}, {}],

@@ -43,10 +43,8 @@ _DOUBLE_INTEGER = 2**53
 _PREPARED_DEPTH = 64
 _MAX_VALUES = 2**22
 """More than any text of 8 MiB has. Lists that are nested and shared can stand for 2^64 values."""
-_PIECES_PER_VALUE = 4  # comma, key, opener and closer
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _STRINGS = frozenset({str})
-_HOLDERS = frozenset({dict, list})
 
 
 def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> bytes:
@@ -106,6 +104,26 @@ def _is_plain(root: Any, limit: int) -> bool:
     return True
 
 
+def _check_size(root: Any) -> None:
+    """Raises AmbiguousJSON for more values than a slow path should walk."""
+    level, values_left = [root], _MAX_VALUES
+    for _ in range(MAX_DEPTH + 1):  # deeper ones are refused by the exact path
+        below: list[Any] = []
+        for value in level:
+            if type(value) in _ALWAYS_PLAIN:
+                continue
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list | tuple):
+                below += value
+            if len(below) > values_left:
+                raise _too_many()
+        if not below:
+            return
+        values_left -= len(below)
+        level = below
+
+
 def _too_many() -> AmbiguousJSON:
     return AmbiguousJSON(f"more than {_MAX_VALUES} values")
 
@@ -116,14 +134,15 @@ class _Unusual(Exception):
 
 def _encode_prepared(value: Any, profile: Profile) -> bytes:
     """Writes the numbers here and leaves the rest to msgspec, for most values with fractions."""
+    _check_size(value)
     try:
-        prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH, [_MAX_VALUES])
+        prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH)
     except _Unusual:
         return _Writer(profile).write(value)
     return _encode_plain(prepared)
 
 
-def _prepare(item: Any, exact: bool, depth_left: int, values_left: list[int]) -> Any:
+def _prepare(item: Any, exact: bool, depth_left: int) -> Any:
     """Returns a copy in which every number is already text. Recursive, so the depth is bounded."""
     kind = type(item)
     if kind in _ALWAYS_PLAIN:
@@ -132,17 +151,13 @@ def _prepare(item: Any, exact: bool, depth_left: int, values_left: list[int]) ->
         return msgspec.Raw(write_int(item, exact=exact).encode())
     if kind is float or kind is Decimal:
         return msgspec.Raw(write_fraction(item, exact=exact).encode())
-    if kind not in _HOLDERS or not depth_left:
+    if not depth_left:
         raise _Unusual
-    values_left[0] -= len(item)
-    if values_left[0] < 0:
-        raise _too_many()
-    below = depth_left - 1
     if kind is list:
-        return [_prepare(member, exact, below, values_left) for member in item]
-    if not _STRINGS.issuperset(map(type, item)):
-        raise _Unusual
-    return {name: _prepare(member, exact, below, values_left) for name, member in item.items()}
+        return [_prepare(member, exact, depth_left - 1) for member in item]
+    if kind is dict and _STRINGS.issuperset(map(type, item)):
+        return {name: _prepare(member, exact, depth_left - 1) for name, member in item.items()}
+    raise _Unusual
 
 
 class _Written(bytes):
@@ -180,8 +195,6 @@ class _Writer:
                 continue
             if len(closers) >= MAX_DEPTH:
                 raise AmbiguousJSON(f"nested deeper than {MAX_DEPTH} levels")
-            if len(out) > _PIECES_PER_VALUE * _MAX_VALUES:
-                raise _too_many()
             opener, closer, inner = opened
             out.append(opener)
             closers.append(closer)

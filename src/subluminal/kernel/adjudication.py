@@ -161,7 +161,7 @@ def _decided(
         return killed(kill)
     _add_step(steps, "kill", "pass")
     examined = _examined(envelope)
-    if isinstance(examined, Refuse):
+    if not isinstance(examined, tuple):
         _add_step(steps, "schema", "match")
         return examined
     _add_step(steps, "schema", "pass")

@@ -146,5 +146,5 @@ def kind_of(envelope: Any) -> str:
 
 
 def stated(envelope: Any, member: str) -> str:
-    """Returns what an envelope that may be forged says of itself; "" for anything else."""
+    """Returns a member of an envelope that may be forged; "" if it is not an envelope."""
     return told(getattr(envelope, member)) if type(envelope) is IntentEnvelope else ""

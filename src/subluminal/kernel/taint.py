@@ -115,7 +115,7 @@ def survey(payload: Any) -> tuple[Taint, bool]:
     plain JSON, is cyclic or deeper than MAX_DEPTH, or has more than MAX_VALUES values.
     """
     lowest, is_plain = SYSTEM, True
-    level = [payload] if type(payload) in _HOLDERS else [[payload]]
+    level: list[Any] = [payload] if type(payload) in _HOLDERS else [[payload]]
     depth, values_left = 0, MAX_VALUES
     while level:
         depth += 1
@@ -126,28 +126,24 @@ def survey(payload: Any) -> tuple[Taint, bool]:
             values_left -= len(holder)
             if values_left < 0:
                 raise _too_many()
-            values = holder
-            if type(holder) is dict:
-                if "taint" in holder and is_tainted(holder):
-                    lowest = merge_taint(lowest, holder["taint"])
-                values = _values(holder)
-            is_plain = _all_plain(values, below) and is_plain
+            if not _all_plain(holder, below):
+                is_plain = False
+            if type(holder) is dict and "taint" in holder and is_tainted(holder):
+                lowest = merge_taint(lowest, holder["taint"])
         level = below
     return lowest, is_plain and depth <= _PLAIN_DEPTH
 
 
-def _values(holder: dict[Any, Any]) -> Iterable[Any]:
-    for name in holder:
-        if type(name) is not str:
-            raise AmbiguousJSON("a key is not a string")
-    return holder.values()
-
-
-def _all_plain(values: Iterable[Any], below: list[Any]) -> bool:
-    """Whether msgspec writes these numbers as canonical JSON: integers that a double holds.
-
-    Objects and arrays go to `below`.
+def _all_plain(holder: Any, below: list[Any]) -> bool:
+    """Whether msgspec writes the numbers of an object or array as canonical JSON does: integers
+    that a double holds. The objects and arrays in it go to `below`.
     """
+    values = holder
+    if type(holder) is dict:
+        for name in holder:
+            if type(name) is not str:
+                raise AmbiguousJSON("a key is not a string")
+        values = holder.values()
     is_plain = True
     for value in values:
         kind = type(value)
