@@ -1,20 +1,23 @@
 """Drives one sequence of calls through the product, or through the naive evaluator."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from tests.differential import naive
+from tests.policy.desk import judgement
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Layer, Status
+from subluminal.contracts.intents import Judgement
+from subluminal.contracts.vocabulary import Layer, Status, Taint
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.taint import level_in, lowering_to
+from subluminal.policy.visit import NotJudged
 
 START_MS = 1_794_520_740_000
 """2026-11-12T21:59Z, a Thursday: near an hour and a day that generated rules ask for."""
@@ -37,6 +40,14 @@ def identity_of(data: dict[str, Any]) -> Identity:
     return msgspec.convert(data, Identity)
 
 
+def as_told(_layer: str, rule: Mapping[str, Any], args: dict[str, Any], level: Taint) -> Judgement:
+    """A judge that says what the naive evaluator says, in the terms of the product."""
+    said = naive.pack_says(rule["effect"]["kernel"]["state"], args, level)
+    if said == "BROKEN":
+        raise NotJudged("broken")
+    return judgement(said)
+
+
 class Product:
     """Compile and evaluate, with counters in memory."""
 
@@ -57,6 +68,7 @@ class Product:
             given,
             step["granted"],
             excused=step.get("excused", frozenset()),
+            judge=as_told,
         )
         found = self.engine.evaluate(call, self.counters, wall_ms=wall_ms, mono_ms=mono_ms)
         self.counters.write(found.updates)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.differential.naive import PACK_ANSWERS
 
 SERVERS = ["git", "gitlab", "db"]
 TOOLS = ["push", "pull", "Push", "push_all", "dröp"]
@@ -195,6 +196,17 @@ def dedupe(choose: Chooser) -> Data:
     }
 
 
+def kernel(choose: Chooser) -> Data:
+    words = ["EXECUTE", "EXECUTE", "EXECUTE", "BROKEN", *PACK_ANSWERS]
+    return {
+        "pack": "desk",
+        "intent": "desk.pay",
+        "state": {"says": choose.some(words, 1, 4)},
+        "version": "1.0.0",
+        "fingerprint": "d" * 64,
+    }
+
+
 EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "allow": lambda choose: access(choose, ["ALLOW"], "OK"),
     "deny": denial,
@@ -204,6 +216,7 @@ EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "dedupe": lambda choose: {"dedupe": dedupe(choose)},
     "tag": lambda choose: {"tag": {"add_risk_class": choose.some(CLASSES)}},
     "taint": lambda choose: {"taint": {"lower_to": choose.one(LEVELS)}},
+    "kernel": lambda choose: {"kernel": kernel(choose)},
 }
 
 

@@ -103,6 +103,26 @@ LEVELS = (None, "SYSTEM", "TRUSTED", "UNTRUSTED")
 """From most to least trusted; every level is below none."""
 
 
+ACCESS = {"allow", "deny", "kernel"}
+"""Kinds that are passed over once one of them has settled access."""
+PACK_ANSWERS = {
+    "REFUSE": ("BLOCK", "desk.no", None),
+    "ESCALATE": ("REJECT_WITH_HINT", "HUMAN_REQUIRED", None),
+    "REQUEST_CONFIRMATION": ("REJECT_WITH_HINT", "CONFIRMATION_REQUIRED", None),
+    "DEFER": ("REJECT_WITH_HINT", "SIGNAL_REQUIRED", None),
+    "WAIT": ("THROTTLE", "DEFERRED", 500),
+    "REWRITE": ("REJECT_WITH_HINT", "REWRITE_OFFERED", None),
+}
+"""Action, reason and backoff of what a pack may say; EXECUTE is no opinion."""
+ASKS_A_PERSON = ("ESCALATE", "REQUEST_CONFIRMATION")
+
+
+def pack_says(state, args, level):
+    """A pack for tests: the state lists what it says, and arguments and level choose from that."""
+    says = state["says"]
+    return says[(len(args) + 2 * (level == "UNTRUSTED")) % len(says)]
+
+
 def applies(selectors, identity):
     workload = identity.get("workload", {})
     wanted = selectors.get("workload") or {}
@@ -203,9 +223,10 @@ class Naive:
         lowered = False
         for rule in bundle["rules"]:
             kind = rule["kind"]
-            if not rule["enabled"] or kind == "pin" or (settled and kind in ("allow", "deny")):
-                continue
-            if kind == "taint" and lowered:
+            passed_over = (
+                {"pin"} | (ACCESS if settled else set()) | ({"taint"} if lowered else set())
+            )
+            if not rule["enabled"] or kind in passed_over:
                 continue
             where = (layer, bundle["policy_id"], rule["rule_id"])
             try:
@@ -216,6 +237,9 @@ class Naive:
                 elif kind == "taint":
                     lowered = True
                     self.lower(rule, call)
+                elif kind == "kernel":
+                    found, settled = self.kernel(layer, bundle, rule, call, tags)
+                    answers += found
                 elif kind in ("allow", "deny"):
                     settled = True
                     answers.append(self.access(layer, rule, call))
@@ -232,6 +256,20 @@ class Naive:
         refusals = [a for a in answers if a["action"] != "ALLOW"]
         ends = [a for a in refusals if a["action"] == "TERMINATE_RUN"]
         return (ends + refusals + answers + [answer("ALLOW", None, "DEFAULT_ALLOW")])[0]
+
+    def kernel(self, layer, bundle, rule, call, tags):
+        """What a pack has to say, and whether that settles access."""
+        if call.args is None:
+            raise CannotTell
+        said = pack_says(rule["effect"]["kernel"]["state"], call.args, LEVELS[call.level])
+        if said == "EXECUTE":
+            return [], False
+        if said == "BROKEN":
+            return [self.on_error(bundle["defaults"], rule, tags)], False
+        if said in ASKS_A_PERSON and (layer, rule["rule_id"]) in call.granted:
+            return [answer("ALLOW", rule, "APPROVAL_GRANTED")], False
+        action, code, backoff_ms = PACK_ANSWERS[said]
+        return [answer(action, rule, code, backoff_ms=backoff_ms)], True
 
     def lower(self, rule, call):
         level = LEVELS.index(rule["effect"]["taint"]["lower_to"])

@@ -195,4 +195,4 @@ def test_the_commands_know_installed_packs(household, desk, person):
         "  - {server: bank, tool: pay, args: {amount: 5000}, want: {action: BLOCK}}\n"
         "  - {server: bank, tool: pay, args: {amount: 5}, want: {action: ALLOW}}\n"
     )
-    assert "1 of 1 rules matched" in person("policy", "test", str(case), **desk)
+    assert person("policy", "test", str(case), **desk) == "1 case: 1 passed, 0 failed\n"

@@ -2,7 +2,8 @@
 
 The types say which fields there are. This module adds what `policy.checking` demands beyond that,
 as far as a schema can say it. A schema cannot tell whether a pattern is valid, an id is used twice,
-a range is empty or a policy is too expensive; `sub policy lint` does. A test compares the two.
+a range is empty, a pack is installed or a policy is too expensive; `sub policy lint` does. A test
+compares the two.
 """
 
 from copy import deepcopy
@@ -86,6 +87,10 @@ def _add_names(fields: dict[str, Schema]) -> None:
     fields["PathMatch"]["glob"]["items"].update(_GLOB)
     fields["PathMatch"]["regex"]["items"].update(_PATTERN)
     fields["TaintMatch"]["below"] = {**fields["TaintMatch"]["below"], "enum": _BELOW}
+    for each in fields["PackQuestion"]["payload"]["anyOf"]:
+        if each["type"] == "object":
+            each["propertyNames"] = _NAME
+            each["additionalProperties"] = {**each["additionalProperties"], **_NAME}
     for name in ("inside", "outside"):
         fields["PathMatch"][name]["items"].update(_DIRECTORY)
 
