@@ -27,7 +27,7 @@ _HOMELESS = frozenset(
     (
         *("version", "canonical", "completion", "complete", "demo", "export_diff"),
         *("policy_lint", "policy_compile", "policy_explain", "policy_test", "policy_diff"),
-        *("pack_list", "pack_show", "pack_check", "pack_test", "pack_replay"),
+        *("pack_list", "pack_show", "pack_check", "pack_test"),
         *("doctor", "kill"),
     )
 )

@@ -5,6 +5,7 @@ from typing import Any
 from subluminal.kernel import (
     Decision,
     Defer,
+    Execute,
     IntentEnvelope,
     Pack,
     Plan,
@@ -23,7 +24,7 @@ KIND = "refund.pay"
 _WHY = (basis("business", "rule_violated"),)
 
 
-def judge(envelope: IntentEnvelope, _state: Any) -> Decision | None:
+def judge(envelope: IntentEnvelope, _state: Any) -> Decision:
     """Refuses more than 100, waits for a signal above 50, pays at most 10."""
     amount = envelope.payload["amount"]
     note = envelope.payload.get("note", "more than 100")
@@ -42,7 +43,7 @@ def judge(envelope: IntentEnvelope, _state: Any) -> Decision | None:
             origin=envelope.origin,
         )
         return Rewrite(capped, "at most 10", (basis("business", "quantity_capped"),))
-    return None
+    return Execute((basis("business", "rule_satisfied"),))
 
 
 def refunds() -> Pack:
@@ -51,8 +52,11 @@ def refunds() -> Pack:
         id="refunds",
         version="2.0.0",
         intents=(KIND,),
-        policy=PolicyBundle((), (), system_taint_policy(()), (named("judge", judge),), "EXECUTE"),
+        policy=PolicyBundle((), (), system_taint_policy(()), (named("judge", judge),), "REFUSE"),
         planner=static_planner(Plan((), (KIND,))),
         basis_codes=("refund.too_much",),
         signals=("refund.approved",),
     )
+
+
+PACK = refunds()

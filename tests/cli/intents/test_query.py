@@ -93,7 +93,10 @@ def test_filters(agent: Agent) -> None:
     assert nonces("kernel:REFUSE,DEFER") == ["n-2", "n-4"]
     assert nonces("refusal:refund.*") == ["n-2"]
     assert nonces("nonce:n-3", "--pack", "ref*") == ["n-3"]
-    assert nonces("guard:judge", "principal:llm", "taint:UNTRUSTED") == ["n-2", "n-4"]
+    assert nonces("guard:judge", "principal:llm", "taint:UNTRUSTED", "kernel!=EXECUTE") == [
+        "n-2",
+        "n-4",
+    ]
     assert nonces("decision:BLOCK") == ["n-2"]
     assert nonces("--status", "unknown", "--run", "run-2") == []
     assert nonces("--status", "unknown", "--run", "run-1", "pack:refunds") == ["n-3"]

@@ -69,7 +69,7 @@ def test_tail_names_the_rule_where_a_policy_refuses_what_a_pack_would_execute(
     )
     told = show(agent, refused.call_id)
     assert told["decision"].startswith("BLOCK rule no-refunds")
-    assert told["kernel"] == f"EXECUTE refunds@2.0.0 {KIND}"
+    assert told["kernel"] == f"EXECUTE refunds@2.0.0 {KIND}, guard judge"
     assert "execution" not in told
 
 
@@ -102,7 +102,10 @@ def test_show_tells_all_of_a_decision(agent: Agent) -> None:
     assert told["defer"] == "refund.approved for at most 15m00"
     assert told["intent"].endswith("TRUSTED, by user, nonce n-2")
     told = show(agent, capped.call_id)
-    assert (told["kernel"], told["audit"]) == (f"EXECUTE refunds@2.0.0 {KIND}", "2 records")
+    assert (told["kernel"], told["audit"]) == (
+        f"EXECUTE refunds@2.0.0 {KIND}, guard judge",
+        "2 records",
+    )
     assert told["execution"] == "done it ran to its end; a retry is refused"
     told_json = json.loads(agent.sub("show", capped.call_id, "--json").out)
     assert told_json["execution"] == "done"

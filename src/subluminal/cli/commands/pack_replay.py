@@ -1,28 +1,46 @@
 """`sub pack replay PACK`: asks a pack again about recorded intents, and shows what changed."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from subluminal.cli.commands.pack_show import add_pack
 from subluminal.cli.files import display_name, read_file
+from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.config.places import places
 from subluminal.counts import counted
-from subluminal.errors import ExitCode
+from subluminal.errors import ExitCode, UsageError
+from subluminal.ledger.client.finding import find_runs
+from subluminal.ledger.client.opening import open_ledger_file
 
 if TYPE_CHECKING:
-    from subluminal.operator.packs.replaying import ReplayRow
+    from subluminal.kernel import Pack
+    from subluminal.operator.packs.replaying import ReplayRow, Tally
 
-EXAMPLE = """sub pack replay payments_pix --audit audit.jsonl
+EXAMPLE = """sub pack replay payments_pix --since 7d
+sub pack replay payments_pix --run 12a8877c --all
 sub pack replay acme_refunds.pack:PACK --audit audit.jsonl --state state.json --all"""
 
 
 def add_arguments(parser: Parser) -> None:
     add_pack(parser)
     parser.add_argument(
+        "--run",
+        action="extend",
+        nargs="+",
+        metavar="ID",
+        help="only these runs, by id or the end of it; default all",
+    )
+    parser.add_argument(
+        "--since", metavar="AGE|TIME", help="only records since then, such as 7d or 90m"
+    )
+    parser.add_argument(
         "--audit",
-        required=True,
         metavar="FILE",
-        help="a file of audit records, JSONL or an array; `-` reads stdin",
+        help="a file of audit records instead of the ledger, JSONL or an array; `-` reads stdin",
     )
     parser.add_argument(
         "--state", metavar="FILE", help="the state, as JSON, for records that have none"
@@ -36,22 +54,62 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    from subluminal.operator.packs.audit_files import MAX_BYTES, read_records
     from subluminal.operator.packs.describing import find_pack
-    from subluminal.operator.packs.replaying import Recorded, Tally, Verdict, replay
+    from subluminal.operator.packs.replaying import Tally, Verdict
 
+    if args.audit and (args.run or args.since):
+        raise UsageError(
+            "a file of audit records has no runs and no times",
+            hint="use `--audit` alone, or `--run` and `--since` for the ledger",
+        )
     pack, tally = find_pack(args.pack).pack, Tally()
     state = _state(args.state) if args.state else None
-    file = display_name(args.audit)
-    records = read_records(read_file(args.audit, MAX_BYTES), file, decided=True)
-    for row in replay(pack, map(Recorded, records), tally, state=state):
-        if args.all or row.verdict is not Verdict.IDENTICAL:
-            _tell(row, out, as_json=args.json)
+    with _replayed(args, out, pack, tally, state) as rows:
+        for row in rows:
+            if args.all or row.verdict is not Verdict.IDENTICAL:
+                _tell(row, out, as_json=args.json)
     if args.json:
         out.json({"summary": tally.plain()})
     else:
         out.line(_summary(tally.plain()))
     return ExitCode.NO if tally.has_changed else ExitCode.OK
+
+
+@contextmanager
+def _replayed(
+    args: Args, out: Output, pack: "Pack", tally: "Tally", state: Any
+) -> "Iterator[Iterator[ReplayRow]]":
+    """Opens the records, and asks the pack about each."""
+    from subluminal.operator.packs.audit_files import MAX_BYTES, read_records
+    from subluminal.operator.packs.replaying import Recorded, replay
+
+    if args.audit:
+        file = display_name(args.audit)
+        records = read_records(read_file(args.audit, MAX_BYTES), file, decided=True)
+        yield replay(pack, map(Recorded, records), tally, state=state)
+        return
+    since = since_ms(args.since)
+    ledger, connection = open_ledger_file(places(os.environ), out.warning)
+    if connection is None:
+        yield iter(())
+        return
+    from subluminal.ledger.query.audits import audit_records
+    from subluminal.operator.packs.recorded import RecordedAudits
+
+    try:
+        found = RecordedAudits(audit_records(connection, find_runs(ledger, args.run), since))
+        yield _with_unreadable(replay(pack, found, tally, state=state), found.unreadable, tally)
+    finally:
+        connection.close()
+
+
+def _with_unreadable(
+    rows: "Iterator[ReplayRow]", unreadable: "list[ReplayRow]", tally: "Tally"
+) -> "Iterator[ReplayRow]":
+    yield from rows
+    for row in unreadable:
+        tally.add(row.verdict)
+        yield row
 
 
 def _state(path: str) -> Any:
