@@ -6,7 +6,6 @@ journalled. An intent that executes is claimed in the execution ledger before th
 execute in the end, the claim is released.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,18 +15,18 @@ from msgspec.structs import replace
 from subluminal import __version__
 from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
-from subluminal.clock import now, rfc3339
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Taint, Transport
 from subluminal.core.intents.confirming import Confirmed
 from subluminal.core.intents.outcomes import Adjudged, AskedPack, judgement
 from subluminal.core.intents.packs import LoadedPack
-from subluminal.kernel.adjudication import adjudicate_with_trace
+from subluminal.core.intents.system_clock import SystemClock
+from subluminal.kernel.adjudication import adjudicate_with_trace, taint_refusal
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record
 from subluminal.kernel.auditing import Confirmation, adjudicate_and_audit
 from subluminal.kernel.context import RuntimeContext
-from subluminal.kernel.decisions import Decision, Execute
+from subluminal.kernel.decisions import Decision, Escalate, Execute, RequestConfirmation
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope
 from subluminal.kernel.executions import ExecutionLedger, LedgerEntry
 from subluminal.kernel.learning import deciding_guard
@@ -38,18 +37,6 @@ from subluminal.kernel.taint import Origin, merge_taint, taint_rank
 
 _CAPS = {"llm": Taint.UNTRUSTED, "user": Taint.TRUSTED, "system": Taint.SYSTEM}
 """The highest level that a principal's intents have."""
-
-
-class SystemClock:
-    """The clock of this machine, as the kernel asks it."""
-
-    def now_iso(self) -> str:
-        """Returns the time of day."""
-        return rfc3339(now().wall_ms)
-
-    def mono_ms(self) -> float:
-        """Returns milliseconds of the monotonic clock."""
-        return time.monotonic_ns() / 1_000_000
 
 
 class Intent(NamedTuple):
@@ -196,7 +183,8 @@ class Judging:
             deadline_ms=intent.deadline_ms,
             policy_version=self._pack.version,
         )
-        found = self._adjudged(done.envelope, done.decision, done.guard)
+        verdict = self._answerable(done.envelope, done.decision)
+        found = self._adjudged(done.envelope, verdict, done.guard)
         judged = Judged(
             judgement(self._asked, found),
             done.decision,
@@ -213,6 +201,12 @@ class Judging:
                 question = judgement(self._asked, found._replace(verdict=asked))
                 judged.judgement = replace(question, kernel=judged.judgement.kernel)
         return judged
+
+    def _answerable(self, envelope: IntentEnvelope, decision: Decision) -> Decision:
+        """Returns the decision, or what is left of it if no person's answer could help."""
+        if not isinstance(decision, Escalate | RequestConfirmation):
+            return decision
+        return taint_refusal(envelope, self._pack.policy) or decision
 
     def _adjudged(
         self,

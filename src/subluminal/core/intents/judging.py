@@ -23,6 +23,7 @@ from subluminal.contracts.vocabulary import TAINT_RANK, Taint
 from subluminal.core.intents.index import StateProblem, loaded, state_of
 from subluminal.core.intents.outcomes import Adjudged, AskedPack, judgement
 from subluminal.core.intents.packs import LoadedPack, PackProblem
+from subluminal.core.intents.system_clock import SystemClock
 from subluminal.errors import SubluminalError
 from subluminal.kernel.adjudication import TraceStep, adjudicate_with_deadline, taint_refusal
 from subluminal.kernel.decisions import Decision as Verdict
@@ -38,18 +39,6 @@ DEADLINE_MS = 250
 """Time that all packs have together to decide about one call. A guard is not interrupted."""
 
 _TRUSTED = TAINT_RANK[Taint.TRUSTED]
-
-
-class _Clock:
-    """The kernel's clock."""
-
-    def now_iso(self) -> str:
-        """Returns the time of day."""
-        return rfc3339(time.time_ns() // 1_000_000)
-
-    def mono_ms(self) -> float:
-        """Returns milliseconds that never go back."""
-        return time.monotonic_ns() / 1_000_000
 
 
 class Traced(NamedTuple):
@@ -80,7 +69,7 @@ class CallJudge:
         self._call = call
         self._session_id = session_id
         self._created_at = rfc3339(wall_ms)
-        self._clock = _Clock()
+        self._clock = SystemClock()
         self._left_ms = float(DEADLINE_MS)
         self._answers: dict[tuple[str, str, str, bool], Judgement | NotJudged] = {}
         self.traces: list[Traced] = []
@@ -159,15 +148,19 @@ class CallJudge:
         except StateProblem as error:
             raise NotJudged(f"the pack `{found.name}` cannot use its state: {error}") from None
         policy = found.pack.policy
-        verdict = adjudicate_with_deadline(
-            *(envelope, made, policy),
-            deadline_ms=self._left_ms - (self._clock.mono_ms() - began),
-            clock=self._clock,
-            steps=steps,
-        )
+        try:
+            verdict = adjudicate_with_deadline(
+                *(envelope, made, policy),
+                deadline_ms=self._left_ms - (self._clock.mono_ms() - began),
+                clock=self._clock,
+                steps=steps,
+            )
+        except (SystemExit, GeneratorExit) as error:  # a guard must not end this process
+            said = f"a guard of the pack `{found.name}` raised {type(error).__name__}"
+            raise NotJudged(said) from None
         self._left_ms -= self._clock.mono_ms() - began
         if isinstance(verdict, Escalate | RequestConfirmation):
-            # Nobody is asked in vain: the taint gate holds whatever a person says.
+            # The taint gate holds whatever a person says, so no person is asked.
             return taint_refusal(envelope, policy) or verdict
         return verdict
 
