@@ -38,6 +38,8 @@ DESK = """
         amount = envelope.payload.get("amount")
         if amount == 13:
             raise RuntimeError("13 is no amount")
+        if amount == 14:
+            raise SystemExit("14 is no amount")
         if amount == 250:
             time.sleep(0.4)
         if not isinstance(amount, int):

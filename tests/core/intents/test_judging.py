@@ -89,6 +89,10 @@ class TestDecisions:
         assert (said.refusal and said.refusal.reason_code) == reason
         assert said.kernel.guard in ("teller", "name")
 
+    def test_a_guard_cannot_end_the_process(self) -> None:
+        with pytest.raises(NotJudged, match="a guard of the pack `desk` raised SystemExit"):
+            ask({"amount": 14})
+
     def test_a_signal_is_waited_for(self) -> None:
         said = ask({"amount": 5}, state={"limit": 1, "closed": True})
         assert (said.refusal.defer.signal, said.refusal.defer.timeout_ms) == ("desk.opened", 60_000)
