@@ -59,6 +59,12 @@ def test_a_person_sets_it(sub: Any, run: Any, own_home: Path) -> None:
     assert make(run, "mail", "send") == "ALLOW"
 
 
+def test_a_person_sets_it_back_to_the_top(sub: Any, run: Any) -> None:
+    make(run, "web", "fetch")
+    told = sub("taint", "set", "run-1", "SYSTEM").out
+    assert told == "run `run-1` is SYSTEM since call 2 (sub taint set); it was UNTRUSTED\n"
+
+
 @requirement("taint:person")
 def test_an_agent_may_lower_and_not_raise(
     sub: Any, run: Any, monkeypatch: pytest.MonkeyPatch

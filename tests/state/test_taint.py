@@ -119,7 +119,7 @@ def test_a_level_is_lowered_without_the_lock(state):
     assert state.taint_state().source == why
     with state.locked():
         state.taint.put(SYSTEM)
-    assert state.taint_state() == TaintState(Taint.SYSTEM, 1, ())
+    assert state.taint_state() == TaintState(Taint.SYSTEM, 1, ("command",))
 
 
 def test_a_mark_outlives_a_writer_that_did_not_see_it(state):

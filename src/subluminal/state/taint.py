@@ -131,7 +131,7 @@ class TaintWord:
         if self.is_damaged():
             return TaintState(_LEVELS[rank], last_seq, _because(DAMAGED))
         seq = _within(word >> _SEQ_BITS, last_seq)
-        return TaintState(_LEVELS[rank], seq, self._source(rank) if rank else ())
+        return TaintState(_LEVELS[rank], seq, self._source(rank) if rank else _top_source(word))
 
     def _source(self, rank: int) -> tuple[str, ...]:
         word = self._words[layout.W_TAINT_SOURCES + rank - 1]
@@ -153,6 +153,11 @@ def _rank(word: int) -> int:
 
 def _is_written(word: int) -> bool:
     return word > 0 and word & _LOW_BITS in _RANKS
+
+
+def _top_source(word: int) -> tuple[str, ...]:
+    """Returns why a run is SYSTEM: there is no text for that level."""
+    return (TaintCause.COMMAND,) if word & _BY_PERSON else ()
 
 
 def _within(seq: int, last_seq: int) -> int:
