@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from subluminal.core.targets import programs
-from subluminal.packs.shell.lines import HOME, Reading, is_within
+from subluminal.packs.shell.lines import Reading, is_within
 
 _VERSION = re.compile(r"[0-9.]+$")
 _STARTERS = (
@@ -27,11 +27,13 @@ _STARTERS = (
     )
 )
 """Programs that run what their arguments, or their input, say."""
+_PACKAGES = frozenset(("exec", "x", "dlx", "init", "create", "explore"))
+_SETTINGS = frozenset(("config", "set", "pkg", "publish", "token", "login", "adduser", "link"))
 _STARTING = {
-    "npm": frozenset(("exec", "x", "init", "create", "explore")),
-    "pnpm": frozenset(("exec", "dlx", "create")),
-    "yarn": frozenset(("exec", "dlx", "create")),
-    "go": frozenset(("run", "generate", "tool")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _PACKAGES | _SETTINGS),
+    "go": frozenset(("run", "generate", "tool", "env", "install")),
+    "cargo": frozenset(("install", "publish", "login")),
+    "pip": frozenset(("config", "download")),
     "gem": frozenset(("exec",)),
     "composer": frozenset(("exec", "global")),
     "dotnet": frozenset(("exec", "tool")),
@@ -39,16 +41,35 @@ _STARTING = {
     "gh": frozenset(("alias", "extension", "ext", "codespace")),
     "kubectl": frozenset(("exec", "debug", "plugin", "run")),
 }
-"""Program to subcommands that run what the next words say."""
+"""Program to subcommands that run what the next words say, publish, or change what runs later."""
 _AWK = frozenset(("awk", "gawk", "mawk", "nawk"))
-_SCRIPTS = ("-f", "--file", "-E", "--exec", "-i", "--include", "-l", "--load")
-"""Options of awk that name a program in a file."""
+_STARTING_OPTIONS = {
+    **dict.fromkeys(_AWK, ("-f", "--file", "-E", "--exec", "-i", "--include", "-l", "--load")),
+    "cargo": ("--config",),
+    "cmake": ("-P", "-C", "-DCMAKE_C_COMPILER", "-DCMAKE_CXX_COMPILER", "-DCMAKE_TOOLCHAIN_FILE"),
+    "docker": ("-H", "--host", "--config", "--context"),
+    "go": ("-ldflags", "-overlay", "--ldflags", "--overlay"),
+    "helm": ("--post-renderer", "--kubeconfig"),
+    "kubectl": ("--kubeconfig",),
+    "mvn": ("exec:", "-Dexec", "org.codehaus.mojo:exec"),
+    "mypy": ("--python-executable", "--install-types"),
+    "pip": ("--global-option", "--config-settings", "--index-url", "-i", "--extra-index-url"),
+    "tox": ("-x", "--override", "-c"),
+}
+"""Program to the beginnings of words with which it runs other programs, or others' code."""
+_PLAIN_VARIABLE = re.compile(r"[A-Za-z0-9_]+=[A-Za-z0-9_.,:+-]*")
+"""A variable of make that cannot be a command."""
 _LOOKING = programs.LOOKING | _AWK | frozenset(("find", "sed"))
 """Programs that may name files outside: what they write is known from the reading."""
 _STEERING = frozenset(
     (".git", ".husky", ".envrc", ".claude", ".codex", ".cursor", ".gemini", ".vscode", ".mcp.json")
 )
 """Files and folders of a project that tell other programs what to run."""
+
+
+_JOINED_VALUE = re.compile(r"-[A-Za-z]{1,3}(/.*)|-[^/]*?(\.\./.*)")
+_MAX_PLACES = 16
+"""Most directories in which a command of a line may run."""
 
 
 def is_listed(reading: Reading, allowlist: Iterable[str], roots: tuple[str, ...]) -> bool:
@@ -58,7 +79,7 @@ def is_listed(reading: Reading, allowlist: Iterable[str], roots: tuple[str, ...]
         return False
     entries = [tuple(entry.split()) for entry in allowlist]
     lengths = [_entry_length(argv, entries) for argv in commands]
-    if not all(lengths) or not _stays_inside(commands, reading.cwd, roots):
+    if not all(lengths) or not _stays_inside(reading, commands, roots):
         return False
     pairs = list(zip(commands, lengths, strict=True))
     return all(
@@ -78,9 +99,15 @@ def _entry_length(argv: list[str], entries: list[tuple[str, ...]]) -> int:
 def _starts_others(argv: list[str]) -> bool:
     name = _VERSION.sub("", argv[0].lower()) or argv[0]
     words = [word for word in argv[1:] if not word.startswith("-")]
-    if name in _AWK and any(word.startswith(_SCRIPTS) for word in argv[1:]):
+    if any(word.startswith(_STARTING_OPTIONS.get(name, ())) for word in argv[1:]):
+        return True
+    if name == "make" and not all(map(_PLAIN_VARIABLE.fullmatch, filter(_assigns, words))):
         return True
     return name in _STARTERS or not _STARTING.get(name, frozenset()).isdisjoint(words)
+
+
+def _assigns(word: str) -> bool:
+    return "=" in word
 
 
 def _covers(argv: list[str], length: int, inner: list[str]) -> bool:
@@ -99,24 +126,49 @@ def _writes_inside(reading: Reading, roots: tuple[str, ...]) -> bool:
     )
 
 
-def _stays_inside(commands: list[list[str]], cwd: str, roots: tuple[str, ...]) -> bool:
+def _stays_inside(reading: Reading, commands: list[list[str]], roots: tuple[str, ...]) -> bool:
     """Whether no command leaves the roots: by `cd`, or by the name of a file outside."""
+    here, places = reading.cwd, {reading.cwd}
+    # Between `&&` every `cd` has succeeded. Otherwise one that failed leaves the shell where it is.
+    is_sure = not {";", "|"} & set(reading.text)
     for argv in commands:
         if argv[0] == "cd":
             if len(argv) != 2 or argv[1].startswith("-"):
                 return False
-            cwd = os.path.normpath(os.path.join(cwd, argv[1]))
-            if not is_within(cwd, roots):
+            moved = {_joined(place, argv[1]) for place in places}
+            here = _joined(here, argv[1])
+            places = {here} if is_sure else places | moved
+            if not is_within(here, roots) or len(places) > _MAX_PLACES:
                 return False
-        elif argv[0] not in _LOOKING and any(_is_outside(word, cwd, roots) for word in argv[1:]):
+        elif any(_is_outside(argv, place, roots) for place in places):
             return False
     return True
 
 
-def _is_outside(word: str, cwd: str, roots: tuple[str, ...]) -> bool:
-    for piece in (word, word.partition("=")[2], word[2:] if word.startswith("-") else ""):
-        if piece.startswith(("/", "~", HOME)) or ".." in piece.split("/"):
-            path = os.path.normpath(os.path.join(cwd, piece))
-            if not is_within(path, roots):
+def _joined(place: str, path: str) -> str:
+    return os.path.normpath(os.path.join(place, path))
+
+
+def _is_outside(argv: list[str], cwd: str, roots: tuple[str, ...]) -> bool:
+    """Whether a command runs outside, or names a file there.
+
+    Programs that only look may name one, but not in an option.
+    """
+    if not is_within(cwd, roots):
+        return True
+    looks = argv[0] in _LOOKING
+    for word in argv[1:]:
+        for piece in () if looks and not word.startswith("-") else _pieces(word):
+            is_path = piece.startswith(("/", "~")) or ".." in piece.split("/")
+            if is_path and not is_within(_joined(cwd, piece), roots):
                 return True
     return False
+
+
+def _pieces(word: str) -> list[str]:
+    """Returns the parts of a word that may be a path: the word, and the value of an option."""
+    found = [word, *word.partition("=")[2].split(",")]
+    if word.startswith("-"):
+        joined = _JOINED_VALUE.fullmatch(word)
+        found += [word[2:], (joined[1] or joined[2]) if joined else ""]
+    return found

@@ -22,6 +22,8 @@ _FORK_BOMB = re.compile(r"([\w:]+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
 _SECRET_VARIABLE = re.compile(
     r"\$\{?\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|KEY|CREDENTIAL)\w*", re.IGNORECASE
 )
+_JQ_ENVIRONMENT = re.compile(r"\$ENV\b|(?<![.\w\"'-])env\b")
+_FORCED = re.compile(r"-[a-zA-Z]*[fd][a-zA-Z]*|--force.*|--mir.*|--del.*|--prune|[+:].+")
 _ALL = r"(?:/\*?|~/?\*?|/?\$\{?HOME\}?/?\*?)"
 _UNCLEAR_RUIN = re.compile(
     rf"\brm\b.*[\s\"'](?:{_ALL}|/(?:etc|usr|var|home|root|boot)/?\*?)(?:[\s\"';)|&]|$)"
@@ -93,14 +95,37 @@ def is_recursive(argv: list[str]) -> bool:
     return any(_RECURSIVE.fullmatch(word) for word in options)
 
 
+def _risk(argv: list[str]) -> str | None:
+    name = os.path.basename(argv[0]).lower()
+    if name == "rm" and is_recursive(argv):
+        return "rm_recursive"
+    if name in _NETWORK:
+        return "network"
+    if _shows_environment(name, argv):
+        return "environment"
+    return "force_push" if name == "git" and _rewrites_remote(argv) else None
+
+
+def _shows_environment(name: str, argv: list[str]) -> bool:
+    """Whether a command prints variables, which may hold secrets."""
+    words = argv[1:]
+    if name == "ps":
+        return any("e" in word for word in words[:1] if word.isalpha())
+    if name == "jq":
+        return any(_JQ_ENVIRONMENT.search(word) for word in words)
+    return name == "printenv" or (name in ("env", "set", "export", "declare") and not words)
+
+
+def _rewrites_remote(argv: list[str]) -> bool:
+    """Whether a push rewrites or deletes what others have."""
+    return argv[1:2] == ["push"] and any(map(_FORCED.fullmatch, argv[2:]))
+
+
 def risk_in(reading: Reading) -> str | None:
     """Returns the name of a risk that a person must confirm; None if there is none."""
-    for argv in reading.targets.commands:
-        name = os.path.basename(argv[0]).lower()
-        if name == "rm" and is_recursive(argv):
-            return "rm_recursive"
-        if name in _NETWORK:
-            return "network"
+    found = next(filter(None, map(_risk, reading.targets.commands)), None)
+    if found is not None:
+        return found
     if reading.literal is None and _SECRET_VARIABLE.search(reading.text):
         return "secret_variable"
     if not reading.is_clear and _UNCLEAR_RISK.search(reading.text):
