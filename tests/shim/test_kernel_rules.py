@@ -6,7 +6,8 @@ import pytest
 from tests.packs.desk import DESK, desk_environment
 from tests.packs.installing import write
 from tests.requirements import requirement
-from tests.shim.household import wait_until
+from tests.shim.household import deny, policy, wait_until
+from tests.shim.test_policies import HEAVY, modules_of
 
 POLICY = """\
 policy_id: bank
@@ -196,3 +197,19 @@ def test_the_commands_know_installed_packs(household, desk, person):
         "  - {server: bank, tool: pay, args: {amount: 5}, want: {action: ALLOW}}\n"
     )
     assert person("policy", "test", str(case), **desk) == "1 case: 1 passed, 0 failed\n"
+
+
+@requirement("kernel-rule:unused")
+def test_without_a_kernel_rule_no_kernel_and_no_pack_is_loaded(household, desk):
+    """fast-start: what is unused costs nothing; YAML is never loaded."""
+    rooms = ("subluminal.kernel", "subluminal.core.intents", "importlib.metadata", "desk_pack")
+
+    def loaded(tool):
+        modules = modules_of(household, tool, **desk)
+        assert not HEAVY & set(modules)
+        return {room for room in rooms for name in modules if name.startswith(room)}
+
+    household.write_policy(policy(deny("rm")))
+    assert loaded("rm") == set()
+    household.write_policy(POLICY.format(state=""))
+    assert loaded("pay") == set(rooms)

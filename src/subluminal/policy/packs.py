@@ -8,9 +8,6 @@ from msgspec.structs import replace
 from subluminal.contracts.bundle import AnyRule, Bundle, KernelEffect, KernelRule, PackQuestion
 from subluminal.contracts.shape import Misfit, Path, did_you_mean
 
-_SHOWN = 12
-"""Digits of a fingerprint that people are shown."""
-
 
 def _no_problem(_state: dict[str, Any]) -> None:
     return None
@@ -75,11 +72,6 @@ def _with_version(rule: AnyRule, find: FindPack) -> AnyRule:
     assert isinstance(known, KnownPack)
     filled = replace(asked, version=known.version, fingerprint=known.fingerprint)
     return replace(rule, effect=KernelEffect(kernel=filled))
-
-
-def shown(fingerprint: str) -> str:
-    """Returns the beginning of a fingerprint, for people."""
-    return fingerprint[:_SHOWN]
 
 
 def pack_misfits(asked: PackQuestion, find: FindPack, path: Path) -> Iterator[Misfit]:

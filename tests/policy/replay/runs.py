@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
+from tests.policy.desk import Teller, teller_of
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.control import ApprovalGiven
@@ -110,7 +111,7 @@ class Record:
         given = None if too_large else args or {}
         hashed = args_hash(args or {})
         if event is None:
-            asked = Call("git", tool, given, hashed)
+            asked = Call("git", tool, given, hashed, judge=Teller())
             found = self._settled(asked)
             self.counters.write(found.updates)
             event = event_of(found, self.engine.policies)
@@ -202,6 +203,7 @@ class Record:
         answers: bool = True,
         read_later: Any = None,
         start: Taint = Taint.SYSTEM,
+        judge_of: Any = teller_of,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
@@ -211,6 +213,7 @@ class Record:
             self.answers if answers else [],
             read_later,
             start,
+            judge_of,
         )
         rows = []
         for item in self.items:

@@ -32,12 +32,13 @@ from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelo
 from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.taint import Origin
 from subluminal.policy.evaluation import Call, Engine
-from subluminal.policy.packs import shown
 from subluminal.policy.visit import NotJudged, PackMissing
 
 DEADLINE_MS = 250
 """Time that all packs have together to decide about one call. A guard is not interrupted."""
 
+_SHOWN = 12
+"""Digits of a fingerprint that people are shown."""
 _TRUSTED = TAINT_RANK[Taint.TRUSTED]
 
 
@@ -173,8 +174,8 @@ def _matching(name: str, fingerprint: str) -> LoadedPack:
         raise PackMissing(f"{error}; restart the agent when it is installed again") from None
     if found.fingerprint != fingerprint:
         raise PackMissing(
-            f"the pack `{name}` has changed: the policy was compiled with {shown(fingerprint)}, and"
-            f" this process has {shown(found.fingerprint)}; restart the agent"
+            f"the pack `{name}` has changed: the policy was compiled with {fingerprint[:_SHOWN]},"
+            f" and this process has {found.fingerprint[:_SHOWN]}; restart the agent"
         )
     return found
 
