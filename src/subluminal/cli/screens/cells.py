@@ -28,7 +28,7 @@ _STATUS_COLOURS: dict[str, str] = {
     RUNNING: "blue",
 }
 _SEVERITY_COLOURS: dict[str, str] = {Severity.WARN: "yellow", Severity.CRITICAL: "red"}
-_VERDICTS = {
+_KERNEL_DECISIONS = {
     "EXECUTE": ("EXECUTE", "green"),
     "REFUSE": ("REFUSE", "red"),
     "ESCALATE": ("ESCALATE", "cyan"),
@@ -97,9 +97,9 @@ def severity(word: str | None) -> Cell:
     return Cell(word or NOTHING, _SEVERITY_COLOURS.get(word or "", ""))
 
 
-def verdict(kind: str | None) -> Cell:
+def kernel_decision(kind: str | None) -> Cell:
     """Formats the decision of a pack as one short word."""
-    word, colour = _VERDICTS.get(kind or "", (kind or NOTHING, ""))
+    word, colour = _KERNEL_DECISIONS.get(kind or "", (kind or NOTHING, ""))
     return Cell(word, colour)
 
 

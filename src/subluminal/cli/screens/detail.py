@@ -6,7 +6,7 @@ from typing import Any
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.intents import count_verdicts, print_kernel, verdict_text
+from subluminal.cli.screens.intents import count_decisions, pack_said, print_kernel
 from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action, EnvSource, EventType
@@ -131,7 +131,7 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
     levels = _levels(calls)
     if levels:
         _run_field(screen, "taint", levels)
-    intents = count_verdicts(calls)
+    intents = count_decisions(calls)
     if intents:
         _run_field(screen, "intents", intents)
     if not calls:
@@ -243,7 +243,7 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
 
 def _decided_by(call: Row) -> str:
     """Returns the rule that decided a call, and what a pack said about it."""
-    said = verdict_text(call["kernel"]) if call["kernel"] else ""
+    said = pack_said(call["kernel"]) if call["kernel"] else ""
     return " ".join(filter(None, [call["rule_id"], said])) or cells.NOTHING
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.intents import is_refused_by_pack, verdict_text
+from subluminal.cli.screens.intents import is_refused_by_pack, pack_said
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
 from subluminal.contracts.vocabulary import (
@@ -105,7 +105,7 @@ def _decision(event: Event, facts: Facts) -> Told:
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
     kernel = decision.get("kernel")
     if kernel:
-        tool = f"{tool} {kernel['taint']}  {verdict_text(kernel)}"
+        tool = f"{tool} {kernel['taint']}  {pack_said(kernel)}"
     if decision["action"] == Action.ALLOW and not would_be:
         grant = decision.get("grant")
         who = f"granted by {grant['approver']}: " if grant else ""

@@ -18,9 +18,9 @@ _EXECUTIONS = {
 }
 
 
-def verdict_text(kernel: dict[str, Any]) -> str:
+def pack_said(kernel: dict[str, Any]) -> str:
     """Returns the decision of a pack in a few words, such as `REFUSE too.much`."""
-    kind = cells.verdict(kernel.get("kind") or kernel.get("decision_kind"))
+    kind = cells.kernel_decision(kernel.get("kind") or kernel.get("decision_kind"))
     code = f" {kernel['refusal_code']}" if kernel.get("refusal_code") else ""
     return f"{kind}{code}{' (only compared)' if kernel.get('divergence') else ''}"
 
@@ -42,7 +42,7 @@ def print_kernel(screen: Screen, detail: dict[str, Any]) -> None:
     code = f"{kernel['refusal_code']}, " if kernel["refusal_code"] else ""
     guard = f", guard {kernel['guard']}" if kernel["guard"] else ""
     where = f"{code}{kernel['pack']}@{kernel['version']} {kernel['intent_kind']}{guard}"
-    screen.field("kernel", cells.verdict(kernel["decision_kind"]), where)
+    screen.field("kernel", cells.kernel_decision(kernel["decision_kind"]), where)
     said = (decision.get("kernel") or {}).get("basis") or []
     if said:
         screen.field("basis", Cell(", ".join(map(str, said))))
@@ -84,8 +84,8 @@ def _audits(audits: list[dict[str, Any]]) -> tuple[Cell, str]:
     return Cell(counted(len(audits), "record")), f"({masked} redacted)" if masked else ""
 
 
-def count_verdicts(calls: list[Row]) -> str:
+def count_decisions(calls: list[Row]) -> str:
     """Returns how many calls of a run got which decision of a pack; empty if none did."""
     kinds = Counter(call["kernel"]["decision_kind"] for call in calls if call["kernel"])
-    told = ", ".join(f"{count} {cells.verdict(kind)}" for kind, count in kinds.items())
+    told = ", ".join(f"{count} {cells.kernel_decision(kind)}" for kind, count in kinds.items())
     return f"{kinds.total()}: {told}" if kinds else ""

@@ -156,7 +156,7 @@ def _intent(screen: Screen, row: Row) -> list[Cell]:
         screen.time(row["ts"]),
         screen.id(row["call_id"] or cells.NOTHING),
         screen.id(row["run_id"]),
-        cells.verdict(row["decision_kind"]),
+        cells.kernel_decision(row["decision_kind"]),
         Cell(f"{pack}{row['intent_kind']}"),
         Cell(row["refusal_code"] or cells.NOTHING),
         cells.execution(row["status"]),
