@@ -22,7 +22,7 @@ from subluminal.kernel.envelope import (
     derive_intent_hash,
     read_envelope,
 )
-from subluminal.kernel.plain import plain_json, sha256_canonical
+from subluminal.kernel.plain import members_of, plain_json, sha256_canonical
 from subluminal.kernel.planning import Plan, plan_fingerprint
 from subluminal.kernel.refusals import kind_of, stated
 
@@ -146,7 +146,7 @@ def _snapshot(plan: Plan) -> dict[str, Any]:
 
 def derive_audit_hash(record: AuditRecord) -> str:
     """Returns the hash over a record: everything but the hash, the signature and the metadata."""
-    wire = plain_json(record)
+    wire = members_of(record)
     return sha256_canonical({name: wire[name] for name in wire if name not in _NOT_HASHED})
 
 

@@ -7,6 +7,7 @@ decided on. Everything here is bounded: no depth, cycle or number of values take
 import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
+from enum import StrEnum
 from itertools import islice
 from math import isfinite
 from typing import Any
@@ -17,6 +18,7 @@ from subluminal.canonical import MAX_DEPTH, AmbiguousJSON, Profile, encode
 from subluminal.kernel.taint import MAX_VALUES
 
 _EXACT = frozenset({str, int, bool, float, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple})
 _QUICK_DEPTH = 16
 _QUICK_VALUES = 1000
 
@@ -48,17 +50,21 @@ class _Unusual(Exception):
 
 
 def _quick_copy(value: Any, depth_left: int, values_left: list[int]) -> Any:
-    """Copies a small value of exact JSON types: most payloads."""
+    """Copies a small value of exact JSON types, or of our own structs: nearly all values."""
     kind = type(value)
     if kind in _EXACT:
         return value
-    if (kind is not dict and kind is not list) or not depth_left:
+    if isinstance(value, msgspec.Struct):
+        value, kind = members_of(value), dict
+    elif isinstance(value, StrEnum):
+        return str.__str__(value)
+    if kind not in _CONTAINERS or not depth_left:
         raise _Unusual
     values_left[0] -= len(value)
     if values_left[0] < 0:
         raise _Unusual
     below = depth_left - 1
-    if kind is list:
+    if kind is not dict:
         return [_quick_copy(member, below, values_left) for member in value]
     copy = {}
     for name, member in value.items():

@@ -4,12 +4,14 @@ This is only a look. The grant is used, and its uses are counted, when the call 
 run's lock (`core.controls.approvals`). If it is gone by then, the call is refused.
 """
 
+import os
 from typing import NamedTuple
 
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
 from subluminal.core.controls.approval_files import ApprovalFiles, Slot
 from subluminal.core.controls.sealed import KeyUnusable, SealBroken, seal_key
+from subluminal.core.gates import approvals_folder
 
 
 class Confirmed(NamedTuple):
@@ -25,6 +27,8 @@ def find_confirmation(
     places: Places, run_id: str, server_name: str, intent_kind: str, args_hash: str
 ) -> Confirmed | None:
     """Returns the person's yes to exactly this call; None if there is none."""
+    if not os.path.isdir(approvals_folder(places.state, run_id)):
+        return None  # nobody was ever asked
     slot = Slot(server_name, intent_kind, args_hash, Layer.PACK, intent_kind)
     try:
         files = ApprovalFiles.of_run(places.state, run_id, seal_key(places.state))
