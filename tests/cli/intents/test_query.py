@@ -179,16 +179,14 @@ def test_only_the_call_that_claimed_has_a_status(agent: Agent) -> None:
     given: Any = {"state": {"open": True}, "nonce": "n-1"}
     door.decide(KIND, {"amount": 5}, **given)
     agent.fail(5, "n-1")
-    executions = kept(agent)
-    entry = executions.entries(ExecutionStatus.UNKNOWN, 9)[0]
-    executions.free(entry.intent_hash)
+    (row,) = agent.rows("--status", "unknown")
+    agent.release(row["intent_hash"])
     assert [status for *_, status in agent.statuses()] == [None, None]
     agent.pay(5, "n-1")
     door.decide(KIND, {"amount": 5}, **given)
     assert [status for *_, status in agent.statuses()] == [None, None, "done", None]
     assert [status for *_, status in agent.statuses("--limit", "1")] == [None]
     assert [status for *_, status in agent.statuses("--status", "done")] == ["done"]
-    executions.close()
 
 
 def test_an_intent_that_is_only_compared_has_no_status(
