@@ -30,10 +30,12 @@ COLUMNS = (
 )
 """What `sub query intents` tells of an intent."""
 
-_AT_ONCE = 32
+_AT_ONCE = 48
 """Ids in one question to the ledger: a filter has a greatest length."""
 _ALL = 2**31 - 1
 _PAGE = 1_000
+_SEARCHED = 256
+"""Fewest intents to ask for at once where most of them may have another status."""
 _T = TypeVar("_T")
 _Statuses = frozenset[ExecutionStatus]
 
@@ -103,6 +105,8 @@ class Intents:
         """Returns the newest intents of the ledger, with any of these statuses."""
 
         def ask(where: str, page: Page) -> Found:
+            if statuses is not None:
+                page = page._replace(limit=max(page.limit, _SEARCHED))
             found = self._ledger.intents(where, page)
             return Found(self._joined(found.rows), found.next)
 
