@@ -1,10 +1,12 @@
 """Intents: what packs decided about calls, derived from events, proven, rebuilt and dropped with their call."""
 
+import msgspec
 import pytest
 from tests.ledger.events import ALLOW, audit_record, judged
 from tests.ledger.home import Home
 from tests.requirements import requirement
 
+from subluminal.contracts.events import CallRound, DecisionMade, RoundCall
 from subluminal.ledger.proof import Report
 from subluminal.ledger.store.drops import DAY_MS
 from subluminal.ledger.upkeep.rebuilding import rebuild
@@ -125,6 +127,27 @@ def test_an_audit_record_of_another_shape_is_kept_and_adds_nothing(
     home.ingest()
     assert home.rows("SELECT nonce, principal FROM intents") == [(None, None)]
     assert home.rows("SELECT count(*) FROM quarantine") == [(0,)]
+    check(home)
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_refused_round_takes_the_place_of_the_decision(home: Home, batches: int) -> None:
+    """A pack may be asked about every round of a call; the round that is refused ends it."""
+    shim = home.producer()
+    call_id = shim.begin(decision=judged())
+    shim.audit(call_id, audit_record("n-1"))
+    if batches == 2:
+        home.ingest()
+    names = {"call_id": call_id, "server_name": "git", "tool_name": "push", "args_hash": "0" * 64}
+    for number, kind in ((2, "EXECUTE"), (3, "REFUSE")):
+        made = msgspec.json.decode(judged(kind, f"{number}" * 64), type=DecisionMade)
+        call = RoundCall(**names, round=number, bytes_in=1)
+        shim.write(CallRound, shim.clock_ms, call=call, decision=made)
+    shim.finish(call_id, "ERROR")
+    home.ingest()
+    assert home.rows("SELECT intent_hash, decision_kind, nonce FROM intents") == [
+        ("3" * 64, "REFUSE", "n-1")
+    ]
     check(home)
 
 

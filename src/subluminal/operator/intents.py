@@ -6,12 +6,11 @@ intent and the decision EXECUTE. Retries are refused, so they have no status. An
 call never reached the ledger is a row of its own, with what the execution ledger knows of it.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from subluminal.adapters.in_process.executions import KeptExecutions, open_executions
+from subluminal.adapters.in_process.executions import KeptExecutions, existing_executions
 from subluminal.config.loading import load_settings
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import Action
@@ -31,10 +30,12 @@ COLUMNS = (
 )
 """What `sub query intents` tells of an intent."""
 
-_AT_ONCE = 32
+_AT_ONCE = 48
 """Ids in one question to the ledger: a filter has a greatest length."""
 _ALL = 2**31 - 1
 _PAGE = 1_000
+_SEARCHED = 256
+"""Fewest intents to ask for at once where most of them may have another status."""
 _T = TypeVar("_T")
 _Statuses = frozenset[ExecutionStatus]
 
@@ -43,10 +44,7 @@ _Statuses = frozenset[ExecutionStatus]
 def open_intents(places: Places, ledger: Ledger) -> Iterator["Intents"]:
     """Opens the execution ledger of the settings beside the ledger. Raises SubluminalError."""
     setting = load_settings(places.settings).kernel.executions
-    if setting == "sqlite" and not os.path.lexists(places.executions):
-        kept = None  # nothing was ever executed here, and a question creates no file
-    else:
-        kept = open_executions(setting, places)
+    kept = existing_executions(setting, places)
     try:
         yield Intents(ledger, kept, is_off=setting == "off")
     finally:
@@ -107,6 +105,8 @@ class Intents:
         """Returns the newest intents of the ledger, with any of these statuses."""
 
         def ask(where: str, page: Page) -> Found:
+            if statuses is not None:
+                page = page._replace(limit=max(page.limit, _SEARCHED))
             found = self._ledger.intents(where, page)
             return Found(self._joined(found.rows), found.next)
 

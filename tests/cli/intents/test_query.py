@@ -179,16 +179,14 @@ def test_only_the_call_that_claimed_has_a_status(agent: Agent) -> None:
     given: Any = {"state": {"open": True}, "nonce": "n-1"}
     door.decide(KIND, {"amount": 5}, **given)
     agent.fail(5, "n-1")
-    executions = kept(agent)
-    entry = executions.entries(ExecutionStatus.UNKNOWN, 9)[0]
-    executions.free(entry.intent_hash)
+    (row,) = agent.rows("--status", "unknown")
+    agent.release(row["intent_hash"])
     assert [status for *_, status in agent.statuses()] == [None, None]
     agent.pay(5, "n-1")
     door.decide(KIND, {"amount": 5}, **given)
     assert [status for *_, status in agent.statuses()] == [None, None, "done", None]
     assert [status for *_, status in agent.statuses("--limit", "1")] == [None]
     assert [status for *_, status in agent.statuses("--status", "done")] == ["done"]
-    executions.close()
 
 
 def test_an_intent_that_is_only_compared_has_no_status(
@@ -203,16 +201,18 @@ def test_an_intent_that_is_only_compared_has_no_status(
 
 
 def test_many_executions_are_asked_for_in_parts(agent: Agent) -> None:
-    for number in range(40):
+    for number in range(60):
         agent.pay(5, f"n-{number}")
         if number % 2:
             agent.fail(6, f"f-{number}")
-    assert len(agent.rows("--status", "unknown")) == 20
+    told = agent.statuses("--limit", "90")
+    assert (len(told), {status for *_, status in told}) == (90, {"done", "unknown"})
+    assert len(agent.rows("--status", "unknown")) == 30
     assert len(agent.rows("--status", "unknown", "pack:refunds", "--limit", "7")) == 7
     assert [row["nonce"] for row in agent.rows("--status", "done", "--limit", "3")] == [
-        "n-37",
-        "n-38",
-        "n-39",
+        "n-57",
+        "n-58",
+        "n-59",
     ]
 
 

@@ -123,7 +123,7 @@ def test_show_says_how_to_free_what_failed_half_way(agent: Agent) -> None:
     told = show(agent, row["call_id"])
     assert told["execution"] == (
         "unknown it failed or died half way; a person must say what happened:"
-        f" `sub intent release {row['intent_hash'][:12]}`"
+        f" `sub intent release {row['intent_hash'][:12]} --reason …`"
     )
 
 

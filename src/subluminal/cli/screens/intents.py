@@ -73,7 +73,8 @@ def _execution(screen: Screen, detail: dict[str, Any], kernel: Row) -> None:
     elif status:
         more = _EXECUTIONS.get(status, "")
         if status == "unknown":
-            more += f": `sub intent release {cells.short_hash(kernel['intent_hash'])}`"
+            digest = cells.short_hash(kernel["intent_hash"])
+            more += f": `sub intent release {digest} --reason …`"
         screen.field("execution", cells.execution(status), more)
 
 
