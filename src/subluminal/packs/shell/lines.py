@@ -6,6 +6,7 @@ one line. Where these differ, both readings count.
 
 import os
 import shlex
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from subluminal.contracts.targets import Targets
@@ -17,6 +18,8 @@ from subluminal.packs.fields import member
 
 HOME = "/~"
 """Stands for the home directory, which is not known here."""
+MAX_COMMAND_CHARS = 65_536
+"""Longest command with its arguments. Lines of more than 8 KiB are never run without a person."""
 NOWHERE = "/~cwd"
 """Stands for the working directory of a payload that names none."""
 
@@ -38,16 +41,16 @@ class Reading(NamedTuple):
 
 
 def command_of(envelope: IntentEnvelope) -> tuple[str, list[str]] | None:
-    """Returns the command and its arguments; None if the payload has no command."""
+    """Returns the command and its arguments; None if there is no command, or one too long."""
     command: Any = member(envelope, "command")
     args: Any = member(envelope, "args")
     if not isinstance(command, str) or not command.strip():
         return None
-    if args is None:
-        return command, []
+    args = [] if args is None else args
     if not isinstance(args, list) or not all(isinstance(word, str) for word in args):
         return None
-    return command, args
+    is_long = len(command) + sum(map(len, args)) > MAX_COMMAND_CHARS
+    return None if is_long else (command, args)
 
 
 def cwd_of(envelope: IntentEnvelope) -> str:
@@ -67,7 +70,9 @@ def readings(envelope: IntentEnvelope) -> list[Reading]:
     return [_read(line, cwd_of(envelope)) for line in lines]
 
 
+@lru_cache(maxsize=8)
 def _read(text: str, cwd: str) -> Reading:
+    """Reads a line once for all guards that ask. Readings are not changed."""
     found = Found(cwd, HOME, looks=False)
     read_line(text, found, (cwd,))
     return Reading(text, literal_commands(text), found.targets([]), cwd)

@@ -7,6 +7,8 @@ for the command. A line that is not clear is judged by its text as well.
 import os
 import re
 
+import re2
+
 from subluminal.packs.shell.lines import HOME, Reading
 
 _DESTROYERS = re.compile(r"shred|wipefs|parted|mkfs(?:\..*)?|mke2fs")
@@ -18,21 +20,22 @@ _SYSTEM = re.compile(
     r"|Applications|Library|System|Users|(?:home|Users)/[^/]+)?"
 )
 _HARMLESS_DEVICES = re.compile(r"/dev/(?:null|stdout|stderr|tty|shm/.*|fd/.*|tcp/.*|udp/.*)")
-_FORK_BOMB = re.compile(r"([\w:]+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
-_SECRET_VARIABLE = re.compile(
-    r"\$\{?\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|KEY|CREDENTIAL)\w*", re.IGNORECASE
-)
+_FUNCTION = re.compile(r"(?<![\w:])([\w:]{1,64})\s{0,8}\(\s{0,8}\)\s{0,8}\{")
+_BODY = 512
+"""Characters of a function that are searched for a fork bomb."""
 _JQ_ENVIRONMENT = re.compile(r"\$ENV\b|(?<![.\w\"'-])env\b")
 _FORCED = re.compile(r"-[a-zA-Z]*[fd][a-zA-Z]*|--force.*|--mir.*|--del.*|--prune|[+:].+")
 _ALL = r"(?:/\*?|~/?\*?|/?\$\{?HOME\}?/?\*?)"
-_UNCLEAR_RUIN = re.compile(
-    rf"\brm\b.*[\s\"'](?:{_ALL}|/(?:etc|usr|var|home|root|boot)/?\*?)(?:[\s\"';)|&]|$)"
+_END = r"""(?:[\s"';)|&]|$)"""
+# Patterns over text of any length: RE2 takes linear time, whatever the text is (linear-patterns).
+_SECRET_VARIABLE = re2.compile(r"(?i)\$\{?\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|KEY|CREDENTIAL)\w*")
+_UNCLEAR_RUIN = re2.compile(
+    rf"""(?is)\brm\b.*[\s"'](?:{_ALL}|/(?:etc|usr|var|home|root|boot)/?\*?){_END}"""
     r"|\b(?:shred|wipefs|parted|mkfs(?:\.\w+)?)\b"
-    r"|\bdd\b.*\bof=/dev/(?!null)"
-    rf"|\bch(?:mod|own|grp)\b.*\s-\w*R\w*\b.*[\s\"']{_ALL}(?:[\s\"';)|&]|$)",
-    re.IGNORECASE | re.DOTALL,
+    r"|\bdd\b.*\bof=/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper|md|dm-|loop)"
+    rf"""|\bch(?:mod|own|grp)\b.*\s-\w*R\w*\b.*[\s"']{_ALL}{_END}"""
 )
-_UNCLEAR_RISK = re.compile(r"\brm\b.*\s-\w*r|\b(?:curl|wget|nc|ncat|netcat)\b", re.IGNORECASE)
+_UNCLEAR_RISK = re2.compile(r"(?is)\brm\b.*\s-\w*r|\b(?:curl|wget|nc|ncat|netcat)\b")
 
 
 def ruin_in(reading: Reading) -> str | None:
@@ -48,11 +51,20 @@ def ruin_in(reading: Reading) -> str | None:
         is_device = target.path.startswith("/dev/") and target.access == "write"
         if is_device and not _HARMLESS_DEVICES.fullmatch(target.path):
             return "write_to_device"
-    if _FORK_BOMB.search(reading.text):
+    if _has_fork_bomb(reading.text):
         return "fork_bomb"
     if not reading.is_clear and _UNCLEAR_RUIN.search(reading.text):
         return "destruction_in_unclear_line"
     return None
+
+
+def _has_fork_bomb(text: str) -> bool:
+    """Whether a function calls itself on both sides of a pipe."""
+    for found in _FUNCTION.finditer(text):
+        body = "".join(text[found.end() : found.end() + _BODY].split())
+        if f"{found[1]}|{found[1]}" in body:
+            return True
+    return False
 
 
 def _ruin(argv: list[str], cwd: str) -> str | None:

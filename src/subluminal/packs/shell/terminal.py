@@ -40,7 +40,7 @@ _STRIPPED = frozenset(("--no-preserve-root", "-f", "--force"))
 
 
 def check_command(envelope: IntentEnvelope, _state: Any) -> Decision | None:
-    """There must be a command, and arguments must be a list of strings."""
+    """There must be a command, not too long, and arguments must be a list of strings."""
     if envelope.kind != RUN or command_of(envelope) is not None:
         return None
     refusal = refuse("STATE", PAYLOAD_INVALID, "There is no command to run.")
