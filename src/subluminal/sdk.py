@@ -99,7 +99,9 @@ def _door(
     *,
     owns_ledger: bool,
 ) -> KernelDoor:
-    drift = Drift(lambda said: host.health("degraded", detail=said), context.metrics)
+    drift = Drift(
+        lambda said: host.health("degraded", detail=host.masked_line(said)), context.metrics
+    )
     watched = found._replace(pack=with_basis_audit(found.pack, drift))
     find = partial(find_confirmation, host.places, host.run_id, found.pack.id)
     judging = Judging(watched, host.run_id, context, kept, find)

@@ -140,7 +140,7 @@ class PackDoor:
     """`subluminal.sdk.open_kernel` with a pack that objects to nothing."""
 
     def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
-        kinds = ("read", "put_file", "rm_rf", "flaky")
+        kinds = ("read", "put_file", "rm", "rm_rf", "flaky")
         pack = Pack(
             id="probe",
             version="1",

@@ -76,7 +76,8 @@ class PackEngine(Engine):
 
     def refusal(self, decision: Decision) -> Evaluation:
         """Wraps a refusal that neither the pack nor a rule made."""
-        return Evaluation(decision, self._pack, False, ())
+        policy = self._all[0].ref if self._all else self._pack
+        return Evaluation(decision, policy, False, ())
 
     @property
     def mode(self) -> Mode:

@@ -392,6 +392,14 @@ def test_a_payload_without_a_canonical_form_is_refused_and_on_record(till: Till,
     assert len(calls_of(till.events())) == 1
 
 
+@pytest.mark.parametrize("kind", ["pay.everything", "", 7, None, ["pay.out"]])
+def test_an_intent_that_the_pack_does_not_have_is_refused(till: Till, kind: Any):
+    """The pack's default is EXECUTE, and its guards do not look at the kind."""
+    done = till.execute("EXECUTE", kind=kind)
+    assert (done.action, done.reason_code, till.paid) == ("BLOCK", "EVALUATION_ERROR", [])
+    assert len(calls_of(till.events())) == 1
+
+
 def test_a_payload_need_not_be_an_object(till: Till):
     def counts(envelope: Any, _state: Any) -> Any:
         return Defer("time", 1, ()) if envelope.payload == [1, 2] else None
@@ -459,6 +467,19 @@ def test_drift_of_a_pack_is_on_record_once(till: Till):
     assert [each for each in details if "defer_signal_drift" in each] == [
         "pack:pay: defer_signal_drift: unheard.of"
     ]
+
+
+def test_a_secret_in_a_word_of_a_pack_is_masked(till: Till):
+    secret = "ghp_" + "aB3d" * 9
+
+    def odd(_envelope: Any, state: Any) -> Any:
+        return Defer(state["said"], 1, ())
+
+    till.pack = paying(state_guards=(odd,))
+    till.execute("EXECUTE", state={"said": secret})
+    assert any("drift" in event.get("health", {}).get("detail", "") for event in till.events())
+    for file in till.home.rglob("*.jsonl"):
+        assert secret.encode() not in file.read_bytes()
 
 
 def test_a_pack_that_is_not_installed(own_home: Path):

@@ -203,10 +203,13 @@ class KernelDoor:
 
     def _begin(self, intent: Intent) -> tuple[Ruling, Judged | None]:
         """Decides and journals an intent; it is claimed if it is to execute."""
+        call = _unreadable(self._pack.id, intent.kind)
+        if intent.kind not in self._pack.intents:
+            summary = f"the pack {self._pack.id} has no intent `{call.tool_name}`"
+            return self._host.refuse(call, ReasonCode.EVALUATION_ERROR, summary), None
         try:
             envelope = self._judging.envelope(intent, self._host.taint())
         except AmbiguousJSON as error:
-            call = _unreadable(self._pack.id, intent.kind)
             reason = ReasonCode.AMBIGUOUS_MESSAGE
             summary = f"the payload has no canonical form: {error}"
             return self._host.refuse(call, reason, summary), None
