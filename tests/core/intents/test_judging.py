@@ -160,7 +160,7 @@ class TestIntents:
         args = {"amount": 5, "to": value}
         it = CallJudge(Call("bank", "pay", args, "a" * 64), "run-1", 0)
         for _ in range(2):
-            with pytest.raises(NotJudged, match="the arguments are no payload of an intent"):
+            with pytest.raises(NotJudged, match="the arguments cannot be the payload of an intent"):
                 it("user", rule, args, Taint.SYSTEM)
 
 

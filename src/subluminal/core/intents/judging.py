@@ -113,7 +113,7 @@ class CallJudge:
         found = _matching(asked["pack"], asked["fingerprint"])
         envelope = self._envelope(asked, args, nonce, stained)
         steps: list[TraceStep] = []
-        verdict = self._verdict(found, envelope, asked["state"], steps)
+        verdict = self._adjudged(found, envelope, asked["state"], steps)
         adjudged = Adjudged(
             verdict=verdict,
             intent_kind=envelope.kind,
@@ -145,9 +145,9 @@ class CallJudge:
                 origin=Origin.RETRIEVED if stained else None,
             )
         except (SubluminalError, AmbiguousJSON) as error:
-            raise NotJudged(f"the arguments are no payload of an intent: {error}") from None
+            raise NotJudged(f"the arguments cannot be the payload of an intent: {error}") from None
 
-    def _verdict(
+    def _adjudged(
         self,
         found: LoadedPack,
         envelope: IntentEnvelope,
@@ -168,7 +168,7 @@ class CallJudge:
         )
         self._left_ms -= self._clock.mono_ms() - began
         if isinstance(verdict, Escalate | RequestConfirmation):
-            # Nobody is asked in vain: the taint gate holds whatever a person says.
+            # The taint gate holds whatever a person says, so there is nothing to ask a person.
             return taint_refusal(envelope, policy) or verdict
         return verdict
 
