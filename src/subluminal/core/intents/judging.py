@@ -168,7 +168,7 @@ class CallJudge:
         )
         self._left_ms -= self._clock.mono_ms() - began
         if isinstance(verdict, Escalate | RequestConfirmation):
-            # The taint gate holds whatever a person says, so there is nothing to ask a person.
+            # The taint gate holds whatever a person says, so no person is asked.
             return taint_refusal(envelope, policy) or verdict
         return verdict
 
