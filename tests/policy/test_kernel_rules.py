@@ -29,7 +29,7 @@ from subluminal.policy.compiling import bundle_of, compile_bundle, read_snapshot
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.diff.diffing import diff
 from subluminal.policy.evaluation import Call, Engine, Evaluation
-from subluminal.policy.explaining import PackStep, PackTrace, as_text, explain
+from subluminal.policy.explaining import PackStep, PackSteps, as_text, explain
 from subluminal.policy.lint.linting import remarks
 from subluminal.policy.loading import parse_bundle
 from subluminal.policy.packs import no_packs
@@ -482,7 +482,7 @@ class TestExplain:
         assert kernel is not None
         steps = [PackStep("schema", "pass", None), PackStep("business", "match", "teller")]
         bare = msgspec.structs.replace(kernel, basis=[])
-        told = found._replace(packs=(PackTrace("desk", kernel, steps), PackTrace("two", bare, [])))
+        told = found._replace(packs=(PackSteps("desk", kernel, steps), PackSteps("two", bare, [])))
         assert as_text(told)[-7:] == [
             "",
             "pack desk 1.0.0, asked by rule `desk` about desk.pay: REFUSE",

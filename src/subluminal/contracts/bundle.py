@@ -290,7 +290,7 @@ class Lowering(_Strict, frozen=True, kw_only=True):
 
 
 class PackQuestion(_Strict, frozen=True, kw_only=True):
-    """Additive: asks an installed pack whether the call may be executed. EXECUTE is no opinion;
+    """Additive: asks an installed pack whether the call may be executed. EXECUTE has no opinion;
     every other answer refuses the call."""
 
     pack: str

@@ -39,7 +39,7 @@ class PackStep(NamedTuple):
     """name of the guard, if it has one"""
 
 
-class PackTrace(NamedTuple):
+class PackSteps(NamedTuple):
     """How the pack of a `kernel` rule came to its decision."""
 
     rule_id: str
@@ -61,7 +61,7 @@ class Explanation(NamedTuple):
     """what the call touches; None if the caller did not read it"""
     taint: tuple[Taint, Taint] | None = None
     """level of the run before and after the call; None if the policy does not speak of it"""
-    packs: tuple[PackTrace, ...] = ()
+    packs: tuple[PackSteps, ...] = ()
     """the packs that were asked, in their order"""
 
     def plain(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _step_line(number: int, step: Step) -> str:
     return line
 
 
-def _pack_lines(trace: PackTrace) -> list[str]:
+def _pack_lines(trace: PackSteps) -> list[str]:
     said = trace.kernel
     head = f"pack {said.pack} {said.version}, asked by rule `{trace.rule_id}`"
     lines = [f"{head} about {said.intent_kind}: {said.kind}"]

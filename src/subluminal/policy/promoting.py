@@ -78,12 +78,7 @@ def refusing_rule(
             hint="let the agent repeat the call",
         )
     if isinstance(rule, KernelRule):
-        raise SubluminalError(
-            f"rule `{rule_id}` leaves the decision to the pack `{rule.effect.kernel.pack}`:"
-            " no argument can be promoted",
-            hint="change `state` of the rule, or write an allow above it; what a pack leaves to a"
-            " person is answered with `sub approve`",
-        )
+        raise left_to_pack(rule.rule_id, rule.effect.kernel.pack)
     if isinstance(rule, TagRule | PinRule | TaintRule):
         kind = RuleKind(str(rule.__struct_config__.tag))
         raise SubluminalError(
@@ -97,6 +92,15 @@ def refusing_rule(
             hint="let the agent try again, then promote the new hint",
         )
     return index, rule
+
+
+def left_to_pack(rule_id: str, pack: str) -> SubluminalError:
+    """Returns why a kernel rule cannot be promoted, and what a person can do instead."""
+    return SubluminalError(
+        f"rule `{rule_id}` leaves the decision to the pack `{pack}`: there is nothing to promote",
+        hint="change `state` of the rule, or write an allow above it; what a pack leaves to a"
+        " person is answered with `sub approve`",
+    )
 
 
 def watched_keys(rule: AllowRule | DenyRule) -> list[str]:

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from tests.core.test_taint import events, tool_call
-from tests.hosts import enforcer_in, host_in
+from tests.hosts import enforcer_in, host_in, previewer
 from tests.packs.desk import DESK, desk_here, forget_desk
 from tests.packs.installing import write
 from tests.policy.bundles import text
 from tests.requirements import requirement
 
 from subluminal.canonical import args_hash, encode
+from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Action, ReasonCode, Status, Taint
+from subluminal.core.controls.approvals import Approvals
 from subluminal.core.host import Host
 from subluminal.core.intents import judging
 from subluminal.core.intents.index import find_pack, is_current, loaded, state_of
@@ -164,7 +166,7 @@ class TestIntents:
         args = {"amount": 5, "to": value}
         it = CallJudge(Call("bank", "pay", args, "a" * 64), "run-1", 0)
         for _ in range(2):
-            with pytest.raises(NotJudged, match="the arguments are no payload of an intent"):
+            with pytest.raises(NotJudged, match="the arguments cannot be the payload of an intent"):
                 it("user", rule, args, Taint.SYSTEM)
 
 
@@ -330,6 +332,47 @@ class TestDoor:
         monkeypatch.setattr(judging, "adjudicate_with_deadline", None)
         assert begin(host, amount=5).decision.action is Action.TERMINATE_RUN
         host.close()
+
+    def test_a_client_asks_its_own_person_about_what_a_pack_leaves_to_one(
+        self, tmp_path: Path
+    ) -> None:
+        enforcer = enforcer_in(tmp_path, policy(asks()))
+        state_dir = places({"SUB_HOME": str(tmp_path)}).state
+        asked = Approvals(state_dir, enforcer.run, previewer(), client_asks=True)
+        enforcer.gates = enforcer.gates._replace(open_approvals=lambda: asked)
+        codes = {}
+        for amount in (300, 150, 5000):
+            args = {"amount": amount}
+            ruling = enforcer.begin(tool_call("bank", "pay", **args), encode(args))
+            codes[amount] = (ruling.is_allowed, ruling.decision.reason_code)
+        assert codes == {
+            300: (True, ReasonCode.CLIENT_ASKED),
+            150: (True, ReasonCode.CLIENT_ASKED),
+            5000: (False, "desk.too_much"),
+        }
+
+    @requirement("kernel-rule:ahead")
+    def test_a_run_that_is_lowered_meanwhile_is_asked_about_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The level is read before the lock, and another shim lowers the run."""
+        enforcer = enforcer_in(tmp_path, policy(asks()))
+        state = enforcer.run.state
+        held: list[bool] = []
+        real = judging.adjudicate_with_deadline
+
+        def lowering(*given: Any, **more: Any) -> Any:
+            held.append(state.locked().held)
+            if len(held) == 1:
+                with state.locked():
+                    state.taint.lower(2)
+            return real(*given, **more)
+
+        monkeypatch.setattr(judging, "adjudicate_with_deadline", lowering)
+        args = {"amount": 5}
+        ruling = enforcer.begin(tool_call("bank", "pay", **args), encode(args))
+        assert held == [False, True]
+        assert ruling.is_allowed
 
     def test_each_call_of_a_batch_is_asked_about(self, tmp_path: Path) -> None:
         host = host_in(tmp_path, policy(asks()))

@@ -18,7 +18,7 @@ from subluminal.core.policies.installed import installed_judge
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
 from subluminal.policy.evaluation import Call
-from subluminal.policy.explaining import PackStep, PackTrace, as_text, explain, with_disabled
+from subluminal.policy.explaining import PackStep, PackSteps, as_text, explain, with_disabled
 
 if TYPE_CHECKING:
     from subluminal.core.intents.judging import CallJudge
@@ -107,10 +107,10 @@ def run(args: Args, out: Output) -> int:
     return ExitCode.OK
 
 
-def _packs(judges: "list[CallJudge]") -> tuple[PackTrace, ...]:
+def _packs(judges: "list[CallJudge]") -> tuple[PackSteps, ...]:
     """Returns how the packs that a call asked came to their decisions."""
     return tuple(
-        PackTrace(
+        PackSteps(
             trace.rule_id,
             trace.said.kernel,
             [PackStep(each.phase, each.outcome, each.guard_name) for each in trace.steps],

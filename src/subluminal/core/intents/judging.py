@@ -102,7 +102,7 @@ class CallJudge:
         found = _matching(asked["pack"], asked["fingerprint"])
         envelope = self._envelope(asked, args, nonce, stained)
         steps: list[TraceStep] = []
-        verdict = self._verdict(found, envelope, asked["state"], steps)
+        verdict = self._adjudged(found, envelope, asked["state"], steps)
         adjudged = Adjudged(
             verdict=verdict,
             intent_kind=envelope.kind,
@@ -134,9 +134,9 @@ class CallJudge:
                 origin=Origin.RETRIEVED if stained else None,
             )
         except (SubluminalError, AmbiguousJSON) as error:
-            raise NotJudged(f"the arguments are no payload of an intent: {error}") from None
+            raise NotJudged(f"the arguments cannot be the payload of an intent: {error}") from None
 
-    def _verdict(
+    def _adjudged(
         self,
         found: LoadedPack,
         envelope: IntentEnvelope,

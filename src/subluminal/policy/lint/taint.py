@@ -40,7 +40,7 @@ def taint_remarks(bundle: Bundle) -> Iterator[Misfit]:
 
 
 def _looks_at_level(rule: AnyRule) -> bool:
-    """Whether a rule decides by the level; a pack is told where an intent comes from."""
+    """Whether a rule decides by the level. A pack is told if the run is below TRUSTED."""
     return rule.match.taint is not None or isinstance(rule, KernelRule)
 
 

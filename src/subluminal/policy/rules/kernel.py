@@ -1,6 +1,6 @@
 """Rule kind `kernel`: an installed pack decides, in its place among allow and deny rules. Additive.
 
-EXECUTE is no opinion: the rules below go on. Every other answer settles access and refuses the
+EXECUTE has no opinion: the rules below go on. Every other answer settles access and refuses the
 call. A person's grant answers what the pack asks a person; other refusals stand. The pack itself is
 asked by a Judge (`core.intents.judging`), because `policy` knows no pack.
 """
