@@ -218,11 +218,11 @@ def test_without_a_kernel_rule_no_kernel_and_no_pack_is_loaded(household, desk):
 def test_a_kernel_rule_cannot_be_promoted_in_either_way(household, desk, person):
     shim = start(household, desk)
     assert shim.code("pay", {"amount": 300}) != 0
-    hint = household.events("hint_issued")[0]["hint"]["hint_id"]
+    hint = household.events("tool_call_decision")[0]["call"]["call_id"]
     path = str(household.home / "policy.yaml")
     try:
         for way in (["--session"], ["--to", path, "--args", "any", "--yes"]):
-            told = person("promote", hint, *way, code=1, **desk)
+            told = person("promote", hint, *way, code=2, **desk)
             assert "rule `desk` leaves the decision to the pack `desk`" in told
             assert "`sub approve`" in told
     finally:

@@ -168,6 +168,8 @@ class TestIntents:
         for _ in range(2):
             with pytest.raises(NotJudged, match="the arguments cannot be the payload of an intent"):
                 it("user", rule, args, Taint.SYSTEM)
+        with pytest.raises(NotJudged, match="the arguments cannot be the payload of an intent"):
+            it("user", rule, dict(args), Taint.SYSTEM)
 
 
 class TestRewrites:

@@ -80,7 +80,7 @@ class CallJudge:
         self, layer: str, rule: Mapping[str, Any], args: dict[str, Any], level: Taint
     ) -> Judgement:
         """Returns what the pack of a rule says. Raises NotJudged."""
-        nonce = self._call.args_hash if args is self._call.args else args_hash(args)
+        nonce = self._call.args_hash if args is self._call.args else _hash_of(args)
         # Of the run's level, only this is in the intent.
         is_contaminated = TAINT_RANK[level] > _TRUSTED
         key = (layer, rule["rule_id"], nonce, is_contaminated)
@@ -164,6 +164,14 @@ class CallJudge:
             # The taint gate holds whatever a person says, so no person is asked.
             return taint_refusal(envelope, policy) or verdict
         return verdict
+
+
+def _hash_of(args: dict[str, Any]) -> str:
+    """Returns the hash of arguments that a rule suggests."""
+    try:
+        return args_hash(args)
+    except AmbiguousJSON as error:
+        raise NotJudged(f"the arguments cannot be the payload of an intent: {error}") from None
 
 
 def _matching(name: str, fingerprint: str) -> LoadedPack:
