@@ -271,3 +271,26 @@ def test_the_record_has_the_envelope_as_it_was_before_the_guards() -> None:
     assert code_of(done.decision) == "guard_panic"
     assert verify_audit_record(done.record).verified is True
     assert flat_basis(done.decision.basis)[-1] == "kernel:guard_panic"
+
+
+class Ticking:
+    """A clock that goes on by 10 ms whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def now_iso(self) -> str:
+        return "2026-01-01T00:00:00.000Z"
+
+    def mono_ms(self) -> float:
+        self.now += 10
+        return self.now
+
+
+def test_a_deadline_holds_for_an_audited_decision() -> None:
+    bundle = policy(business=[named("allow", constant(Execute()))])
+    late = Audited(clock=Ticking())(envelope(), bundle, deadline_ms=15)
+    assert late.decision.kind == "REFUSE"
+    assert late.record.decision["refusal"]["code"] == "kernel_deadline_exceeded"
+    done = Audited(clock=Ticking())(envelope(), bundle, deadline_ms=10_000)
+    assert (done.decision.kind, done.guard) == ("EXECUTE", "allow")

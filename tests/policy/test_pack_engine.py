@@ -197,3 +197,9 @@ class TestFailure:
         ]
         assert it.policies[0].policy_hash == PACK.policy_hash
         assert (it.asks_kernel, it.mode) == (True, Mode.CONTROL)
+
+
+def test_a_stop_names_the_first_policy_or_the_pack():
+    stop = refusal(code=ReasonCode.KILL_SWITCH)
+    assert alone().refusal(stop).policy.policy_id == "p"
+    assert engine().refusal(stop).policy == PACK

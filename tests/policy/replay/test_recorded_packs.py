@@ -4,14 +4,20 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
+from tests.policy.bundles import bundle, rule
 
 from subluminal.contracts.decision import LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import DecisionMade, Explain
+from subluminal.contracts.identity import Identity
 from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.vocabulary import Action, Layer, Severity, Taint
+from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.evaluation import NO_POLICY
-from subluminal.policy.replay.recorded import recorded_decision
+from subluminal.policy.replay.comparing import Change
+from subluminal.policy.replay.layering import Layering
+from subluminal.policy.replay.recorded import RecordedCall, recorded_decision
 from subluminal.policy.replay.recorded_packs import recorded_pack
+from subluminal.policy.replay.replaying import RunReplay
 
 PRINT = "f" * 64
 PACK = PolicyRef(policy_id="pack:pay", policy_version="1", policy_hash=PRINT)
@@ -116,3 +122,28 @@ def test_what_the_pack_said(told: DecisionMade, said: tuple[str, str] | None):
     assert (found.judgement.requirement is not None) == asks
     if refusal is not None:
         assert refusal.backoff_ms == (None if told.backoff_ms is UNSET else told.backoff_ms)
+
+
+def test_a_replay_keeps_what_the_pack_said():
+    """The candidate adds a rule about another tool, so nothing changes."""
+    candidate = compile_bundle(bundle(rule("deny", tool_name={"glob": ["other"]})))
+    said = [
+        event("ALLOW", NO_POLICY, kernel=kernel("EXECUTE")),
+        event("BLOCK", PACK, code="too.much", kernel=kernel("REFUSE", refusal_code="too.much")),
+    ]
+    run = RunReplay(Layering(candidate, {}.get).of_run([]))
+    for number, told in enumerate(said, start=1):
+        call = RecordedCall(
+            run_id="run",
+            call_id=f"c-{number}",
+            seq=number,
+            server_name="pay",
+            tool_name="pay.out",
+            args_hash="0" * 64,
+            args={},
+            identity=Identity(),
+            wall_ms=0,
+            mono_ms=0,
+            decision=recorded_decision(told),
+        )
+        assert run.decide(call).change is Change.SAME
