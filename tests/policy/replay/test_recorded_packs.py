@@ -126,7 +126,7 @@ def test_what_the_pack_said(told: DecisionMade, said: tuple[str, str] | None):
 
 def test_a_replay_keeps_what_the_pack_said():
     """The candidate adds a rule about another tool, so nothing changes."""
-    candidate = compile_bundle(bundle(rule("deny", tool_name={"glob": ["other"]})))
+    candidate = compile_bundle(bundle(rule("deny", match={"tool_name": {"glob": ["other"]}})))
     said = [
         event("ALLOW", NO_POLICY, kernel=kernel("EXECUTE")),
         event("BLOCK", PACK, code="too.much", kernel=kernel("REFUSE", refusal_code="too.much")),
