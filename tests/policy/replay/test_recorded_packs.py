@@ -44,7 +44,7 @@ def event(action: str, policy: PolicyRef, **more: Any) -> DecisionMade:
     return DecisionMade(
         action=Action(action),
         rule_id=more.pop("rule_id", None),
-        severity=Severity.WARN,
+        severity=Severity.INFO if action == "ALLOW" else Severity.WARN,
         explain=Explain(summary="", reason_code=more.pop("code", "DEFAULT_ALLOW")),
         policy=policy,
         **more,
