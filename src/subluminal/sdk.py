@@ -102,7 +102,9 @@ def _door(
     drift = Drift(lambda said: host.health("degraded", detail=said), context.metrics)
     watched = found._replace(pack=with_basis_audit(found.pack, drift))
     find = partial(find_confirmation, host.places, host.run_id, found.pack.id)
-    judging = Judging(watched, host.run_id, context, kept, find)
+    judging = Judging(
+        watched, host.run_id, context, kept, find, lambda text: host.previewer.safe(text)
+    )
     close = getattr(kept, "close", None) if owns_ledger else None
     return KernelDoor(host, watched, judging, kept, close or _nothing)
 

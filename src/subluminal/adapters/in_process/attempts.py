@@ -24,7 +24,7 @@ from subluminal.core.intents.packs import LoadedPack
 from subluminal.core.intents.system_clock import SystemClock
 from subluminal.kernel.adjudication import adjudicate_with_trace, taint_refusal
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record
-from subluminal.kernel.auditing import Confirmation, adjudicate_and_audit
+from subluminal.kernel.auditing import Adjudicated, Confirmation, adjudicate_and_audit
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.decisions import Decision, Escalate, Execute, RequestConfirmation
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope
@@ -90,14 +90,19 @@ class Judging:
         context: RuntimeContext,
         ledger: ExecutionLedger | None,
         find: Callable[[str, str], Confirmed | None],
+        shown: Callable[[str], str],
     ) -> None:
-        """`find` looks for a person's yes, by the kind of an intent and its args_hash."""
+        """`find` looks for a person's yes, by the kind of an intent and its args_hash.
+
+        `shown` masks the secrets in a question, as they were masked for the person.
+        """
         self._pack = loaded.pack
         self._asked = AskedPack(loaded.name, loaded.version, loaded.fingerprint)
         self._run_id = run_id
         self._context = context
         self._ledger = ledger
         self._find = find
+        self._shown = shown
         self._clock = SystemClock()
 
     def envelope(self, intent: Intent, level: Taint) -> IntentEnvelope:
@@ -117,11 +122,11 @@ class Judging:
             origin=Origin.RETRIEVED if is_contaminated else None,
         )
 
-    def judge(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+    def judge(self, intent: Intent, envelope: IntentEnvelope, level: Taint) -> Judged:
         """Asks whom the rollout says. Raises what the execution ledger raises."""
         mode = self._mode(intent)
         if mode is RolloutMode.ENFORCE or intent.legacy is None:
-            return self._enforced(intent, envelope)
+            return self._enforced(intent, envelope, level)
         said = intent.legacy()
         if mode is RolloutMode.OFF:
             return Judged(legacy_judgement(said, self._asked, None), None, envelope)
@@ -163,13 +168,43 @@ class Judging:
         answer = legacy_judgement(said, self._asked, kernel)
         return Judged(answer, decision, envelope, [record])
 
-    def _enforced(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+    def _enforced(self, intent: Intent, envelope: IntentEnvelope, level: Taint) -> Judged:
         sink = Collector()
-        yes = self._find(intent.kind, args_hash(args_of(envelope)))
-        confirmation = yes and Confirmation(
-            envelope.intent_hash, self._clock.now_iso(), yes.token, has_authority=True
+        done = self._audited(intent, envelope, sink, None)
+        yes = self._yes_to(done)
+        if yes is not None:
+            sink = Collector()
+            done = self._audited(intent, envelope, sink, yes)
+        found = self._found(done)
+        answer = judgement(self._asked, found)
+        if done.asked is not None and intent.claims:
+            # The grant is used when the call is decided, which needs the question.
+            question = judgement(self._asked, found._replace(verdict=done.asked))
+            answer = replace(question, kernel=answer.kernel)
+        else:
+            answer = replace(answer, is_answered=False)
+        judged = Judged(
+            replace(answer, level=level),
+            done.decision,
+            done.envelope,
+            sink.records,
+            done.ledger_hit,
         )
-        done = adjudicate_and_audit(
+        if isinstance(done.decision, Execute) and self._ledger is not None and intent.claims:
+            judged.claimed = done.envelope.intent_hash
+        return judged
+
+    def _audited(
+        self,
+        intent: Intent,
+        envelope: IntentEnvelope,
+        sink: Collector,
+        yes: tuple[Confirmation, Supersedes] | None,
+    ) -> Adjudicated:
+        confirmation, supersedes = yes or (None, None)
+        if confirmation is not None and confirmation.intent_hash != envelope.intent_hash:
+            supersedes = None  # the question was about what the pack makes of this envelope
+        return adjudicate_and_audit(
             envelope,
             intent.state,
             self._pack.policy,
@@ -179,28 +214,32 @@ class Judging:
             context=self._context,
             plan=intent.plan,
             confirmation=confirmation,
-            supersedes=_follows(envelope, yes),
+            supersedes=supersedes,
             deadline_ms=intent.deadline_ms,
             policy_version=self._pack.version,
         )
-        verdict = self._answerable(done.envelope, done.decision)
-        found = self._adjudged(done.envelope, verdict, done.guard)
-        judged = Judged(
-            judgement(self._asked, found),
-            done.decision,
-            done.envelope,
-            sink.records,
-            done.ledger_hit,
+
+    def _yes_to(self, done: Adjudicated) -> tuple[Confirmation, Supersedes] | None:
+        """Returns a person's yes to the very question that the pack asks, if there is one.
+
+        The question may be about an envelope that the pack rewrote: that is what would run.
+        """
+        said = judgement(self._asked, self._found(done))
+        if said.requirement is None or said.refusal is None:
+            return None
+        envelope = done.envelope
+        yes = self._find(envelope.kind, args_hash(args_of(envelope)))
+        if yes is None or yes.question != self._shown(said.refusal.summary):
+            return None
+        hashed, now = envelope.intent_hash, self._clock.now_iso()
+        return (
+            Confirmation(hashed, now, yes.token, has_authority=True),
+            Supersedes(hashed, yes.at, "confirmation_resolved", yes.token),
         )
-        if isinstance(done.decision, Execute):
-            if self._ledger is not None and intent.claims:
-                judged.claimed = done.envelope.intent_hash
-            asked = done.asked
-            if asked is not None:
-                # The grant is used when the call is decided, which needs the question.
-                question = judgement(self._asked, found._replace(verdict=asked))
-                judged.judgement = replace(question, kernel=judged.judgement.kernel)
-        return judged
+
+    def _found(self, done: Adjudicated) -> Adjudged:
+        verdict = self._answerable(done.envelope, done.decision)
+        return self._adjudged(done.envelope, verdict, done.guard)
 
     def _answerable(self, envelope: IntentEnvelope, decision: Decision) -> Decision:
         """Returns the decision, or what is left of it if no person's answer could help."""
@@ -220,20 +259,15 @@ class Judging:
         )
 
 
-def _follows(envelope: IntentEnvelope, yes: Confirmed | None) -> Supersedes | None:
-    if yes is None or not yes.at:
-        return None
-    return Supersedes(envelope.intent_hash, yes.at, "confirmation_resolved", yes.token)
-
-
 def args_of(envelope: IntentEnvelope) -> dict[str, Any]:
     """Returns the payload as the arguments of a call."""
     payload = envelope.payload
     return payload if isinstance(payload, dict) else {"payload": payload}
 
 
-def call_of(pack_id: str, envelope: IntentEnvelope, judged: Judged) -> tuple[ToolCall, bytes]:
-    """Returns an intent as a tool call, and its arguments as canonical JSON."""
+def call_of(pack_id: str, judged: Judged) -> tuple[ToolCall, bytes]:
+    """Returns what would run as a tool call, and its arguments as canonical JSON."""
+    envelope = judged.envelope
     args = args_of(envelope)
     text = encode(args)
     call = ToolCall(

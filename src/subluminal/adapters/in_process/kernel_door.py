@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, args_of, call_of
+from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, call_of
 from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
@@ -204,18 +204,19 @@ class KernelDoor:
     def _begin(self, intent: Intent) -> tuple[Ruling, Judged | None]:
         """Decides and journals an intent; it is claimed if it is to execute."""
         try:
-            envelope = self._judging.envelope(intent, self._host.taint())
+            level = self._host.taint()
+            envelope = self._judging.envelope(intent, level)
         except AmbiguousJSON as error:
             call = _unreadable(self._pack.id, intent.kind)
             reason = ReasonCode.AMBIGUOUS_MESSAGE
             summary = f"the payload has no canonical form: {error}"
             return self._host.refuse(call, reason, summary), None
         try:
-            judged = self._judging.judge(intent, envelope)
+            judged = self._judging.judge(intent, envelope, level)
         except ExecutionsUnavailable as error:
             return self._out_of_reach(envelope, error), None
         try:
-            call, args_text = call_of(self._pack.id, envelope, judged)
+            call, args_text = call_of(self._pack.id, judged)
             ruling = self._host.begin(call, args_text)
             if ruling.is_allowed and not self._audit(ruling, judged, intent.state):
                 return self._unrecorded(ruling, judged), judged
@@ -273,9 +274,7 @@ class KernelDoor:
             raise
         self._settle(judged, ExecutionStatus.DONE)
         text = _shown(result)
-        executed = args_hash(args_of(judged.envelope))
-        changed = None if executed == ruling.call.args_hash else executed
-        self._host.finish(ruling, Outcome(Status.OK, len(text), text, executed_args_hash=changed))
+        self._host.finish(ruling, Outcome(Status.OK, len(text), text))
         return _done(ruling.decision, ruling, judged, result)
 
     def _settle(self, judged: Judged, status: ExecutionStatus) -> None:
