@@ -106,7 +106,7 @@ def _door(
         watched, host.run_id, context, kept, find, lambda text: host.previewer.safe(text)
     )
     close = getattr(kept, "close", None) if owns_ledger else None
-    return KernelDoor(host, watched, judging, kept, close or _nothing)
+    return KernelDoor(host, watched, judging, close or _nothing)
 
 
 def _nothing() -> None:

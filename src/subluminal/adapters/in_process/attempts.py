@@ -7,13 +7,14 @@ execute in the end, the claim is released.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
-from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
+from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.intents import Judgement
@@ -28,10 +29,11 @@ from subluminal.kernel.auditing import Adjudicated, Confirmation, adjudicate_and
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.decisions import Decision, Escalate, Execute, RequestConfirmation
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope
-from subluminal.kernel.executions import ExecutionLedger, LedgerEntry
+from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
 from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.observing import ShadowMetric, observed
 from subluminal.kernel.planning import Plan
+from subluminal.kernel.refusals import told
 from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
 from subluminal.kernel.taint import Origin, merge_taint, taint_rank
 
@@ -127,16 +129,26 @@ class Judging:
         mode = self._mode(intent)
         if mode is RolloutMode.ENFORCE or intent.legacy is None:
             return self._enforced(intent, envelope, level)
-        said = intent.legacy()
+        said = ask_legacy(intent.legacy)
         if mode is RolloutMode.OFF:
             return Judged(legacy_judgement(said, self._asked, None), None, envelope)
         return self._shadowed(intent, envelope, said)
 
-    def release(self, judged: Judged) -> None:
-        """Releases the claim of an intent that does not execute."""
-        if self._ledger is not None and judged.claimed is not None:
-            self._ledger.release(judged.claimed)
-            judged.claimed = None
+    def release(self, judged: Judged) -> str | None:
+        """Releases the claim of an intent that does not execute.
+
+        Returns why that failed, or None. Then the entry stays claimed, and is unknown once this
+        process is gone: a retry is told so, and does not run.
+        """
+        if self._ledger is None or judged.claimed is None:
+            return None
+        return _failure(partial(self._ledger.release, judged.claimed))
+
+    def settle(self, judged: Judged, status: ExecutionStatus) -> str | None:
+        """Says in the execution ledger how an intent ended. Returns as `release`."""
+        if self._ledger is None or judged.claimed is None:
+            return None
+        return _failure(partial(self._ledger.finish, judged.claimed, status))
 
     def _mode(self, intent: Intent) -> RolloutMode:
         rollout = self._context.rollout
@@ -144,12 +156,14 @@ class Judging:
             return RolloutMode.ENFORCE
         return rollout.mode_of(intent.kind)
 
-    def _shadowed(self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision) -> Judged:
+    def _shadowed(
+        self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision | Failed
+    ) -> Judged:
         started = self._clock.mono_ms()
         decision, steps = adjudicate_with_trace(
             envelope, intent.state, self._pack.policy, kill=self._context.kill
         )
-        divergence = classify_divergence(said, decision)
+        divergence = classify_divergence(False if isinstance(said, Failed) else said, decision)
         if divergence is not Divergence.NONE:
             event = ShadowMetric(intent.kind, divergence, envelope.intent_hash)
             sink = self._context.shadow or self._context.metrics
@@ -257,6 +271,15 @@ class Judging:
         return Adjudged(
             decision, envelope.kind, envelope.intent_hash, Taint(envelope.taint), guard, divergence
         )
+
+
+def _failure(change: Callable[[], None]) -> str | None:
+    """Changes the execution ledger; returns why that failed, or None."""
+    try:
+        change()
+    except Exception as error:  # noqa: BLE001 - the ledger may be the agent's own
+        return f"an intent stays claimed in the execution ledger: {told(error)}"
+    return None
 
 
 def args_of(envelope: IntentEnvelope) -> dict[str, Any]:
