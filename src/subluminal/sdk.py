@@ -99,12 +99,11 @@ def _door(
     *,
     owns_ledger: bool,
 ) -> KernelDoor:
-    drift = Drift(lambda said: host.health("degraded", detail=said), context.metrics)
+    shown = host.previewer.safe
+    drift = Drift(lambda said: host.health("degraded", detail=shown(said)), context.metrics)
     watched = found._replace(pack=with_basis_audit(found.pack, drift))
     find = partial(find_confirmation, host.places, host.run_id, found.pack.id)
-    judging = Judging(
-        watched, host.run_id, context, kept, find, lambda text: host.previewer.safe(text)
-    )
+    judging = Judging(watched, host.run_id, context, kept, find, shown)
     close = getattr(kept, "close", None) if owns_ledger else None
     return KernelDoor(host, watched, judging, close or _nothing)
 

@@ -82,6 +82,26 @@ class Collector:
         self.records.append(record)
 
 
+class _ShownKinds:
+    """An execution ledger that gets the kinds of intents with secrets masked."""
+
+    def __init__(self, ledger: ExecutionLedger, shown: Callable[[str], str]) -> None:
+        self._shown = shown
+        self._ledger = ledger
+
+    def check(self, intent_hash: str, /) -> LedgerEntry | None:
+        return self._ledger.check(intent_hash)
+
+    def claim(self, entry: LedgerEntry, /) -> LedgerEntry | None:
+        return self._ledger.claim(replace(entry, kind=self._shown(entry.kind)))
+
+    def finish(self, intent_hash: str, status: ExecutionStatus, /) -> None:
+        self._ledger.finish(intent_hash, status)
+
+    def release(self, intent_hash: str, /) -> None:
+        self._ledger.release(intent_hash)
+
+
 class Judging:
     """Asks one pack about intents of one run."""
 
@@ -102,7 +122,7 @@ class Judging:
         self._asked = AskedPack(loaded.name, loaded.version, loaded.fingerprint)
         self._run_id = run_id
         self._context = context
-        self._ledger = ledger
+        self._ledger = None if ledger is None else _ShownKinds(ledger, shown)
         self._find = find
         self._shown = shown
         self._clock = SystemClock()

@@ -159,7 +159,7 @@ class KernelDoor:
         if not ruling.is_allowed:
             return self._refused(ruling, judged)
         self._host.finish(ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
-        return _done(ruling, judged)
+        return self._done(ruling, judged)
 
     def plan(self, state: Any, context: Any) -> Plan:
         """Returns what the model may see and propose now."""
@@ -275,7 +275,7 @@ class KernelDoor:
         self._settle(judged, ExecutionStatus.DONE)
         text = _shown(result)
         self._host.finish(ruling, Outcome(Status.OK, len(text), text))
-        return _done(ruling, judged, result, executed=True)
+        return self._done(ruling, judged, result, executed=True)
 
     def _settle(self, judged: Judged, status: ExecutionStatus) -> None:
         self._tell(self._judging.settle(judged, status))
@@ -285,13 +285,34 @@ class KernelDoor:
 
     def _tell(self, problem: str | None) -> None:
         if problem is not None:
-            self._host.health("degraded", detail=problem)
+            self._host.health("degraded", detail=self._host.previewer.safe(problem))
 
     def _refused(self, ruling: Ruling, judged: Judged | None) -> Done:
-        done = _done(ruling, judged)
+        done = self._done(ruling, judged)
         size = len(done.message.encode())
         self._host.finish(ruling, refused(ruling.decision.summary, size, done.action))
         return done
+
+    def _done(
+        self, ruling: Ruling, judged: Judged | None, result: Any = None, *, executed: bool = False
+    ) -> Done:
+        decision = ruling.decision
+        if decision.action is Action.ALLOW:
+            message = self._host.previewer.safe(_changed(judged, executed))
+        else:
+            message = message_of(decision, ruling.call.args)
+        return Done(
+            action=decision.action,
+            reason_code=decision.reason_code,
+            message=message,
+            hint=decision.hint,
+            decision=None if judged is None else judged.decision,
+            record=None if judged is None or not judged.records else judged.records[-1],
+            ledger_hit=None if judged is None else judged.ledger_hit,
+            result=result,
+            call_id=ruling.call_id,
+            executed=executed,
+        )
 
 
 def _intent(
@@ -321,28 +342,6 @@ def _unreadable(pack_id: str, kind: str) -> ToolCall:
         args_hash=args_hash({}),
         bytes_in=0,
         transport=Transport.IN_PROCESS,
-    )
-
-
-def _done(
-    ruling: Ruling, judged: Judged | None, result: Any = None, *, executed: bool = False
-) -> Done:
-    decision = ruling.decision
-    if decision.action is Action.ALLOW:
-        message = _changed(judged, executed)
-    else:
-        message = message_of(decision, ruling.call.args)
-    return Done(
-        action=decision.action,
-        reason_code=decision.reason_code,
-        message=message,
-        hint=decision.hint,
-        decision=None if judged is None else judged.decision,
-        record=None if judged is None or not judged.records else judged.records[-1],
-        ledger_hit=None if judged is None else judged.ledger_hit,
-        result=result,
-        call_id=ruling.call_id,
-        executed=executed,
     )
 
 
