@@ -99,14 +99,13 @@ def _door(
     *,
     owns_ledger: bool,
 ) -> KernelDoor:
-    drift = Drift(
-        lambda said: host.health("degraded", detail=host.masked_line(said)), context.metrics
-    )
+    shown = host.previewer.safe
+    drift = Drift(lambda said: host.health("degraded", detail=shown(said)), context.metrics)
     watched = found._replace(pack=with_basis_audit(found.pack, drift))
     find = partial(find_confirmation, host.places, host.run_id, found.pack.id)
-    judging = Judging(watched, host.run_id, context, kept, find)
+    judging = Judging(watched, host.run_id, context, kept, find, shown)
     close = getattr(kept, "close", None) if owns_ledger else None
-    return KernelDoor(host, watched, judging, kept, close or _nothing)
+    return KernelDoor(host, watched, judging, close or _nothing)
 
 
 def _nothing() -> None:

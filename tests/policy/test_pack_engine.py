@@ -1,6 +1,7 @@
 """The engine of a door that asks a pack: the strictest of pack and layers decides."""
 
 import pytest
+from msgspec import structs
 from tests.policy.bundles import bundle, rule
 from tests.requirements import requirement
 
@@ -23,6 +24,7 @@ from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call
 from subluminal.policy.pack_engine import PackEngine
+from subluminal.policy.taint import lowering_to
 
 PACK = PolicyRef(policy_id="pack:bank", policy_version="1.2.0", policy_hash="f" * 64)
 KEY = ("pack", "bank.transfer")
@@ -161,6 +163,13 @@ class TestGrants:
         assert (found.decision.rule_id, found.policy) == (None, PACK)
         assert (found.grants_used, found.kernel) == ([KEY], ASKS.kernel)
 
+    def test_a_grant_is_nothing_to_a_pack_that_does_not_know_of_it(self):
+        unanswered = structs.replace(ASKS, is_answered=False)
+        found = evaluate(engine(), call(unanswered, granted=frozenset({KEY})))
+
+        assert found.decision == ASKS.refusal
+        assert (found.grants_used, len(found.refused_by)) == ([], 1)
+
     def test_no_grant_covers_another_refusal(self):
         granted = frozenset({KEY})
         found = evaluate(engine(), call(NO, granted=granted, lifted=granted))
@@ -176,6 +185,29 @@ class TestGrants:
         assert {each.grant_key for each in found.refused_by} == {KEY, ("user", "deny")}
         assert not again.forwarded
         assert (again.decision.rule_id, again.policy.policy_id) == ("deny", "p")
+
+
+class TestLevel:
+    """The pack was asked before the run's lock was taken."""
+
+    @pytest.mark.parametrize(
+        ("told", "now", "passes"),
+        [
+            (None, Taint.UNTRUSTED, True),
+            (Taint.SYSTEM, Taint.SYSTEM, True),
+            (Taint.UNTRUSTED, Taint.TRUSTED, True),
+            (Taint.SYSTEM, Taint.TRUSTED, False),
+            (Taint.TRUSTED, Taint.UNTRUSTED, False),
+        ],
+    )
+    def test_an_answer_for_a_higher_level_does_not_count(self, told, now, passes):
+        counters = MemoryCounters()
+        counters.write(lowering_to(now))
+        asked = call(structs.replace(YES, level=told))
+        found = engine().evaluate(asked, counters, wall_ms=0, mono_ms=0)
+
+        assert found.forwarded is passes
+        assert (found.decision.reason_code == ReasonCode.EVALUATION_ERROR) is not passes
 
 
 class TestFailure:

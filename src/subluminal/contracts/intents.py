@@ -49,6 +49,11 @@ class Judgement(Struct, frozen=True, kw_only=True):
     """what a person can do so that the call passes; None if nobody can"""
     kernel: KernelDecision | None = None
     """the record; None if the pack was not asked"""
+    level: Taint | None = None
+    """level of the run that the pack was told; None if the door asks the pack at the right level"""
+    is_answered: bool = True
+    """False if the pack's question has no answer of a person that the pack knows of: then a grant
+    does not let the call pass, and a person is asked"""
 
 
 class Judge(Protocol):

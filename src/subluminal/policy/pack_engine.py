@@ -12,16 +12,25 @@ from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.intents import Judgement
-from subluminal.contracts.vocabulary import Action, Layer, Mode, ReasonCode, Severity
+from subluminal.contracts.vocabulary import (
+    TAINT_RANK,
+    Action,
+    Layer,
+    Mode,
+    ReasonCode,
+    Severity,
+)
 from subluminal.policy.evaluation import Engine, Evaluation, combine
 from subluminal.policy.program import DEFAULT_ALLOW
 from subluminal.policy.refusing import PackRefusal, granted
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import rank_in
 from subluminal.policy.tracing import Step
 from subluminal.policy.visit import Call, Visit
 
 _PACK = Layer.PACK
 _NOT_ASKED = "the pack was not asked about this call"
+_LOWERED = "the level of the run fell while the pack decided; try again"
 
 
 class PackEngine(Engine):
@@ -61,6 +70,8 @@ class PackEngine(Engine):
         said = call.judgement
         if said is None:
             decision = _blocked(ReasonCode.EVALUATION_ERROR, _NOT_ASKED)
+        elif said.level is not None and rank_in(counters.read) > TAINT_RANK[said.level]:
+            decision = _blocked(ReasonCode.EVALUATION_ERROR, _LOWERED)
         else:
             decision = _decided(said, visit)
         by_pack = Evaluation(decision, self._pack, decision.action is Action.ALLOW, (visit,))
@@ -91,7 +102,7 @@ def _decided(said: Judgement, visit: Visit) -> Decision:
         return DEFAULT_ALLOW
     if said.requirement is not None:
         key = (_PACK.value, visit.call.tool_name)
-        if key in visit.call.granted:
+        if said.is_answered and key in visit.call.granted:
             visit.grants_used = (key,)
             return granted(said.refusal, said.refusal.summary)
         visit.refused_by = PackRefusal(key, said.refusal, said.requirement)

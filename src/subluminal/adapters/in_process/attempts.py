@@ -7,13 +7,14 @@ execute in the end, the claim is released.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
-from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
+from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.intents import Judgement
@@ -24,14 +25,15 @@ from subluminal.core.intents.packs import LoadedPack
 from subluminal.core.intents.system_clock import SystemClock
 from subluminal.kernel.adjudication import adjudicate_with_trace, taint_refusal
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record
-from subluminal.kernel.auditing import Confirmation, adjudicate_and_audit
+from subluminal.kernel.auditing import Adjudicated, Confirmation, adjudicate_and_audit
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.decisions import Decision, Escalate, Execute, RequestConfirmation
 from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelope
-from subluminal.kernel.executions import ExecutionLedger, LedgerEntry
+from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
 from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.observing import ShadowMetric, observed
 from subluminal.kernel.planning import Plan
+from subluminal.kernel.refusals import told
 from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
 from subluminal.kernel.taint import Origin, merge_taint, taint_rank
 
@@ -80,6 +82,26 @@ class Collector:
         self.records.append(record)
 
 
+class _ShownKinds:
+    """An execution ledger that gets the kinds of intents with secrets masked."""
+
+    def __init__(self, ledger: ExecutionLedger, shown: Callable[[str], str]) -> None:
+        self._shown = shown
+        self._ledger = ledger
+
+    def check(self, intent_hash: str, /) -> LedgerEntry | None:
+        return self._ledger.check(intent_hash)
+
+    def claim(self, entry: LedgerEntry, /) -> LedgerEntry | None:
+        return self._ledger.claim(replace(entry, kind=self._shown(entry.kind)))
+
+    def finish(self, intent_hash: str, status: ExecutionStatus, /) -> None:
+        self._ledger.finish(intent_hash, status)
+
+    def release(self, intent_hash: str, /) -> None:
+        self._ledger.release(intent_hash)
+
+
 class Judging:
     """Asks one pack about intents of one run."""
 
@@ -90,14 +112,19 @@ class Judging:
         context: RuntimeContext,
         ledger: ExecutionLedger | None,
         find: Callable[[str, str], Confirmed | None],
+        shown: Callable[[str], str],
     ) -> None:
-        """`find` looks for a person's yes, by the kind of an intent and its args_hash."""
+        """`find` looks for a person's yes, by the kind of an intent and its args_hash.
+
+        `shown` masks the secrets in a question, as they were masked for the person.
+        """
         self._pack = loaded.pack
         self._asked = AskedPack(loaded.name, loaded.version, loaded.fingerprint)
         self._run_id = run_id
         self._context = context
-        self._ledger = ledger
+        self._ledger = None if ledger is None else _ShownKinds(ledger, shown)
         self._find = find
+        self._shown = shown
         self._clock = SystemClock()
 
     def envelope(self, intent: Intent, level: Taint) -> IntentEnvelope:
@@ -117,21 +144,31 @@ class Judging:
             origin=Origin.RETRIEVED if is_contaminated else None,
         )
 
-    def judge(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+    def judge(self, intent: Intent, envelope: IntentEnvelope, level: Taint) -> Judged:
         """Asks whom the rollout says. Raises what the execution ledger raises."""
         mode = self._mode(intent)
         if mode is RolloutMode.ENFORCE or intent.legacy is None:
-            return self._enforced(intent, envelope)
-        said = intent.legacy()
+            return self._enforced(intent, envelope, level)
+        said = ask_legacy(intent.legacy)
         if mode is RolloutMode.OFF:
             return Judged(legacy_judgement(said, self._asked, None), None, envelope)
         return self._shadowed(intent, envelope, said)
 
-    def release(self, judged: Judged) -> None:
-        """Releases the claim of an intent that does not execute."""
-        if self._ledger is not None and judged.claimed is not None:
-            self._ledger.release(judged.claimed)
-            judged.claimed = None
+    def release(self, judged: Judged) -> str | None:
+        """Releases the claim of an intent that does not execute.
+
+        Returns why that failed, or None. Then the entry stays claimed, and is unknown once this
+        process is gone: a retry is told so, and does not run.
+        """
+        if self._ledger is None or judged.claimed is None:
+            return None
+        return _failure(partial(self._ledger.release, judged.claimed))
+
+    def settle(self, judged: Judged, status: ExecutionStatus) -> str | None:
+        """Says in the execution ledger how an intent ended. Returns as `release`."""
+        if self._ledger is None or judged.claimed is None:
+            return None
+        return _failure(partial(self._ledger.finish, judged.claimed, status))
 
     def _mode(self, intent: Intent) -> RolloutMode:
         rollout = self._context.rollout
@@ -139,12 +176,14 @@ class Judging:
             return RolloutMode.ENFORCE
         return rollout.mode_of(intent.kind)
 
-    def _shadowed(self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision) -> Judged:
+    def _shadowed(
+        self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision | Failed
+    ) -> Judged:
         started = self._clock.mono_ms()
         decision, steps = adjudicate_with_trace(
             envelope, intent.state, self._pack.policy, kill=self._context.kill
         )
-        divergence = classify_divergence(said, decision)
+        divergence = classify_divergence(False if isinstance(said, Failed) else said, decision)
         if divergence is not Divergence.NONE:
             event = ShadowMetric(intent.kind, divergence, envelope.intent_hash)
             sink = self._context.shadow or self._context.metrics
@@ -163,13 +202,43 @@ class Judging:
         answer = legacy_judgement(said, self._asked, kernel)
         return Judged(answer, decision, envelope, [record])
 
-    def _enforced(self, intent: Intent, envelope: IntentEnvelope) -> Judged:
+    def _enforced(self, intent: Intent, envelope: IntentEnvelope, level: Taint) -> Judged:
         sink = Collector()
-        yes = self._find(intent.kind, args_hash(args_of(envelope)))
-        confirmation = yes and Confirmation(
-            envelope.intent_hash, self._clock.now_iso(), yes.token, has_authority=True
+        done = self._audited(intent, envelope, sink, None)
+        yes = self._yes_to(done)
+        if yes is not None:
+            sink = Collector()
+            done = self._audited(intent, envelope, sink, yes)
+        found = self._found(done)
+        answer = judgement(self._asked, found)
+        if done.asked is not None and intent.claims:
+            # The grant is used when the call is decided, which needs the question.
+            question = judgement(self._asked, found._replace(verdict=done.asked))
+            answer = replace(question, kernel=answer.kernel)
+        else:
+            answer = replace(answer, is_answered=False)
+        judged = Judged(
+            replace(answer, level=level),
+            done.decision,
+            done.envelope,
+            sink.records,
+            done.ledger_hit,
         )
-        done = adjudicate_and_audit(
+        if isinstance(done.decision, Execute) and self._ledger is not None and intent.claims:
+            judged.claimed = done.envelope.intent_hash
+        return judged
+
+    def _audited(
+        self,
+        intent: Intent,
+        envelope: IntentEnvelope,
+        sink: Collector,
+        yes: tuple[Confirmation, Supersedes] | None,
+    ) -> Adjudicated:
+        confirmation, supersedes = yes or (None, None)
+        if confirmation is not None and confirmation.intent_hash != envelope.intent_hash:
+            supersedes = None  # the question was about what the pack makes of this envelope
+        return adjudicate_and_audit(
             envelope,
             intent.state,
             self._pack.policy,
@@ -179,28 +248,32 @@ class Judging:
             context=self._context,
             plan=intent.plan,
             confirmation=confirmation,
-            supersedes=_follows(envelope, yes),
+            supersedes=supersedes,
             deadline_ms=intent.deadline_ms,
             policy_version=self._pack.version,
         )
-        verdict = self._answerable(done.envelope, done.decision)
-        found = self._adjudged(done.envelope, verdict, done.guard)
-        judged = Judged(
-            judgement(self._asked, found),
-            done.decision,
-            done.envelope,
-            sink.records,
-            done.ledger_hit,
+
+    def _yes_to(self, done: Adjudicated) -> tuple[Confirmation, Supersedes] | None:
+        """Returns a person's yes to the very question that the pack asks, if there is one.
+
+        The question may be about an envelope that the pack rewrote: that is what would run.
+        """
+        said = judgement(self._asked, self._found(done))
+        if said.requirement is None or said.refusal is None:
+            return None
+        envelope = done.envelope
+        yes = self._find(envelope.kind, args_hash(args_of(envelope)))
+        if yes is None or yes.question != self._shown(said.refusal.summary):
+            return None
+        hashed, now = envelope.intent_hash, self._clock.now_iso()
+        return (
+            Confirmation(hashed, now, yes.token, has_authority=True),
+            Supersedes(hashed, yes.at, "confirmation_resolved", yes.token),
         )
-        if isinstance(done.decision, Execute):
-            if self._ledger is not None and intent.claims:
-                judged.claimed = done.envelope.intent_hash
-            asked = done.asked
-            if asked is not None:
-                # The grant is used when the call is decided, which needs the question.
-                question = judgement(self._asked, found._replace(verdict=asked))
-                judged.judgement = replace(question, kernel=judged.judgement.kernel)
-        return judged
+
+    def _found(self, done: Adjudicated) -> Adjudged:
+        verdict = self._answerable(done.envelope, done.decision)
+        return self._adjudged(done.envelope, verdict, done.guard)
 
     def _answerable(self, envelope: IntentEnvelope, decision: Decision) -> Decision:
         """Returns the decision, or what is left of it if no person's answer could help."""
@@ -220,10 +293,13 @@ class Judging:
         )
 
 
-def _follows(envelope: IntentEnvelope, yes: Confirmed | None) -> Supersedes | None:
-    if yes is None or not yes.at:
-        return None
-    return Supersedes(envelope.intent_hash, yes.at, "confirmation_resolved", yes.token)
+def _failure(change: Callable[[], None]) -> str | None:
+    """Changes the execution ledger; returns why that failed, or None."""
+    try:
+        change()
+    except Exception as error:  # noqa: BLE001 - the ledger may be the agent's own
+        return f"an intent stays claimed in the execution ledger: {told(error)}"
+    return None
 
 
 def args_of(envelope: IntentEnvelope) -> dict[str, Any]:
@@ -232,8 +308,9 @@ def args_of(envelope: IntentEnvelope) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else {"payload": payload}
 
 
-def call_of(pack_id: str, envelope: IntentEnvelope, judged: Judged) -> tuple[ToolCall, bytes]:
-    """Returns an intent as a tool call, and its arguments as canonical JSON."""
+def call_of(pack_id: str, judged: Judged) -> tuple[ToolCall, bytes]:
+    """Returns what would run as a tool call, and its arguments as canonical JSON."""
+    envelope = judged.envelope
     args = args_of(envelope)
     text = encode(args)
     call = ToolCall(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.observing import (
     DecisionMetric,
@@ -49,10 +50,13 @@ _MAX_TOLD = 64
 
 
 class Console:
-    """Sinks that write to stderr: stdout belongs to the agent."""
+    """Sinks that write to stderr, with secrets masked: stdout belongs to the agent."""
+
+    def __init__(self) -> None:
+        self._redactor = Redactor()
 
     def _write(self, what: str, event: Any) -> None:
-        line = msgspec.json.encode(event).decode()
+        line, _ = self._redactor.redact(msgspec.json.encode(event).decode())
         sys.stderr.write(f"[subluminal-kernel] {what} {line}\n")
 
     def record_ledger_op(self, event: LedgerOp, /) -> None:

@@ -8,18 +8,18 @@ either runs the intent or is told that its outcome is unknown.
 
 import inspect
 from collections.abc import Callable
+from math import isnan, nan
 from types import TracebackType
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, args_of, call_of
-from subluminal.adapters.in_process.executions.keeping import ExecutionsUnavailable
+from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, call_of
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Decision, Hint
+from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import AuditRecorded, CallRef
 from subluminal.contracts.vocabulary import (
     Action,
@@ -41,8 +41,9 @@ from subluminal.kernel.audit import AuditRecord
 from subluminal.kernel.decisions import Decision as Verdict
 from subluminal.kernel.decisions import DecisionKind
 from subluminal.kernel.envelope import IntentEnvelope
-from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
+from subluminal.kernel.executions import ExecutionStatus, LedgerEntry
 from subluminal.kernel.planning import Plan
+from subluminal.kernel.refusals import told
 
 Handler = Callable[[IntentEnvelope], Any]
 
@@ -70,11 +71,8 @@ class Done(Struct, frozen=True, kw_only=True):
     """what the handler returned"""
     call_id: str
     """id of the call in the record"""
-
-    @property
-    def executed(self) -> bool:
-        """Whether the intent was allowed."""
-        return self.action is Action.ALLOW
+    executed: bool
+    """whether the handler ran"""
 
 
 class KernelDoor:
@@ -85,13 +83,11 @@ class KernelDoor:
         host: Host,
         loaded: LoadedPack,
         judging: Judging,
-        executions: ExecutionLedger | None,
         close: Callable[[], None],
     ) -> None:
         self._host = host
         self._pack = loaded.pack
         self._judging = judging
-        self._executions = executions
         self._close = close
 
     def __enter__(self) -> "KernelDoor":
@@ -135,7 +131,7 @@ class KernelDoor:
         """
         runs = self._handler(kind, handler)
         intent = _intent(kind, payload, state, nonce, principal, taint)._replace(
-            legacy=legacy, deadline_ms=deadline_ms, plan=plan, claims=True
+            legacy=legacy, deadline_ms=_deadline(deadline_ms), plan=plan, claims=True
         )
         ruling, judged = self._begin(intent)
         if not ruling.is_allowed:
@@ -157,13 +153,13 @@ class KernelDoor:
     ) -> Done:
         """Decides an intent and records the decision. Nothing is claimed, and nothing runs."""
         intent = _intent(kind, payload, state, nonce, principal, taint)._replace(
-            legacy=legacy, deadline_ms=deadline_ms, plan=plan
+            legacy=legacy, deadline_ms=_deadline(deadline_ms), plan=plan
         )
         ruling, judged = self._begin(intent)
         if not ruling.is_allowed:
             return self._refused(ruling, judged)
         self._host.finish(ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
-        return _done(ruling.decision, ruling, judged)
+        return self._done(ruling, judged)
 
     def plan(self, state: Any, context: Any) -> Plan:
         """Returns what the model may see and propose now."""
@@ -208,26 +204,30 @@ class KernelDoor:
             summary = f"the pack {self._pack.id} has no intent `{call.tool_name}`"
             return self._host.refuse(call, ReasonCode.EVALUATION_ERROR, summary), None
         try:
-            envelope = self._judging.envelope(intent, self._host.taint())
+            level = self._host.taint()
+            envelope = self._judging.envelope(intent, level)
         except AmbiguousJSON as error:
             reason = ReasonCode.AMBIGUOUS_MESSAGE
             summary = f"the payload has no canonical form: {error}"
             return self._host.refuse(call, reason, summary), None
         try:
-            judged = self._judging.judge(intent, envelope)
-        except ExecutionsUnavailable as error:
+            judged = self._judging.judge(intent, envelope, level)
+        except Exception as error:  # noqa: BLE001 - the ledger may be the agent's own
             return self._out_of_reach(envelope, error), None
+        ruling = None
         try:
-            call, args_text = call_of(self._pack.id, envelope, judged)
+            call, args_text = call_of(self._pack.id, judged)
             ruling = self._host.begin(call, args_text)
             if ruling.is_allowed and not self._audit(ruling, judged, intent.state):
                 return self._unrecorded(ruling, judged), judged
-        except BaseException:
-            self._judging.release(judged)
+            if not ruling.is_allowed:
+                self._audit(ruling, judged, intent.state)
+                self._release(judged)
+        except BaseException as error:
+            self._release(judged)
+            if ruling is not None:
+                self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
             raise
-        if not ruling.is_allowed:
-            self._audit(ruling, judged, intent.state)
-            self._judging.release(judged)
         return ruling, judged
 
     def _audit(self, ruling: Ruling, judged: Judged, state: Any) -> bool:
@@ -250,23 +250,24 @@ class KernelDoor:
 
     def _unrecorded(self, ruling: Ruling, judged: Judged) -> Ruling:
         """Refuses an intent that was allowed, but whose audit record could not be kept."""
-        self._judging.release(judged)
+        self._release(judged)
         summary = "the audit record could not be journalled, so nothing was executed"
         ruling.assessment = ruling.enforcer.engine.refusal(
             blocked(ReasonCode.JOURNAL_UNAVAILABLE, summary)
         )
         return ruling
 
-    def _out_of_reach(self, envelope: IntentEnvelope, error: SubluminalError) -> Ruling:
+    def _out_of_reach(self, envelope: IntentEnvelope, error: Exception) -> Ruling:
         call = _unreadable(self._pack.id, envelope.kind)
-        return self._host.refuse(call, ReasonCode.EXECUTIONS_UNAVAILABLE, str(error))
+        said = str(error) if isinstance(error, SubluminalError) else _said(error)
+        return self._host.refuse(call, ReasonCode.EXECUTIONS_UNAVAILABLE, said)
 
     def _run(self, ruling: Ruling, judged: Judged | None, handler: Handler) -> Done:
         assert judged is not None  # only a judged intent is allowed
         try:
             result = handler(judged.envelope)
         except NotExecuted as error:
-            self._judging.release(judged)
+            self._release(judged)
             self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
             raise
         except BaseException as error:
@@ -276,30 +277,45 @@ class KernelDoor:
             raise
         self._settle(judged, ExecutionStatus.DONE)
         text = _shown(result)
-        executed = args_hash(args_of(judged.envelope))
-        changed = None if executed == ruling.call.args_hash else executed
-        self._host.finish(ruling, Outcome(Status.OK, len(text), text, executed_args_hash=changed))
-        return _done(ruling.decision, ruling, judged, result)
+        self._host.finish(ruling, Outcome(Status.OK, len(text), text))
+        return self._done(ruling, judged, result, executed=True)
 
     def _settle(self, judged: Judged, status: ExecutionStatus) -> None:
-        """Says in the execution ledger how an intent ended.
+        self._tell(self._judging.settle(judged, status))
 
-        If that fails, the entry stays claimed, and is unknown once this process is gone: a retry
-        is told so, and does not run.
-        """
-        if self._executions is None or judged.claimed is None:
-            return
-        try:
-            self._executions.finish(judged.claimed, status)
-        except SubluminalError as error:
-            detail = f"an execution that is {status} could not be told so: {error}"
-            self._host.health("degraded", detail=detail)
+    def _release(self, judged: Judged) -> None:
+        self._tell(self._judging.release(judged))
+
+    def _tell(self, problem: str | None) -> None:
+        if problem is not None:
+            self._host.health("degraded", detail=self._host.previewer.safe(problem))
 
     def _refused(self, ruling: Ruling, judged: Judged | None) -> Done:
-        done = _done(ruling.decision, ruling, judged)
+        done = self._done(ruling, judged)
         size = len(done.message.encode())
         self._host.finish(ruling, refused(ruling.decision.summary, size, done.action))
         return done
+
+    def _done(
+        self, ruling: Ruling, judged: Judged | None, result: Any = None, *, executed: bool = False
+    ) -> Done:
+        decision = ruling.decision
+        if decision.action is Action.ALLOW:
+            message = self._host.previewer.safe(_changed(judged, executed))
+        else:
+            message = message_of(decision, ruling.call.args)
+        return Done(
+            action=decision.action,
+            reason_code=decision.reason_code,
+            message=message,
+            hint=decision.hint,
+            decision=None if judged is None else judged.decision,
+            record=None if judged is None or not judged.records else judged.records[-1],
+            ledger_hit=None if judged is None else judged.ledger_hit,
+            result=result,
+            call_id=ruling.call_id,
+            executed=executed,
+        )
 
 
 def _intent(
@@ -309,11 +325,22 @@ def _intent(
     return Intent(kind, payload, state, nonce, principal, level, None, None, None, False)
 
 
+def _deadline(given: float | None) -> float | None:
+    """Returns the deadline in milliseconds. Raises SubluminalError if it is not a number."""
+    try:
+        deadline_ms = None if given is None else float(given)
+    except (TypeError, ValueError, OverflowError):
+        deadline_ms = nan
+    if deadline_ms is not None and isnan(deadline_ms):
+        raise SubluminalError("`deadline_ms` is not a number of milliseconds")
+    return deadline_ms
+
+
 def _unreadable(pack_id: str, kind: str) -> ToolCall:
     """Returns the call of an intent whose payload is not on record."""
     return ToolCall(
         server_name=pack_id,
-        tool_name=kind if isinstance(kind, str) else "",
+        tool_name=told(kind),
         args=None,
         args_hash=args_hash({}),
         bytes_in=0,
@@ -321,36 +348,23 @@ def _unreadable(pack_id: str, kind: str) -> ToolCall:
     )
 
 
-def _done(decision: Decision, ruling: Ruling, judged: Judged | None, result: Any = None) -> Done:
-    is_allowed = decision.action is Action.ALLOW
-    return Done(
-        action=decision.action,
-        reason_code=decision.reason_code,
-        message=_changed(judged) if is_allowed else message_of(decision, ruling.call.args),
-        hint=decision.hint,
-        decision=None if judged is None else judged.decision,
-        record=None if judged is None or not judged.records else judged.records[-1],
-        ledger_hit=None if judged is None else judged.ledger_hit,
-        result=result,
-        call_id=ruling.call_id,
-    )
-
-
-def _changed(judged: Judged | None) -> str:
-    """Returns what the pack changed about an intent that executes; empty if nothing."""
+def _changed(judged: Judged | None, executed: bool) -> str:
+    """Returns what the pack changed about an intent that may run; empty if nothing."""
     first = judged.records[0].decision if judged is not None and judged.records else {}
     if first.get("kind") != DecisionKind.REWRITE:
         return ""
-    return f"Executed with changed arguments: {first.get('reason')}."
+    how = "Executed" if executed else "To be executed"
+    return f"{how} with changed arguments: {first.get('reason')}."
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said = told(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _shown(result: Any) -> bytes:
     """Returns a result as JSON for its preview; of one that has no such form, its type."""
     try:
         return msgspec.json.encode(result)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+    except Exception:  # noqa: BLE001 - it has run, whatever its result is
         return msgspec.json.encode(f"a value of type {type(result).__name__}")

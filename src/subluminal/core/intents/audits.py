@@ -5,14 +5,13 @@ The settings say how much: `record.mode` `off` keeps none; `metadata` those of a
 are masked first. A masked record says so, because its hashes no longer hold.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from subluminal.contracts.templates import encode_json
 from subluminal.core.records.previews import Previewer
-from subluminal.errors import SubluminalError
 from subluminal.kernel.audit import AuditRecord
 from subluminal.kernel.packs import Pack
 from subluminal.kernel.plain import plain_json, sha256_canonical
@@ -26,31 +25,37 @@ def recordable_audit(
     """Returns the record as it may be written; None if the settings keep none of its size."""
     if previewer.is_off:
         return None
-    text = _masked(_wire(record, _state_json(state, pack), with_state=previewer.is_full), previewer)
+    known = _state_json(state, pack)
+    text = _masked(_wire(record, known, with_state=previewer.is_full), previewer)
     if len(text) <= previewer.max_bytes:
         return Raw(text)
     if not previewer.is_full:
         return None
-    return Raw(_masked(_wire(record, _state_json(state, pack), with_state=False), previewer))
+    return Raw(_masked(_wire(record, known, with_state=False), previewer))
 
 
-def _wire(record: AuditRecord, state: Any, *, with_state: bool) -> dict[str, Any]:
+def _wire(record: AuditRecord, state: "_State", *, with_state: bool) -> dict[str, Any]:
     wire: dict[str, Any] = msgspec.to_builtins(record)
-    metadata = {"state_hash": None if state is None else sha256_canonical(state)}
-    if with_state and state is not None:
-        metadata["state"] = state
-    wire["metadata"] = metadata
+    wire["metadata"] = {"state_hash": state.hash}
+    if with_state and state.hash is not None:
+        wire["metadata"]["state"] = state.json
     return wire
 
 
-def _state_json(state: Any, pack: Pack) -> Any:
-    """Returns the state as JSON; None if it has no such form, so that it cannot be replayed."""
+class _State(NamedTuple):
+    """The state that a pack was asked with."""
+
+    json: Any
+    hash: str | None
+    """SHA-256 of its canonical JSON; None if it has no such form, so that nobody can replay it"""
+
+
+def _state_json(state: Any, pack: Pack) -> _State:
     try:
-        return plain_json(state if pack.dump_state is None else pack.dump_state(state))
-    except SubluminalError:
-        return None
-    except Exception:  # noqa: BLE001 - `dump_state` is the code of a pack; it decides nothing
-        return None
+        shown = plain_json(state if pack.dump_state is None else pack.dump_state(state))
+        return _State(shown, None if shown is None else sha256_canonical(shown))
+    except Exception:  # noqa: BLE001 - objects and `dump_state` are the code of others
+        return _State(None, None)
 
 
 def _masked(wire: dict[str, Any], previewer: Previewer) -> bytes:
