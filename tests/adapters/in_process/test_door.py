@@ -206,6 +206,18 @@ def test_a_coroutine_is_no_handler(till: Till):
     assert calls_of(till.events()) == []
 
 
+@requirement("kernel:unknown")
+def test_a_coroutine_is_no_result(till: Till):
+    """What it would have done, and what was done before it, nobody knows: it is not `done`."""
+    till.on_pay = _later
+    with pytest.raises(SubluminalError, match="returned something to await"):
+        till.execute("EXECUTE")
+    again = till.execute("EXECUTE")
+    assert again.ledger_hit is not None
+    assert again.ledger_hit.status is ExecutionStatus.UNKNOWN
+    assert calls_of(till.events())[0][-1]["status"] == "ERROR"
+
+
 # Policies and stops
 
 
