@@ -248,8 +248,8 @@ def _decided_by(call: Row) -> str:
 
 
 def _level(call: Row) -> str | None:
-    """Returns the level of the intent that a call stands for, or of the run before the call."""
-    level: str | None = call["kernel"]["taint"] if call["kernel"] else call["taint"]
+    """Returns the level of the run before a call; if it is not on record, that of the intent."""
+    level: str | None = call["taint"] or (call["kernel"] and call["kernel"]["taint"])
     return level
 
 

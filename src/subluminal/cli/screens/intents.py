@@ -11,6 +11,7 @@ from subluminal.contracts.vocabulary import EventType
 from subluminal.counts import counted
 
 _EXECUTE = "EXECUTE"
+_REWRITE = "REWRITE"
 _EXECUTIONS = {
     "claimed": "it runs now",
     "done": "it ran to its end; a retry is refused",
@@ -56,6 +57,9 @@ def print_kernel(screen: Screen, detail: dict[str, Any]) -> None:
     if decision.get("defer"):
         wait = cells.duration(decision["defer"]["timeout_ms"])
         screen.field("defer", Cell(decision["defer"]["signal"]), f"for at most {wait}")
+    first = audits[0].get("decision") or {} if audits else {}
+    if first.get("kind") == _REWRITE:
+        screen.field("rewritten", Cell(first.get("reason")), "before it was decided again")
     _execution(screen, detail, kernel)
     screen.field("audit", *_audits(audits))
 
