@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
+from subluminal.adapters.in_process.any_level import CAPS, AnyLevel
 from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
@@ -34,9 +35,6 @@ from subluminal.kernel.observing import ShadowMetric, observed
 from subluminal.kernel.planning import Plan
 from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
 from subluminal.kernel.taint import Origin, merge_taint, taint_rank
-
-_CAPS = {"llm": Taint.UNTRUSTED, "user": Taint.TRUSTED, "system": Taint.SYSTEM}
-"""The highest level that a principal's intents have."""
 
 
 class Intent(NamedTuple):
@@ -105,7 +103,7 @@ class Judging:
 
         Raises AmbiguousJSON if the payload has no canonical form.
         """
-        cap = merge_taint(_CAPS.get(intent.principal, Taint.UNTRUSTED), level)
+        cap = merge_taint(CAPS.get(intent.principal, Taint.UNTRUSTED), level)
         is_contaminated = taint_rank(level) < taint_rank(Taint.TRUSTED)
         return build_envelope(
             intent.kind,
@@ -169,13 +167,15 @@ class Judging:
         confirmation = yes and Confirmation(
             envelope.intent_hash, self._clock.now_iso(), yes.token, has_authority=True
         )
+        held = AnyLevel(self._ledger) if self._ledger is not None and intent.claims else None
         done = adjudicate_and_audit(
             envelope,
             intent.state,
             self._pack.policy,
             sink=sink,
             clock=self._clock,
-            ledger=self._ledger if intent.claims else None,
+            ledger=held,
+            resolve_resource_version=None if held is None else held.expect,
             context=self._context,
             plan=intent.plan,
             confirmation=confirmation,
