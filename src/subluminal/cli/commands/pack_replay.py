@@ -79,6 +79,8 @@ def run(args: Args, out: Output) -> int:
         out.line(_summary(counts))
         if counts["undetermined"]:
             out.line(_UNDETERMINED)
+        if not counts["records"] and not args.audit:
+            out.line("Calls that kernel rules decided are replayed by `sub policy replay`.")
     return ExitCode.NO if tally.has_changed else ExitCode.OK
 
 
