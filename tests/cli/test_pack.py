@@ -63,7 +63,10 @@ def test_list_shows_every_installed_pack(sub: Sub) -> None:
     assert {"payments_pix", "shell"} <= set(found)
     for row in found.values():
         assert list(row) == ["name", "version", "fingerprint", "intents"]
-    assert "terminal.run" in sub("pack", "list").out
+    heading, *lines = sub("pack", "list").out.splitlines()
+    assert heading.split() == ["NAME", "VERSION", "FINGERPRINT", "INTENTS"]
+    begins = heading.index("INTENTS")
+    assert {"file.delete, file.write, terminal.run"} <= {line[begins:] for line in lines}
 
 
 def test_list_says_which_pack_cannot_be_used(
@@ -403,6 +406,12 @@ def test_records_of_other_packs_are_counted_only(sub: Sub, here: Path) -> None:
             "other_intents": 1,
         },
     )
+
+
+def test_what_cannot_be_told_says_what_would_help(sub: Sub, here: Path) -> None:
+    file = write_records(here / "audit.jsonl", audited(refund(), charge()))
+    ran = sub("pack", "replay", "payments_pix", "--audit", file)
+    assert "`--state FILE` stands in for it" in ran.out
 
 
 def test_a_replay_reads_well(sub: Sub, here: Path) -> None:

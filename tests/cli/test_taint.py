@@ -78,9 +78,10 @@ def test_an_agent_may_lower_and_not_raise(
     assert make(run, "mail", "send") == "BLOCK"
 
 
-def test_a_level_is_set_to_what_it_is(sub: Any, run: Any) -> None:
+def test_a_level_is_set_to_what_it_is(sub: Any, run: Any, own_home: Path) -> None:
     told = sub("taint", "set", "run-1", "SYSTEM").out
-    assert told == "run `run-1` is SYSTEM since its start; it was SYSTEM\n"
+    assert told == "run `run-1` is SYSTEM since its start; nothing has changed\n"
+    assert not list(events(own_home, "taint_changed"))
 
 
 def test_a_run_that_does_not_exist(sub: Any, own_home: Path) -> None:

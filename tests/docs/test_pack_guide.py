@@ -60,6 +60,6 @@ def test_the_commands_of_the_guide_run(machine: dict[str, str], tmp_path: Path) 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "6 scenarios, 0 failed" in ran.stdout
     assert "7 passed" in ran.stdout
-    listed = re.findall(r"^(\S+)  1\.0\.0  [0-9a-f]{12}  shop\.refund$", ran.stdout, re.MULTILINE)
+    listed = re.findall(r"^(\S+) +1\.0\.0 +[0-9a-f]{12}  shop\.refund$", ran.stdout, re.MULTILINE)
     assert listed == ["acme_refunds"]
     assert ran.stdout.count("pass  shape") == 2

@@ -111,6 +111,13 @@ def test_credential_files_go_to_a_person(line: str) -> None:
     assert decision.to == "human"
 
 
+@pytest.mark.parametrize("name", [".env", "~/.ssh/id_rsa", "/home/me/.aws/credentials"])
+def test_a_credential_file_is_named_as_the_line_names_it(name: str) -> None:
+    decision = decided({"command": f"cat {name}"}, {**STATE, "allowedCwds": []})
+    assert isinstance(decision, Escalate)
+    assert decision.reason.endswith(f": {name}")
+
+
 def test_ruin_is_refused_even_if_it_names_a_credential_file() -> None:
     assert refused_code(run("rm -rf / .env")) == "command_risk_blocked"
 

@@ -38,8 +38,8 @@ class RecordSettings(_Section, frozen=True, kw_only=True):
     """What is recorded of a call's contents."""
 
     mode: Literal["off", "metadata", "full"] = "metadata"
-    """`off`: no previews; `metadata`: redacted previews; `full`: redacted previews, uncut up to
-    `max_inspect_bytes`."""
+    """`off`: no previews and no audit records of packs; `metadata`: redacted previews; `full`:
+    redacted previews, uncut up to `max_inspect_bytes`, and the states that packs decided by."""
 
 
 class LimitSettings(_Section, frozen=True, kw_only=True):

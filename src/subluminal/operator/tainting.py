@@ -39,7 +39,7 @@ class LevelSet(NamedTuple):
     level: RunLevel
     before: Taint
     is_recorded: bool
-    """whether the act is in a journal of the run"""
+    """whether the act is in a journal of the run, if it changed the level"""
 
 
 def show_level(places: Places, name: str) -> RunLevel:
@@ -72,6 +72,8 @@ def set_level(
         raise SubluminalError(
             f"the state of run `{run_id}` is locked by another process", hint="try again"
         ) from None
+    if change.from_ is change.to:
+        return LevelSet(found, change.from_, is_recorded=True)
     done = record_act(places, run_id, identity_in(places, run_id), TaintChanged, taint=change)
     return LevelSet(found, change.from_, done)
 

@@ -147,6 +147,21 @@ def test_a_rewritten_intent_is_what_runs_and_is_claimed(till: Till):
     assert start["call"]["preview"]["args_preview"] == '{"amount":10}'
 
 
+@requirement("kernel:once")
+@pytest.mark.parametrize("principal", ["llm", "user", "system"])
+@pytest.mark.parametrize("amount", ["EXECUTE", "REWRITE"])
+def test_a_retry_at_a_lower_level_runs_nothing(till: Till, principal: str, amount: str):
+    """The hash covers the level, which is the run's: the intent is the same."""
+    assert till.execute(amount, principal=principal).action == "ALLOW"
+    for level in ("TRUSTED", "UNTRUSTED"):
+        till.door.lower_taint(level, source="web page")
+        again = till.execute(amount, principal=principal)
+        assert again.reason_code == "ledger_replay_suppressed"
+        assert again.ledger_hit is not None
+        assert again.ledger_hit.status is ExecutionStatus.DONE
+    assert len(till.paid) == 1
+
+
 @requirement("kernel:not-executed")
 def test_not_executed_lets_the_intent_run_again(till: Till):
     def fails(_envelope: Any) -> None:
@@ -204,6 +219,18 @@ def test_a_coroutine_is_no_handler(till: Till):
     with pytest.raises(SubluminalError, match="coroutine"):
         till.execute("EXECUTE", handler=_later)
     assert calls_of(till.events()) == []
+
+
+@requirement("kernel:unknown")
+def test_a_coroutine_is_no_result(till: Till):
+    """What it would have done, and what was done before it, nobody knows: it is not `done`."""
+    till.on_pay = _later
+    with pytest.raises(SubluminalError, match="returned something to await"):
+        till.execute("EXECUTE")
+    again = till.execute("EXECUTE")
+    assert again.ledger_hit is not None
+    assert again.ledger_hit.status is ExecutionStatus.UNKNOWN
+    assert calls_of(till.events())[0][-1]["status"] == "ERROR"
 
 
 # Policies and stops

@@ -149,7 +149,7 @@ def test_a_deadline_that_is_over_refuses(till: Till, deadline: float):
 @requirement("kernel:bad-input")
 def test_a_kind_that_utf8_cannot_hold(till: Till):
     done = till.execute("EXECUTE", kind="pay\ud800")
-    assert (done.reason_code, till.paid) == ("AMBIGUOUS_MESSAGE", [])
+    assert (done.reason_code, till.paid) == ("EVALUATION_ERROR", [])
     assert len(ended(till)) == 1
 
 

@@ -141,6 +141,7 @@ def test_a_replay_of_a_home_without_records(agent: Agent) -> None:
     ran = agent.sub("pack", "replay", PACK)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("0 records: ")
+    assert "`sub policy replay`" in ran.out
 
 
 def test_every_other_command_reads_such_a_run(agent: Agent, own_home: Path, tmp_path: Path) -> None:

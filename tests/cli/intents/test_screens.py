@@ -106,6 +106,7 @@ def test_show_tells_all_of_a_decision(agent: Agent) -> None:
         f"EXECUTE refunds@2.0.0 {KIND}, guard judge",
         "2 records",
     )
+    assert told["rewritten"] == "at most 10 before it was decided again"
     assert told["execution"] == "done it ran to its end; a retry is refused"
     told_json = json.loads(agent.sub("show", capped.call_id, "--json").out)
     assert told_json["execution"] == "done"

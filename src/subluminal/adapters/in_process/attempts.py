@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
+from subluminal.adapters.in_process.any_level import CAPS, AnyLevel
 from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
@@ -36,9 +37,6 @@ from subluminal.kernel.planning import Plan
 from subluminal.kernel.refusals import told
 from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
 from subluminal.kernel.taint import Origin, merge_taint, taint_rank
-
-_CAPS = {"llm": Taint.UNTRUSTED, "user": Taint.TRUSTED, "system": Taint.SYSTEM}
-"""The highest level that a principal's intents have."""
 
 
 class Intent(NamedTuple):
@@ -132,7 +130,7 @@ class Judging:
 
         Raises AmbiguousJSON if the payload has no canonical form.
         """
-        cap = merge_taint(_CAPS.get(intent.principal, Taint.UNTRUSTED), level)
+        cap = merge_taint(CAPS.get(intent.principal, Taint.UNTRUSTED), level)
         is_contaminated = taint_rank(level) < taint_rank(Taint.TRUSTED)
         return build_envelope(
             intent.kind,
@@ -238,13 +236,15 @@ class Judging:
         confirmation, supersedes = yes or (None, None)
         if confirmation is not None and confirmation.intent_hash != envelope.intent_hash:
             supersedes = None  # the question was about what the pack makes of this envelope
+        held = AnyLevel(self._ledger) if self._ledger is not None and intent.claims else None
         return adjudicate_and_audit(
             envelope,
             intent.state,
             self._pack.policy,
             sink=sink,
             clock=self._clock,
-            ledger=self._ledger if intent.claims else None,
+            ledger=held,
+            resolve_resource_version=None if held is None else held.expect,
             context=self._context,
             plan=intent.plan,
             confirmation=confirmation,

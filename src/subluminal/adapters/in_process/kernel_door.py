@@ -265,7 +265,7 @@ class KernelDoor:
     def _run(self, ruling: Ruling, judged: Judged | None, handler: Handler) -> Done:
         assert judged is not None  # only a judged intent is allowed
         try:
-            result = handler(judged.envelope)
+            result = _ran(handler, judged.envelope)
         except NotExecuted as error:
             self._release(judged)
             self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
@@ -354,7 +354,20 @@ def _changed(judged: Judged | None, executed: bool) -> str:
     if first.get("kind") != DecisionKind.REWRITE:
         return ""
     how = "Executed" if executed else "To be executed"
-    return f"{how} with changed arguments: {first.get('reason')}."
+    return f"{how} with changed arguments: {str(first.get('reason')).rstrip('.')}."
+
+
+def _ran(handler: Handler, envelope: IntentEnvelope) -> Any:
+    """Returns what a handler returned; something to await is an error: nobody would await it."""
+    result = handler(envelope)
+    if not inspect.isawaitable(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+    raise SubluminalError(
+        f"the handler of `{envelope.kind}` returned something to await, so it did not end",
+        hint="give a function that runs it to its end",
+    )
 
 
 def _said(error: BaseException) -> str:

@@ -6,7 +6,7 @@ from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode
 
 EXAMPLE = """sub pack check shell
-sub pack check acme_refunds.pack:PACK --json"""
+sub pack check acme_refunds:PACK --json"""
 
 
 def add_arguments(parser: Parser) -> None:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = """sub pack replay payments_pix --since 7d
 sub pack replay payments_pix --run 12a8877c --all
-sub pack replay acme_refunds.pack:PACK --audit audit.jsonl --state state.json --all"""
+sub pack replay acme_refunds:PACK --audit audit.jsonl --state state.json --all"""
+
+_UNDETERMINED = """\
+undetermined: the record has no state, was masked, or cannot be read. Records have their state with
+`[record] mode = "full"`; `--state FILE` stands in for it."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -71,7 +75,12 @@ def run(args: Args, out: Output) -> int:
     if args.json:
         out.json({"summary": tally.plain()})
     else:
-        out.line(_summary(tally.plain()))
+        counts = tally.plain()
+        out.line(_summary(counts))
+        if counts["undetermined"]:
+            out.line(_UNDETERMINED)
+        if not counts["records"] and not args.audit:
+            out.line("Calls that kernel rules decided are replayed by `sub policy replay`.")
     return ExitCode.NO if tally.has_changed else ExitCode.OK
 
 

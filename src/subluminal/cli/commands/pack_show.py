@@ -5,7 +5,7 @@ from subluminal.cli.output import Output, shown
 from subluminal.errors import ExitCode
 
 EXAMPLE = """sub pack show payments_pix
-sub pack show acme_refunds.pack:PACK --json"""
+sub pack show acme_refunds:PACK --json"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -36,5 +36,5 @@ def run(args: Args, out: Output) -> int:
         told[f"{phase} guards"] = [name or "(no name)" for name in guards]
     for label, value in told.items():
         text = ", ".join(value) if isinstance(value, list) else value
-        out.line(f"{out.paint(f'{label:<16}', 'dim')}{shown(text or '-')}")
+        out.line(f"{out.paint(f'{label:<17}', 'dim')}{shown(text or '-')}")
     return ExitCode.OK

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from subluminal.operator.packs.scenarios import ScenarioResult
 
 EXAMPLE = """sub pack test payments_pix scenarios/*.json
-sub pack test acme_refunds.pack:PACK refund.json --json"""
+sub pack test acme_refunds:PACK refund.json --json"""
 
 
 def add_arguments(parser: Parser) -> None:

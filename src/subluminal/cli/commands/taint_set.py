@@ -37,5 +37,6 @@ def run(args: Args, out: Output) -> int:
     if args.json:
         out.json({**done.level.plain(), "before": done.before.value})
     else:
-        out.line(shown(f"{told(done.level)}; it was {done.before}"))
+        was = "nothing has changed" if done.before is level else f"it was {done.before}"
+        out.line(shown(f"{told(done.level)}; {was}"))
     return ExitCode.OK

@@ -11,6 +11,7 @@ from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action, EnvSource, EventType
 from subluminal.core.runs.meta import RESERVED
+from subluminal.counts import counted
 from subluminal.ledger.filter.fields import RUNNING
 from subluminal.timestamps import parse_rfc3339
 
@@ -213,7 +214,8 @@ def _head(screen: Screen, run: Row) -> None:
             "calls",
             f"{totals['calls_total']}: {totals['calls_allowed']} allowed, "
             f"{totals['calls_blocked']} refused, {totals['calls_throttled']} throttled; "
-            f"{totals['errors_total']} errors; took {cells.duration(totals['duration_ms'])}",
+            f"{counted(totals['errors_total'], 'error')}; "
+            f"took {cells.duration(totals['duration_ms'])}",
         )
 
 
@@ -248,8 +250,8 @@ def _decided_by(call: Row) -> str:
 
 
 def _level(call: Row) -> str | None:
-    """Returns the level of the intent that a call stands for, or of the run before the call."""
-    level: str | None = call["kernel"]["taint"] if call["kernel"] else call["taint"]
+    """Returns the level of the run before a call; if it is not on record, that of the intent."""
+    level: str | None = call["taint"] or (call["kernel"] and call["kernel"]["taint"])
     return level
 
 

@@ -189,7 +189,7 @@ def _injection(event: Event, _facts: Facts) -> Told:
 def _approval_requested(event: Event, _facts: Facts) -> Told:
     call, approval = event["call"], event["approval"]
     tool = f"{call['server_name']}/{call['tool_name']}"
-    text = f"{tool}  {approval['rule_id']}: `sub approve {approval['approval_id']}`"
+    text = f"`sub approve {approval['approval_id']}`  {tool}  {approval['rule_id']}"
     return Cell("WAITS", "yellow"), text
 
 

@@ -7,10 +7,11 @@ from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.lists import Row
 from subluminal.cli.screens.tables import Screen
-from subluminal.contracts.vocabulary import EventType
+from subluminal.contracts.vocabulary import EventType, Transport
 from subluminal.counts import counted
 
 _EXECUTE = "EXECUTE"
+_REWRITE = "REWRITE"
 _EXECUTIONS = {
     "claimed": "it runs now",
     "done": "it ran to its end; a retry is refused",
@@ -56,8 +57,12 @@ def print_kernel(screen: Screen, detail: dict[str, Any]) -> None:
     if decision.get("defer"):
         wait = cells.duration(decision["defer"]["timeout_ms"])
         screen.field("defer", Cell(decision["defer"]["signal"]), f"for at most {wait}")
+    first = audits[0].get("decision") or {} if audits else {}
+    if first.get("kind") == _REWRITE:
+        screen.field("rewritten", Cell(first.get("reason")), "before it was decided again")
     _execution(screen, detail, kernel)
-    screen.field("audit", *_audits(audits))
+    if audits or call["transport"] == Transport.IN_PROCESS:
+        screen.field("audit", *_audits(audits))
 
 
 def _decision(events: list[dict[str, Any]]) -> dict[str, Any]:

@@ -59,6 +59,13 @@ def cwd_of(envelope: IntentEnvelope) -> str:
     return os.path.normpath(cwd) if isinstance(cwd, str) and cwd.startswith("/") else NOWHERE
 
 
+def as_written(path: str) -> str:
+    """Returns a path of a reading for people: below the home with `~`, or as it was named."""
+    if path.startswith(f"{NOWHERE}/"):
+        return path.removeprefix(f"{NOWHERE}/")
+    return path[1:] if path.startswith(f"{HOME}/") else path
+
+
 def readings(envelope: IntentEnvelope) -> list[Reading]:
     """Returns every way in which the payload may be read; none if it has no command."""
     found = command_of(envelope)

@@ -19,7 +19,14 @@ from subluminal.kernel import (
     with_payload,
 )
 from subluminal.packs.fields import member, replaced, texts
-from subluminal.packs.shell.lines import Reading, command_of, cwd_of, is_within, readings
+from subluminal.packs.shell.lines import (
+    Reading,
+    as_written,
+    command_of,
+    cwd_of,
+    is_within,
+    readings,
+)
 from subluminal.packs.shell.listing import is_listed
 from subluminal.packs.shell.risks import is_recursive, risk_in, ruin_in
 from subluminal.packs.shell.secrets import credential_in
@@ -80,7 +87,8 @@ def escalate_credentials(envelope: IntentEnvelope, _state: Any) -> Decision | No
     if named is None or any(map(ruin_in, found)):
         return None
     reason = basis("business", "rule_satisfied", rule="credential_file")
-    return Escalate(EscalateTo.HUMAN, f"the line names a credential file: {named}", (reason,))
+    said = f"the line names a credential file: {as_written(named)}"
+    return Escalate(EscalateTo.HUMAN, said, (reason,))
 
 
 def refuse_ruin(envelope: IntentEnvelope, _state: Any) -> Decision | None:
