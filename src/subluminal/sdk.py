@@ -10,7 +10,8 @@ policies, stops, approvals and ledger as every other door has.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 
 from subluminal.adapters.in_process.attempts import Judging
@@ -28,7 +29,9 @@ from subluminal.core.runs.opening import Sharing
 from subluminal.errors import NotExecuted
 from subluminal.kernel.context import RuntimeContext
 from subluminal.kernel.executions import ExecutionLedger
+from subluminal.kernel.observing import SinkFailure
 from subluminal.kernel.packs import Pack, with_basis_audit
+from subluminal.kernel.refusals import told
 from subluminal.kernel.rollout import Rollout
 from subluminal.wiring import open_host
 
@@ -72,12 +75,11 @@ def open_kernel(
         client_pid=os.getpid(),
         pack=ref,
     )
-    if context.rollout is None:
-        shadow, enforce = env.SUB_KERNEL_SHADOW.name, env.SUB_KERNEL_ENFORCE.name
-        context.rollout = Rollout.from_env(environ, shadow, enforce)
+    shadow, enforce = env.SUB_KERNEL_SHADOW.name, env.SUB_KERNEL_ENFORCE.name
+    rollout = Rollout.from_env(environ, shadow, enforce)
     try:
         kept = _executions(executions, settings.kernel.executions, where)
-        return _door(host, found, context, kept, owns_ledger=kept is not executions)
+        return _door(host, found, context, rollout, kept, owns_ledger=kept is not executions)
     except BaseException:
         host.close()
         raise
@@ -95,6 +97,7 @@ def _door(
     host: Host,
     found: LoadedPack,
     context: RuntimeContext,
+    rollout: Rollout,
     kept: ExecutionLedger | None,
     *,
     owns_ledger: bool,
@@ -103,9 +106,23 @@ def _door(
     drift = Drift(lambda said: host.health("degraded", detail=shown(said)), context.metrics)
     watched = found._replace(pack=with_basis_audit(found.pack, drift))
     find = partial(find_confirmation, host.places, host.run_id, found.pack.id)
-    judging = Judging(watched, host.run_id, context, kept, find, shown)
+    judging = Judging(watched, host.run_id, context, rollout, kept, find, shown)
+    _tell_typos(context.rollout or rollout, found.pack.intents, host, drift)
     close = getattr(kept, "close", None) if owns_ledger else None
     return KernelDoor(host, watched, judging, close or _nothing)
+
+
+def _tell_typos(rollout: Rollout, intents: Sequence[str], host: Host, drift: Drift) -> None:
+    """Records words of the rollout that are nearly an intent of the pack.
+
+    Other words may be intents of other packs: the lists are for all doors of an environment.
+    """
+    for word in rollout.unknown(intents):
+        close = get_close_matches(word, intents, n=1)
+        if close:
+            host.taint()  # enters the run, which has the record
+            said = f"`{told(word)}`: did you mean `{close[0]}`?"
+            drift.record_sink_failure(SinkFailure("rollout", "enforce_config_typo", said))
 
 
 def _nothing() -> None:

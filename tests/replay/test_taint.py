@@ -173,7 +173,8 @@ def compiled(number: int, written: Written) -> Snapshot:
 def test_the_level_is_the_lowest_of_what_was_forwarded(
     holder: Holder, written: list[Written], made: list[tuple[str, str, str]], random: Any
 ) -> None:
-    layers = list(zip(Layer, (compiled(*each) for each in enumerate(written)), strict=False))
+    files = [layer for layer in Layer if layer is not Layer.PACK]
+    layers = list(zip(files, (compiled(*each) for each in enumerate(written)), strict=False))
     with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as monkeypatch:
         stage = Stage(Path(home), monkeypatch)
         oracle = Oracle(written)

@@ -221,7 +221,12 @@ class Host:
         return False
 
     def take(self, call: ToolCall, session: str | None = None) -> Ruling | None:
-        """Takes over a call that another door has offered; None if there is no such offer."""
+        """Takes over a call that another door has offered; None if there is no such offer.
+
+        A call that a pack has judged is never taken over: the other door did not ask the pack.
+        """
+        if call.judgement is not None:
+            return None
         from subluminal.core.taking import take
 
         try:

@@ -1,5 +1,6 @@
 """What a person's yes covers, and what happens while a pack decides: grants, levels, rewrites."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ from tests.adapters.policies import bundle, rule
 from tests.adapters.records import calls_of
 from tests.requirements import requirement
 
+from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
+from subluminal.contracts.call import ToolCall
+from subluminal.contracts.vocabulary import Transport
 from subluminal.core.controls.grants import all_waiting
 from subluminal.kernel import Decision, IntentEnvelope, RequestConfirmation, basis, named
+from subluminal.wiring import open_host
 
 WHY = (basis("business", "rule_violated"),)
 
@@ -125,3 +130,27 @@ def test_policies_decide_about_what_would_run(till: Till):
     assert (done.reason_code, till.paid) == ("DENYLIST_MATCH", [])
     ((start, *_),) = calls_of(till.events())
     assert start["call"]["preview"]["args_preview"] == '{"amount":10}'
+
+
+@requirement("kernel:strictest")
+def test_what_another_door_allowed_is_still_the_packs_to_decide(till: Till):
+    """A hook of the same run offers the very call to later doors."""
+    till.execute("EXECUTE")
+    args = {"amount": AMOUNTS["REFUSE"]}
+    environ = {**os.environ, "SUB_HOME": str(till.home)}
+    host = open_host(places(environ), environ=environ, run_id="run-1")
+    try:
+        call = ToolCall(
+            server_name="pay",
+            tool_name=KIND,
+            args=args,
+            args_hash=args_hash(args),
+            bytes_in=1,
+            transport=Transport.UNKNOWN,
+        )
+        host.offer(host.begin(call, encode(args)), by_run=True)
+        till.open()
+        done = till.execute("REFUSE")
+    finally:
+        host.close()
+    assert (done.reason_code, till.paid) == ("pay.too_much", [5])

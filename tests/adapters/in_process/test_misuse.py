@@ -173,3 +173,10 @@ def test_a_closed_door_executes_nothing(till: Till):
     with pytest.raises(SubluminalError, match="closed"):
         till.execute("EXECUTE")
     assert till.paid == []
+
+
+@pytest.mark.parametrize("pack", [None, 5, Failing])
+def test_what_is_no_pack_does_not_open(till: Till, pack: Any):
+    till.pack = pack
+    with pytest.raises(SubluminalError, match="neither a Pack"):
+        till.open()

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from tests.shim.household import SUB
 
 def replay(till: Till, policy: dict[str, Any]) -> list[dict[str, Any]]:
     """Replays every run of the home under a policy; returns the calls that would differ."""
+    return [row for row in rows_of(till, policy) if "call_id" in row and row["change"] != "same"]
+
+
+def rows_of(till: Till, policy: dict[str, Any]) -> list[dict[str, Any]]:
     till.close()
     file = till.home / "candidate.yaml"
     file.write_text(json.dumps(policy))
     command = [*SUB, "policy", "replay", "--policy", str(file), "--all", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return [row for row in rows if "call_id" in row and row["change"] != "same"]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @requirement("kernel:replayed")
@@ -62,3 +66,17 @@ def test_another_policy_adds_to_what_the_pack_said(till: Till):
         ("ALLOW", "BLOCK"),
         ("REJECT_WITH_HINT", "BLOCK"),
     ]
+
+
+@requirement("kernel:replayed")
+def test_calls_of_several_threads_are_replayed_in_their_order(till: Till):
+    policy = bundle(budget(100))
+    till.write_policy(policy)
+    till.open(executions="off")
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: till.execute(1, f"n-{number}"), range(200)))
+    till.close()
+    (*_, summary) = rows_of(till, policy)
+    assert summary["summary"]["unrecorded"] == 0
+    found = replay(till, bundle(budget(50)))
+    assert [row["now"]["reason_code"] for row in found] == ["BUDGET_EXCEEDED"] * 50

@@ -83,3 +83,23 @@ def test_the_lists_and_sinks_of_a_context(till: Till):
     till.execute("REWRITE", legacy=lambda: True)
     assert [each.divergence for each in told] == ["PAYLOAD_REWRITE"]
     assert till.paid == [15]
+
+
+def test_words_that_are_nearly_an_intent_are_on_record(till: Till, monkeypatch: pytest.MonkeyPatch):
+    """The lists are for all packs of an environment, so other words may be right."""
+    monkeypatch.setenv("SUB_KERNEL_ENFORCE", " pay.owt ,mail.send, pay.in")
+    till.execute("EXECUTE", legacy=lambda: False)
+    details = [event["health"].get("detail", "") for event in till.events() if "health" in event]
+    assert [each for each in details if "rollout" in each] == [
+        "rollout: enforce_config_typo: `pay.owt`: did you mean `pay.out`?"
+    ]
+
+
+def test_a_context_stays_as_it_was(till: Till, monkeypatch: pytest.MonkeyPatch):
+    """It may be the context of several doors."""
+    context = RuntimeContext()
+    till.open(context=context)
+    assert context.rollout is None
+    monkeypatch.setenv("SUB_KERNEL_ENFORCE", KIND)
+    till.open(context=context)
+    assert till.execute("REFUSE", legacy=lambda: True).reason_code == "pay.too_much"

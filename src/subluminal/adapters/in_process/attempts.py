@@ -35,7 +35,7 @@ from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.observing import ShadowMetric, observed
 from subluminal.kernel.planning import Plan
 from subluminal.kernel.refusals import told
-from subluminal.kernel.rollout import Divergence, RolloutMode, classify_divergence
+from subluminal.kernel.rollout import Divergence, Rollout, RolloutMode, classify_divergence
 from subluminal.kernel.taint import Origin, merge_taint, taint_rank
 
 
@@ -108,18 +108,21 @@ class Judging:
         loaded: LoadedPack,
         run_id: str,
         context: RuntimeContext,
+        rollout: Rollout,
         ledger: ExecutionLedger | None,
         find: Callable[[str, str], Confirmed | None],
         shown: Callable[[str], str],
     ) -> None:
-        """`find` looks for a person's yes, by the kind of an intent and its args_hash.
+        """`rollout` holds as long as the context has none.
 
+        `find` looks for a person's yes, by the kind of an intent and its args_hash.
         `shown` masks the secrets in a question, as they were masked for the person.
         """
         self._pack = loaded.pack
         self._asked = AskedPack(loaded.name, loaded.version, loaded.fingerprint)
         self._run_id = run_id
         self._context = context
+        self._rollout = rollout
         self._ledger = None if ledger is None else _ShownKinds(ledger, shown)
         self._find = find
         self._shown = shown
@@ -169,10 +172,9 @@ class Judging:
         return _failure(partial(self._ledger.finish, judged.claimed, status))
 
     def _mode(self, intent: Intent) -> RolloutMode:
-        rollout = self._context.rollout
-        if intent.legacy is None or rollout is None:
+        if intent.legacy is None:
             return RolloutMode.ENFORCE
-        return rollout.mode_of(intent.kind)
+        return (self._context.rollout or self._rollout).mode_of(intent.kind)
 
     def _shadowed(
         self, intent: Intent, envelope: IntentEnvelope, said: bool | Decision | Failed

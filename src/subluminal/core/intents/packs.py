@@ -88,6 +88,8 @@ def loaded(pack: Pack) -> LoadedPack:
 
     The fingerprint covers the files of the modules that its guards come from.
     """
+    if not isinstance(pack, Pack):
+        raise PackProblem(f"a `{type(pack).__name__}` is neither a Pack nor the name of one")
     try:
         assert_pack_conformance(pack, allow_default_execute=True)
         guards = (*pack.policy.state_guards, *pack.policy.auth_guards, *pack.policy.business)

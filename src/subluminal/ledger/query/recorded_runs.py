@@ -3,11 +3,12 @@
 Reads one run at a time, and one segment at a time of each of its shims, so memory does not grow
 with the ledger.
 
-The order: each shim's events are in order already, and each gets a key (seq, 0 for a call or 1 for
-what follows it, time). The shims of a run are then merged by key. An end states the last `seq` of
-the run that was decided before breakers learnt of it (`after_seq`), and follows that call. So does
-the end of a call that another shim began (`begun_by`). A call without a number follows its
-`after_seq` as well; such calls and changes of the level are in the order of the wall clock.
+The order: each event gets a key (seq, 0 for a call or 1 for what follows it, time). A shim's events
+are in order already. Those of a door with several threads nearly are, and are sorted. The shims of
+a run are then merged by key. An end states the last `seq` of the run that was decided before
+breakers learnt of it (`after_seq`), and follows that call. So does the end of a call that another
+shim began (`begun_by`). A call without a number follows its `after_seq` as well; such calls and
+changes of the level are in the order of the wall clock.
 """
 
 import heapq
@@ -58,6 +59,8 @@ _LOADED, _ANSWERED, _STARTED = b'"policy_loaded"', b'"approval_decided"', b'"run
 _READS = ("resources/read", "prompts/get")
 """Names in place of a tool, where text was read that no tool gave."""
 _MAX_KEPT = 1_024
+_WINDOW = 256
+"""Most events between an event and its place in the order, if several threads journal."""
 _PREVIEWS = (
     "SELECT c.call_id, p.args_preview FROM tool_calls c JOIN previews p USING (id) "
     "WHERE c.call_id IN (SELECT value FROM json_each(?)) AND c.shim = ?"
@@ -181,7 +184,7 @@ class RunReader:
 
     def items(self, run_id: str) -> Iterator[Item]:
         """The calls and ends of a run, in the order of replay."""
-        streams = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
+        streams = [_sorted(self._of_shim(run_id, shim)) for shim in self._shims(run_id)]
         ordered = heapq.merge(*streams, key=itemgetter(0)) if len(streams) > 1 else chain(*streams)
         for _, item in ordered:
             yield item
@@ -234,6 +237,18 @@ class RunReader:
                 workload=_decode_workload(workload),
             )
         return found
+
+
+def _sorted(placed: Iterator[tuple[Key, Item]]) -> Iterator[tuple[Key, Item]]:
+    """Sorts what is nearly in order: a thread may journal its call after a later one of another."""
+    held: list[tuple[int, int, int, tuple[Key, Item]]] = []
+    for number, each in enumerate(placed):
+        seq, follows, _ = each[0]
+        heapq.heappush(held, (seq, follows, number, each))
+        if len(held) > _WINDOW:
+            yield heapq.heappop(held)[-1]
+    while held:
+        yield heapq.heappop(held)[-1]
 
 
 class _ShimEvents:
@@ -312,7 +327,7 @@ class _ShimEvents:
             tags=frozenset(call.tags),
             targets=None if call.targets is None or call.targets.masked else call.targets,
         )
-        return (self._seq, 0, mono_ms) if call.seq else (self._seq, 1, wall_ms), found
+        return (call.seq, 0, mono_ms) if call.seq else (self._seq, 1, wall_ms), found
 
     def _ended(self, event: _Line) -> tuple[Key, RecordedEnd] | None:
         if event.status not in _STATUSES:
