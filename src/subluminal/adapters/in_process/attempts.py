@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
-from subluminal.adapters.in_process.any_level import CAPS, AnyLevel
+from subluminal.adapters.in_process.any_level import CAPS, any_level
 from subluminal.adapters.in_process.rollout import Legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
@@ -167,14 +167,13 @@ class Judging:
         confirmation = yes and Confirmation(
             envelope.intent_hash, self._clock.now_iso(), yes.token, has_authority=True
         )
-        held = AnyLevel(self._ledger) if self._ledger is not None and intent.claims else None
         done = adjudicate_and_audit(
             envelope,
             intent.state,
             self._pack.policy,
             sink=sink,
             clock=self._clock,
-            ledger=held,
+            ledger=(held := any_level(self._ledger) if intent.claims else None),
             resolve_resource_version=None if held is None else held.expect,
             context=self._context,
             plan=intent.plan,

@@ -71,6 +71,11 @@ class Done(Struct, frozen=True, kw_only=True):
     call_id: str
     """id of the call in the record"""
 
+    @property
+    def executed(self) -> bool:
+        """Whether the intent was allowed."""
+        return self.action is Action.ALLOW
+
 
 class KernelDoor:
     """One pack in one run. Several threads may use it; a forked child may go on with it."""
@@ -294,6 +299,19 @@ class KernelDoor:
         return done
 
 
+def _ran(handler: Handler, envelope: IntentEnvelope) -> Any:
+    """Returns what a handler returned; something to await is an error: nobody would await it."""
+    result = handler(envelope)
+    if not inspect.isawaitable(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+    raise SubluminalError(
+        f"the handler of `{envelope.kind}` returned something to await, so it did not end",
+        hint="give a function that runs it to its end",
+    )
+
+
 def _intent(
     kind: str, payload: Any, state: Any, nonce: str, principal: str, taint: Taint | str | None
 ) -> Intent:
@@ -333,20 +351,7 @@ def _changed(judged: Judged | None) -> str:
     first = judged.records[0].decision if judged is not None and judged.records else {}
     if first.get("kind") != DecisionKind.REWRITE:
         return ""
-    return f"Executed with changed arguments: {str(first.get('reason')).rstrip('.')}."
-
-
-def _ran(handler: Handler, envelope: IntentEnvelope) -> Any:
-    """Returns what a handler returned; something to await is an error: nobody would await it."""
-    result = handler(envelope)
-    if not inspect.isawaitable(result):
-        return result
-    if inspect.iscoroutine(result):
-        result.close()
-    raise SubluminalError(
-        f"the handler of `{envelope.kind}` returned something to await, so it did not end",
-        hint="give a function that runs it to its end",
-    )
+    return f"Executed with changed arguments: {first.get('reason')}."
 
 
 def _said(error: BaseException) -> str:
