@@ -78,9 +78,11 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
     assert mail.code() == 0
     assert web.code() == 0
     assert mail.code() != 0
+    sub(household, "taint", "set", "run-1", "TRUSTED", SUB_RUN_ID="")
     sub(household, "taint", "set", "run-1", "UNTRUSTED", SUB_RUN_ID="run-1")  # anyone may lower
     changes = [each["taint"] for each in household.events("taint_changed")]
     assert sorted((each["by"], each["to"]) for each in changes) == [
+        ("command", "TRUSTED"),
         ("command", "TRUSTED"),
         ("command", "UNTRUSTED"),
         ("rule", "UNTRUSTED"),

@@ -57,6 +57,11 @@ class AnyLevel:
         self._ledger.release(intent_hash)
 
 
+def any_level(ledger: ExecutionLedger | None) -> AnyLevel | None:
+    """Returns the ledger for one intent; None if executions are not kept."""
+    return None if ledger is None else AnyLevel(ledger)
+
+
 def hashes_at_other_levels(envelope: IntentEnvelope) -> list[str]:
     """Returns the hashes that an intent would have at the other levels that a run can have."""
     cap = TAINT_RANK[CAPS.get(envelope.actor.principal, Taint.UNTRUSTED)]

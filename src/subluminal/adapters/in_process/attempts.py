@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal import __version__
-from subluminal.adapters.in_process.any_level import CAPS, AnyLevel
+from subluminal.adapters.in_process.any_level import CAPS, any_level
 from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
@@ -238,7 +238,7 @@ class Judging:
         confirmation, supersedes = yes or (None, None)
         if confirmation is not None and confirmation.intent_hash != envelope.intent_hash:
             supersedes = None  # the question was about what the pack makes of this envelope
-        held = AnyLevel(self._ledger) if self._ledger is not None and intent.claims else None
+        held = any_level(self._ledger) if intent.claims else None
         return adjudicate_and_audit(
             envelope,
             intent.state,

@@ -211,8 +211,9 @@ def _verify_audit_records(path: str, out: Output, *, as_json: bool) -> int:
     for row in [*wrong, *unknown]:
         out.line(f"{shown(row.intent_hash)}: {row.reason}")
     if wrong:
+        verb = "was" if len(wrong) == 1 else "were"
         out.error(
-            f"{counted(len(wrong), 'audit record')} of {len(rows)} were changed",
+            f"{counted(len(wrong), 'audit record')} of {len(rows)} {verb} changed",
             "do not rely on them",
         )
         return ExitCode.NO
