@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from tests.adapters.in_process.conftest import Till
-from tests.adapters.in_process.paying import KIND
+from tests.adapters.in_process.paying import KIND, paying
 from tests.adapters.in_process.test_door import audits, decisions
 from tests.adapters.policies import bundle, deny
 from tests.adapters.records import calls_of
 from tests.requirements import requirement
 
 from subluminal.errors import NotExecuted, SubluminalError
-from subluminal.kernel import Execute, MemoryExecutionLedger, Refuse
+from subluminal.kernel import Execute, MemoryExecutionLedger, Refuse, RuntimeContext
 
 
 class Wordless(Exception):
@@ -180,3 +180,48 @@ def test_what_is_no_pack_does_not_open(till: Till, pack: Any):
     till.pack = pack
     with pytest.raises(SubluminalError, match="neither a Pack"):
         till.open()
+
+
+class Later:
+    async def __call__(self, _envelope: Any) -> None:
+        """Never runs."""
+
+
+def test_a_coroutine_is_no_result(till: Till):
+    with pytest.raises(SubluminalError, match="coroutine"):
+        till.execute("EXECUTE", "a", handler=Later())
+    till.on_pay = Later()
+    with pytest.raises(SubluminalError, match="coroutine"):
+        till.execute("EXECUTE", "b")
+    hit = till.execute("EXECUTE", "b").ledger_hit
+    assert hit is not None
+    assert hit.status == "unknown"
+
+
+class Meddler:
+    """A guard and a sink: keeps the payload, and changes it after the decision."""
+
+    def __init__(self, amount: Any) -> None:
+        self._amount = amount
+        self._payload: dict[str, Any] = {}
+
+    def guard(self, envelope: Any, _state: Any) -> None:
+        self._payload = envelope.payload
+
+    def record_decision(self, _event: Any) -> None:
+        self._payload["amount"] = self._amount
+
+    def __getattr__(self, _name: str) -> Callable[[Any], None]:
+        return lambda _event: None
+
+
+@requirement("kernel:bad-input")
+@pytest.mark.parametrize("amount", [99, object()])
+def test_what_was_decided_runs_whoever_changes_it_later(till: Till, amount: Any):
+    meddler = Meddler(amount)
+    till.pack = paying(state_guards=(meddler.guard,))
+    till.open(context=RuntimeContext(metrics=meddler))
+    assert till.execute("EXECUTE", "n").action == "ALLOW"
+    assert till.paid == [5]
+    ((start, *_),) = calls_of(till.events())
+    assert start["call"]["preview"]["args_preview"] == '{"amount":5}'

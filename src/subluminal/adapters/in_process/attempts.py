@@ -33,6 +33,7 @@ from subluminal.kernel.envelope import IntentActor, IntentEnvelope, build_envelo
 from subluminal.kernel.executions import ExecutionLedger, ExecutionStatus, LedgerEntry
 from subluminal.kernel.learning import deciding_guard
 from subluminal.kernel.observing import ShadowMetric, observed
+from subluminal.kernel.plain import plain_json
 from subluminal.kernel.planning import Plan
 from subluminal.kernel.refusals import told
 from subluminal.kernel.rollout import Divergence, Rollout, RolloutMode, classify_divergence
@@ -220,7 +221,7 @@ class Judging:
         judged = Judged(
             replace(answer, level=level),
             done.decision,
-            done.envelope,
+            _own_copy(done),
             sink.records,
             done.ledger_hit,
         )
@@ -293,6 +294,17 @@ class Judging:
         return Adjudged(
             decision, envelope.kind, envelope.intent_hash, Taint(envelope.taint), guard, divergence
         )
+
+
+def _own_copy(done: Adjudicated) -> IntentEnvelope:
+    """Returns the envelope that was decided, with a payload that nobody else holds.
+
+    Guards and sinks had the other one in their hands, and may change it at any time.
+    """
+    decided = done.record.envelope
+    if "payload" not in decided:
+        return done.envelope  # null, which nobody can change
+    return replace(done.envelope, payload=plain_json(decided["payload"]))
 
 
 def _failure(change: Callable[[], None]) -> str | None:

@@ -190,7 +190,8 @@ class KernelDoor:
             raise SubluminalError(
                 f"there is no handler for `{kind}`", hint="give `handler`, a function"
             )
-        if inspect.iscoroutinefunction(handler):
+        called = getattr(type(handler), "__call__", None)  # noqa: B004 - is that one a coroutine?
+        if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called):
             raise SubluminalError(
                 f"the handler of `{kind}` is a coroutine function",
                 hint="give a function that runs it to its end",
@@ -265,7 +266,13 @@ class KernelDoor:
     def _run(self, ruling: Ruling, judged: Judged | None, handler: Handler) -> Done:
         assert judged is not None  # only a judged intent is allowed
         try:
+<<<<<<< HEAD
             result = _ran(handler, judged.envelope)
+||||||| 564cbf3
+            result = handler(judged.envelope)
+=======
+            result = _finished(handler(judged.envelope))
+>>>>>>> s7-rev1
         except NotExecuted as error:
             self._release(judged)
             self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
@@ -368,6 +375,17 @@ def _ran(handler: Handler, envelope: IntentEnvelope) -> Any:
         f"the handler of `{envelope.kind}` returned something to await, so it did not end",
         hint="give a function that runs it to its end",
     )
+
+
+def _finished(result: Any) -> Any:
+    """Returns a result. Raises if it is a coroutine: nobody would run it."""
+    if inspect.iscoroutine(result):
+        result.close()
+        raise SubluminalError(
+            "the handler returned a coroutine, which was not run",
+            hint="give a function that runs it to its end",
+        )
+    return result
 
 
 def _said(error: BaseException) -> str:
