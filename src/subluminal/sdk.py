@@ -17,7 +17,8 @@ from functools import partial
 from subluminal.adapters.in_process.attempts import Judging
 from subluminal.adapters.in_process.executions.opening import open_executions
 from subluminal.adapters.in_process.installing import Drift, install_pack
-from subluminal.adapters.in_process.kernel_door import Done, KernelDoor
+from subluminal.adapters.in_process.kernel_door import KernelDoor
+from subluminal.adapters.in_process.results import Done
 from subluminal.config import env
 from subluminal.config.loading import load_settings
 from subluminal.config.places import Places, places

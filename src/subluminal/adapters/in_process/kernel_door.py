@@ -12,14 +12,11 @@ from math import isnan, nan
 from types import TracebackType
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, call_of
+from subluminal.adapters.in_process.results import Done, changes_of, finished, said_by, shown
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
 from subluminal.contracts.call import ToolCall
-from subluminal.contracts.decision import Hint
 from subluminal.contracts.events import AuditRecorded, CallRef
 from subluminal.contracts.vocabulary import (
     Action,
@@ -37,42 +34,14 @@ from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.errors import NotExecuted, SubluminalError
-from subluminal.kernel.audit import AuditRecord
-from subluminal.kernel.decisions import Decision as Verdict
-from subluminal.kernel.decisions import DecisionKind
 from subluminal.kernel.envelope import IntentEnvelope
-from subluminal.kernel.executions import ExecutionStatus, LedgerEntry
+from subluminal.kernel.executions import ExecutionStatus
 from subluminal.kernel.planning import Plan
 from subluminal.kernel.refusals import told
 
 Handler = Callable[[IntentEnvelope], Any]
 
 _DECIDED_ONLY = b'"decided, not executed"'
-
-
-class Done(Struct, frozen=True, kw_only=True):
-    """What became of an intent."""
-
-    action: Action
-    """what the pack and the policies together say, as every door says it"""
-    reason_code: str
-    """code of the reason"""
-    message: str
-    """words for the model: why it was refused, or what the pack changed; empty if it ran as is"""
-    hint: Hint | None
-    """what the agent can do instead, with suggested arguments if there are any"""
-    decision: Verdict | None
-    """the pack's own decision; None if it was not asked"""
-    record: AuditRecord | None
-    """the kernel's record of that decision"""
-    ledger_hit: LedgerEntry | None
-    """the execution that had this intent before"""
-    result: Any
-    """what the handler returned"""
-    call_id: str
-    """id of the call in the record"""
-    executed: bool
-    """whether the handler ran"""
 
 
 class KernelDoor:
@@ -227,7 +196,7 @@ class KernelDoor:
         except BaseException as error:
             self._release(judged)
             if ruling is not None:
-                self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
+                self._host.finish(ruling, given_up(Status.CANCELLED, said_by(error)))
             raise
         return ruling, judged
 
@@ -260,30 +229,24 @@ class KernelDoor:
 
     def _out_of_reach(self, envelope: IntentEnvelope, error: Exception) -> Ruling:
         call = _unreadable(self._pack.id, envelope.kind)
-        said = str(error) if isinstance(error, SubluminalError) else _said(error)
+        said = str(error) if isinstance(error, SubluminalError) else said_by(error)
         return self._host.refuse(call, ReasonCode.EXECUTIONS_UNAVAILABLE, said)
 
     def _run(self, ruling: Ruling, judged: Judged | None, handler: Handler) -> Done:
         assert judged is not None  # only a judged intent is allowed
         try:
-<<<<<<< HEAD
-            result = _ran(handler, judged.envelope)
-||||||| 564cbf3
-            result = handler(judged.envelope)
-=======
-            result = _finished(handler(judged.envelope))
->>>>>>> s7-rev1
+            result = finished(handler(judged.envelope))
         except NotExecuted as error:
             self._release(judged)
-            self._host.finish(ruling, given_up(Status.CANCELLED, _said(error)))
+            self._host.finish(ruling, given_up(Status.CANCELLED, said_by(error)))
             raise
         except BaseException as error:
             self._settle(judged, ExecutionStatus.UNKNOWN)
-            failed = given_up(Status.ERROR, _said(error), ErrorClass.UPSTREAM_ERROR)
+            failed = given_up(Status.ERROR, said_by(error), ErrorClass.UPSTREAM_ERROR)
             self._host.finish(ruling, failed)
             raise
         self._settle(judged, ExecutionStatus.DONE)
-        text = _shown(result)
+        text = shown(result)
         self._host.finish(ruling, Outcome(Status.OK, len(text), text))
         return self._done(ruling, judged, result, executed=True)
 
@@ -308,7 +271,7 @@ class KernelDoor:
     ) -> Done:
         decision = ruling.decision
         if decision.action is Action.ALLOW:
-            message = self._host.previewer.safe(_changed(judged, executed))
+            message = self._host.previewer.safe(changes_of(judged, executed))
         else:
             message = message_of(decision, ruling.call.args)
         return Done(
@@ -353,49 +316,3 @@ def _unreadable(pack_id: str, kind: str) -> ToolCall:
         bytes_in=0,
         transport=Transport.IN_PROCESS,
     )
-
-
-def _changed(judged: Judged | None, executed: bool) -> str:
-    """Returns what the pack changed about an intent that may run; empty if nothing."""
-    first = judged.records[0].decision if judged is not None and judged.records else {}
-    if first.get("kind") != DecisionKind.REWRITE:
-        return ""
-    how = "Executed" if executed else "To be executed"
-    return f"{how} with changed arguments: {str(first.get('reason')).rstrip('.')}."
-
-
-def _ran(handler: Handler, envelope: IntentEnvelope) -> Any:
-    """Returns what a handler returned; something to await is an error: nobody would await it."""
-    result = handler(envelope)
-    if not inspect.isawaitable(result):
-        return result
-    if inspect.iscoroutine(result):
-        result.close()
-    raise SubluminalError(
-        f"the handler of `{envelope.kind}` returned something to await, so it did not end",
-        hint="give a function that runs it to its end",
-    )
-
-
-def _finished(result: Any) -> Any:
-    """Returns a result. Raises if it is a coroutine: nobody would run it."""
-    if inspect.iscoroutine(result):
-        result.close()
-        raise SubluminalError(
-            "the handler returned a coroutine, which was not run",
-            hint="give a function that runs it to its end",
-        )
-    return result
-
-
-def _said(error: BaseException) -> str:
-    said = told(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def _shown(result: Any) -> bytes:
-    """Returns a result as JSON for its preview; of one that has no such form, its type."""
-    try:
-        return msgspec.json.encode(result)
-    except Exception:  # noqa: BLE001 - it has run, whatever its result is
-        return msgspec.json.encode(f"a value of type {type(result).__name__}")
