@@ -52,14 +52,15 @@ def changes_of(judged: Judged | None, executed: bool) -> str:
 
 
 def finished(result: Any) -> Any:
-    """Returns a result. Raises if it is a coroutine: nobody would run it."""
+    """Returns a result. Raises if it is a coroutine or another thing to await: nobody would."""
+    if not inspect.isawaitable(result):
+        return result
     if inspect.iscoroutine(result):
         result.close()
-        raise SubluminalError(
-            "the handler returned a coroutine, which was not run",
-            hint="give a function that runs it to its end",
-        )
-    return result
+    raise SubluminalError(
+        "the handler returned something to await, such as a coroutine, so it did not end",
+        hint="give a function that runs it to its end",
+    )
 
 
 def said_by(error: BaseException) -> str:
