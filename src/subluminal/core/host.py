@@ -468,6 +468,7 @@ class Host:
             self._settle(self._ended_here)
         self._policies.close()
         self._runs.close()
+        self.offers.close()
 
 
 class _BugReports:

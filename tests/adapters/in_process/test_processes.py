@@ -102,6 +102,16 @@ def test_a_forked_child_goes_on(till: Till):
     assert len(decisions(events)) == 4
 
 
+def test_a_closed_door_keeps_no_file_open(till: Till):
+    till.execute("EXECUTE", "first")
+    till.close()
+    before = len(os.listdir("/dev/fd"))
+    for number in range(3):
+        till.execute("EXECUTE", f"n-{number}")
+        till.close()
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_a_full_disk_executes_nothing(till: Till, monkeypatch: pytest.MonkeyPatch):
     from subluminal.journal import JournalUnavailable
     from subluminal.journal.writing import Journal
