@@ -14,7 +14,6 @@ CALLED_BY_OTHERS = {
     "set_kill_switch": "subluminal.kernel is a library: agents call it",
     "from_env": "subluminal.kernel is a library: agents call it",
     "mode_of": "subluminal.kernel is a library: agents call it",
-    "lower_taint": "programs in process call it, through the door of `subluminal.sdk`",
     "render": "a protocol of subluminal.kernel: agents implement and call it",
 }
 
