@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Packages that decide: every branch of them is tested by their own tests.
-PURE := canonical contracts policy
-PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/policy/*
+PURE := canonical contracts kernel policy
+PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/kernel/*,src/subluminal/policy/*
 # Packages whose tests also run with SUB_PLAIN_POSIX=1, as if on macOS.
 POSIX := shim supervise state journal system hooks
 export UV_PYTHON_DOWNLOADS := never

@@ -51,9 +51,9 @@ def _closed_loop(echo: str, c_pass: str) -> Iterator[Result]:
         Peer("FastMCP", proxies.fastmcp([echo])),
     ]
     try:
-        p50, p99 = _latencies(peers, _ROUNDS, _CALLS)
+        p50, p99 = latencies(peers, _ROUNDS, _CALLS)
     finally:
-        _close(peers)
+        close_all(peers)
     added = {name: p50[name] - p50["direct"] for name in p50}
     tail = {name: p99[name] - p99["direct"] for name in p99}
     ours = added["sub shim"]
@@ -75,9 +75,9 @@ def _slow_server(echo: str, c_pass: str) -> Iterator[Result]:
         shim(WORK / "home" / "slow", slow),
     ]
     try:
-        p50, _ = _latencies(peers, _ROUNDS, 40)
+        p50, _ = latencies(peers, _ROUNDS, 40)
     finally:
-        _close(peers)
+        close_all(peers)
     added_by_c = max(p50["C"] - p50["direct"], 1.0)
     ours = p50["sub shim"] - p50["direct"]
     detail = f"C +{added_by_c:.0f}, sub +{ours:.0f} us"
@@ -101,7 +101,7 @@ def _pipelined(echo: str, c_pass: str) -> Iterator[Result]:
                 peer.calls(lines, 32)
                 rates[peer.name].append(number / (time.perf_counter() - begun))
     finally:
-        _close(peers)
+        close_all(peers)
     rate = {name: statistics.median(values) for name, values in rates.items()}
     detail = f"{rate['sub shim']:.0f} calls/s, C {rate['C']:.0f}"
     yield Result("32 calls at a time, to C", rate["sub shim"] / rate["C"], 0.08, True, detail)
@@ -117,9 +117,9 @@ def _large_results(echo: str, c_pass: str) -> Iterator[Result]:
             shim(WORK / "home" / f"large{size}", server),
         ]
         try:
-            p50, _ = _latencies(peers, _ROUNDS, calls)
+            p50, _ = latencies(peers, _ROUNDS, calls)
         finally:
-            _close(peers)
+            close_all(peers)
         added_by_c = max(p50["C"] - p50["direct"], 1.0)
         ours = p50["sub shim"] - p50["direct"]
         detail = f"C +{added_by_c:.0f}, sub +{ours:.0f} us"
@@ -167,12 +167,12 @@ def _memory(echo: str) -> Iterator[Result]:
     try:
         pairs = [_pss_kib(peer.pid) + sum(map(_pss_kib, _children(peer.pid))) for peer in peers]
     finally:
-        _close(peers)
+        close_all(peers)
     mib = statistics.median(pairs) / 1024
     yield Result("MiB of shim and warden, 100 running", mib, 16.0, False)
 
 
-def _latencies(
+def latencies(
     peers: list[Peer], rounds: int, calls: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns each peer's p50 and p99 in microseconds, as medians over the rounds."""
@@ -199,7 +199,7 @@ def _timed(peer: Peer, line: bytes) -> float:
     return (time.perf_counter_ns() - begun) / 1000
 
 
-def _close(peers: list[Peer]) -> None:
+def close_all(peers: list[Peer]) -> None:
     for peer in peers:
         peer.close()
 

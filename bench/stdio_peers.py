@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +121,20 @@ class Peer:
         self._process.stdout.close()
 
 
-def shim(home: Path, server: list[str]) -> Peer:
-    """Starts the real `sub shim stdio`, with fifty rules, shared counters and its journal."""
+def shim(
+    home: Path, server: list[str], more: Sequence[dict[str, Any]] = (), name: str = "sub shim"
+) -> Peer:
+    """Starts the real `sub shim stdio`, with fifty rules, shared counters and its journal.
+
+    `more` are rules besides those.
+    """
     home.mkdir(parents=True, exist_ok=True)
-    (home / "policy.yaml").write_bytes(msgspec.json.encode(policy_of_fifty()))
+    policy = policy_of_fifty()
+    policy["rules"] += more
+    (home / "policy.yaml").write_bytes(msgspec.json.encode(policy))
     sub = str(Path(sys.executable).parent / "sub")
     return Peer(
-        "sub shim",
+        name,
         [sub, "shim", "stdio", "--server", "echo", "--", *server],
         {"SUB_HOME": str(home), "SUB_RUN_ID": f"bench-{home.name}"},
     )

@@ -1,7 +1,8 @@
 """The requirement manifest: what the seeds demand, and the tests that hold the product to it.
 
 It has every MUST and SHOULD of the Interface Pack (seed 000), and what the engineering specification
-(seed 001, ids that begin with `001-`) adds to it. Each entry either has a test of what the program
+(seed 001, ids that begin with `001-`) adds to it, and the names and invariants of the kernel (seed
+003). Each entry either has a test of what the program
 emits, marked with `@requirement("id")`, and a mutant in tests/mutants.toml that this test must kill;
 or it names the part that will deliver it. `tests/test_requirements.py` checks this, `make mutate`
 kills the mutants. When you deliver a deferred entry, mark your test, add its mutant and remove
@@ -219,6 +220,325 @@ REQUIREMENTS: dict[str, Requirement] = {
     "001-7.6:http-streams": Requirement(
         "001 7.6", "HTTP and SSE streams are never buffered whole", deferred="HTTP door"
     ),
+    # The kernel (seed 003: adjudicate)
+    "003:intent-hash": Requirement(
+        "003 retries", "intentHash covers version, kind, payload, nonce, actor and taint"
+    ),
+    "003:hash-order": Requirement(
+        "003 invariants", "the same envelope has the same hash whatever the order of its keys"
+    ),
+    "003:retries": Requirement(
+        "003 retries", "the nonce is the idempotency key; createdAt does not change the hash"
+    ),
+    "003:legacy-rows": Requirement(
+        "003 retries", "rows of version 1 become envelopes of version 2 (legacyV1ToV2)"
+    ),
+    "003:taint-monotone": Requirement("003 invariants", "mergeTaint never raises trust"),
+    "003:field-taints": Requirement("003 top level", "fields may have a level (TaintedValue)"),
+    "003:version-gate": Requirement(
+        "003 invariants", "envelopes of an unknown version are refused, SECURITY"
+    ),
+    "003:vocabulary": Requirement(
+        "003 invariants", "every basis code is in BASIS_CODES of its category"
+    ),
+    "003:untrusted-never-executes": Requirement(
+        "003 invariants", "UNTRUSTED never executes when the policy demands more"
+    ),
+    "003:six-decisions": Requirement("003 top level", "Decision has six kinds"),
+    "003:four-refusals": Requirement("003 top level", "Refusal has four kinds"),
+    "003:rewrite-scope": Requirement(
+        "003 REWRITE", "a REWRITE sanitises, normalises or caps; it is never another action"
+    ),
+    "003:pure": Requirement(
+        "003 kernel", "adjudicate is deterministic, and whatever a guard does is a decision"
+    ),
+    "003:kill-switch": Requirement("003 kernel", "the kill switch engages before the version gate"),
+    "003:deadline": Requirement("003 kernel", "adjudicateWithDeadline refuses when time is up"),
+    "003:learn": Requirement(
+        "003 kernel", "adjudicateAndLearn emits an event; a learning sink that fails is absorbed"
+    ),
+    "003:audit": Requirement(
+        "003 kernel", "adjudicateAndAudit emits a record; an audit sink that fails propagates"
+    ),
+    "003:ledger": Requirement(
+        "003 kernel", "an intent that was executed is refused: ledger_replay_suppressed"
+    ),
+    "003:audit-record": Requirement(
+        "003 top level", "an audit record carries envelope, decision, plan and planFingerprint"
+    ),
+    "003:replay-from-audit": Requirement(
+        "003 retries", "replayEnvelopeFromAudit keeps the nonce, so the hash is that on record"
+    ),
+    "003:metrics": Requirement(
+        "003 kernel", "recorders for ledger, decisions, refusals and sink failures"
+    ),
+    "003:combinators": Requirement("003 kernel", "allOf, firstMatch and constant make guards"),
+    "003:shadow": Requirement("003 kernel", "adjudicateWithShadow classifies divergences"),
+    "003:rollout": Requirement("003 kernel", "lists in the environment say what is enforced"),
+    "003:rate-limit": Requirement("003 kernel", "a guard and a store limit the rate of intents"),
+    "003:planner": Requirement(
+        "003 llm", "a plan that shows a MUTATING tool raises PlanConformanceError"
+    ),
+    "003:pack-conformance": Requirement("003 top level", "assertPackConformance checks the shape"),
+    "003:drift": Requirement(
+        "003 top level", "withBasisAudit reports refusal codes that a pack did not declare"
+    ),
+    "kernel:one-execution": Requirement(
+        "kernel 2", "of all racers with one nonce, one executes; the others are told the holder"
+    ),
+    "kernel:unknown-after-death": Requirement(
+        "kernel 2", "an execution whose process died is `unknown`, and findable"
+    ),
+    "kernel:durable-claim": Requirement(
+        "kernel 2", "a claim is on the disk before the handler runs"
+    ),
+    "kernel:ledger-moved": Requirement(
+        "kernel 2", "nothing is claimed in a file that was deleted or replaced"
+    ),
+    "kernel:ledger-out-of-reach": Requirement(
+        "kernel 2", "while the execution ledger is out of reach, nothing executes"
+    ),
+    "kernel:retention": Requirement(
+        "kernel 2", "executions that are done are kept for 14 days, all others until they are freed"
+    ),
+    "kernel:no-password": Requirement(
+        "kernel 2", "no message contains the password of the execution ledger"
+    ),
+    "kernel:person-frees": Requirement(
+        "kernel 2", "`sub intent release` is for a person, for `unknown` executions, and recorded"
+    ),
+    "003:names": Requirement("003", "every name of the seed and of the design page is there"),
+    "003:envelope": Requirement(
+        "003 top level", "an envelope has a version, a hash, a taint, and members of their types"
+    ),
+    "003:lattice": Requirement(
+        "003 top level", "SYSTEM > TRUSTED > UNTRUSTED; canPropose compares with the minimum"
+    ),
+    "003:canonical-json": Requirement(
+        "003 top level", "canonicalJson is sorted and normal; sha256Canonical is its hash"
+    ),
+    "003:user-facing": Requirement("003 top level", "a refusal has words for its user"),
+    "003:kernel-codes": Requirement(
+        "003 top level", "the kernel refuses with KERNEL_REFUSAL_CODES only"
+    ),
+    "003:plan-fingerprint": Requirement(
+        "003 top level", "records and learning events are matched by the fingerprint of the plan"
+    ),
+    "003:guard-order": Requirement(
+        "003 kernel", "kill, version, hash, state, taint, auth, business, default; first opinion"
+    ),
+    "003:hash-checked": Requirement(
+        "003 kernel", "an envelope that does not have its hash is refused before any guard"
+    ),
+    "003:resource-limits": Requirement("003 kernel", "a recorder for resource limits"),
+    "003:kill-context": Requirement("003 kernel", "setKillSwitch and isKilled, per tenant"),
+    "003:variables": Requirement("003 kernel", "the names of the variables can be chosen"),
+    "003:four-stages": Requirement("003 kernel", "an intent is brought in in four stages"),
+    "003:confirmation": Requirement(
+        "003 kernel", "a confirmed REQUEST_CONFIRMATION executes, if it is of this intent"
+    ),
+    "003:replay-classes": Requirement(
+        "003 kernel", "a replay is classified by kind, reasons and refusal code"
+    ),
+    "003:renderer": Requirement("003 llm", "the renderer writes a plan down and decides nothing"),
+    "003:read-only": Requirement("003 llm", "filterReadOnly hides what is not READ"),
+    "003:rewrite-categories": Requirement(
+        "003 REWRITE", "sanitising, normalising and capping are allowed"
+    ),
+    "003:install-pack": Requirement(
+        "003 top level",
+        "installPack checks, watches and installs console sinks where none are set",
+    ),
+    # Packs (issue 18)
+    "kernel:installed-packs": Requirement(
+        "issue 18", "a pack is found by its entry point; two of one name are refused, both named"
+    ),
+    "kernel:bad-packs": Requirement(
+        "issue 18", "a pack that does not import, or is none, is refused with a sentence"
+    ),
+    "kernel:never-a-repository": Requirement(
+        "issue 18", "packs are installed: no code of a repository stands in for one"
+    ),
+    "kernel:fingerprint": Requirement(
+        "issue 18", "a fingerprint changes with a pack and its code, and with nothing else"
+    ),
+    "kernel:changed-pack": Requirement(
+        "issue 18", "a pack that changes under a running process is refused"
+    ),
+    # The in-process door (issue 18, kernel.md 2 and 3)
+    "kernel:six-decisions": Requirement("kernel 3", "six decisions in the terms of Contract C"),
+    "kernel:records": Requirement("kernel 2", "decision.kernel, and the pack as decision.policy"),
+    "kernel:journal-first": Requirement(
+        "kernel 2", "decision and audit record are journalled before the handler runs"
+    ),
+    "kernel:once": Requirement("kernel 2", "an intent with one nonce runs once"),
+    "kernel:not-executed": Requirement("kernel 2", "NotExecuted releases the claim"),
+    "kernel:unknown": Requirement("kernel 2", "after another exception the outcome is unknown"),
+    "kernel:strictest": Requirement(
+        "kernel 2", "pack and policy layers are all asked; the strictest wins, the pack on a tie"
+    ),
+    "kernel:stops": Requirement("kernel 2", "stops hold, and what they refuse is not claimed"),
+    "kernel:env-switch": Requirement("kernel 2", "SUB_KILL_SWITCH stops every door"),
+    "kernel:confirmation": Requirement("kernel 3", "the grant is the Confirmation"),
+    "kernel:untrusted-never-executes": Requirement(
+        "003 invariants", "no grant lifts the taint gate"
+    ),
+    "kernel:caps": Requirement("kernel 3", "a principal caps the level of its intents"),
+    "kernel:bad-input": Requirement(
+        "issue 18", "a payload without a canonical form is refused and on record"
+    ),
+    "kernel:executions-out-of-reach": Requirement(
+        "kernel 2", "executions out of reach: nothing executes"
+    ),
+    "kernel:example": Requirement(
+        "issue 18", "an agent of 40 lines with open_kernel, as its guide"
+    ),
+    "kernel:replayed": Requirement(
+        "kernel 2", "a replay of policies keeps what the pack of the door said"
+    ),
+    "kernel:rollout": Requirement(
+        "kernel 2", "with legacy the rollout decides per intent; both answers are recorded"
+    ),
+    # Taint of a run (issue 18)
+    "taint:shared": Requirement(
+        "kernel 3", "the level is exact over all shims of a run and their restarts"
+    ),
+    "taint:never-rises": Requirement(
+        "kernel 3", "a level never rises by itself, also if a process is killed at any point"
+    ),
+    "taint:start": Requirement(
+        "kernel 3",
+        "a run starts at the lowest of defaults.taint, SUB_TAINT, --taint and the run that starts it",
+    ),
+    "taint:made-anew": Requirement(
+        "kernel 3", "a run with journals whose state is made anew is UNTRUSTED"
+    ),
+    "taint:forwarded": Requirement(
+        "kernel 3",
+        "a call that is forwarded lowers the run, in observe mode too; a refused call does not",
+    ),
+    "taint:before-it-leaves": Requirement(
+        "kernel 3",
+        "the run is lowered before the call leaves, whoever holds its lock, and that is on record",
+    ),
+    "taint:no-state": Requirement(
+        "kernel 3",
+        "what may lower a run without a state is refused, unless the policies only observe",
+    ),
+    "taint:damaged": Requirement(
+        "kernel 3", "a level that was damaged is UNTRUSTED, and that is on record"
+    ),
+    "taint:first-rule": Requirement(
+        "kernel 3", "the first taint rule that matches counts, and SYSTEM exempts"
+    ),
+    "taint:layers": Requirement(
+        "kernel 3", "over layers the lowest level holds, also within one call"
+    ),
+    "taint:resources": Requirement(
+        "kernel 3", "resources/read and prompts/get lower where a rule names servers only"
+    ),
+    "taint:match": Requirement("kernel 3", "match.taint is about the level before the call"),
+    "taint:summary": Requirement(
+        "kernel 3", "a refusal says since which call the run has its level"
+    ),
+    "taint:below-untrusted": Requirement("kernel 3", "`below: UNTRUSTED` is an error"),
+    "taint:lint": Requirement("kernel 3", "lint warns of `below` that nothing lowers"),
+    "taint:diff": Requirement("kernel 3", "less lowering is a critical difference"),
+    "taint:cases": Requirement(
+        "kernel 3", "cases start with `taint` and compare `want.taint` after the call"
+    ),
+    "taint:events": Requirement(
+        "kernel 3",
+        "run_start, decisions and taint_changed tell the level, where a policy speaks of it",
+    ),
+    "taint:person": Requirement("kernel 3", "raising a level is a person's; anyone may lower it"),
+    "taint:replay": Requirement("kernel 3", "the replay of a recorded run gives no differences"),
+    "taint:program": Requirement("kernel 3", "a program lowers its run, on record as `sdk`"),
+    "taint:this-very-call": Requirement(
+        "kernel 3",
+        "a person who is asked answers for the very call, and the level stays",
+    ),
+    # Packs (issue 18)
+    "kernel:pix": Requirement(
+        "kernel 4", "refunds are positive integers, capped at what is left of the charge"
+    ),
+    "kernel:shell-ordinary": Requirement(
+        "issue 18", "what coding agents type all day runs, with a sensible allowlist"
+    ),
+    "kernel:shell-hostile": Requirement(
+        "issue 18", "what attackers make of it does not run, whatever is listed"
+    ),
+    "kernel:shell-risks": Requirement(
+        "kernel 4", "ruin is refused, risks are confirmed, credential files go to a person"
+    ),
+    "kernel:shell-files": Requirement(
+        "kernel 4", "files are written and deleted below the roots, protected ones are not"
+    ),
+    "kernel:intents-recorded": Requirement(
+        "kernel.md 2", "what a pack decided is a row of the ledger, proven, mended and dropped"
+    ),
+    "kernel:query-intents": Requirement(
+        "kernel.md 4", "`sub query intents` joins the ledger with the status of executions"
+    ),
+    "kernel:found-half-way": Requirement(
+        "kernel.md 2", "an execution that died half way is found, whatever reached the ledger"
+    ),
+    "kernel:screens": Requirement(
+        "kernel.md 4", "`sub tail` and `sub show` tell intents, taint and kernel decisions"
+    ),
+    "kernel:records-masked": Requirement(
+        "kernel.md 2", "audit records have no secret, and keep to the record mode"
+    ),
+    # Packs (issue 18)
+    "kernel:pack-commands": Requirement(
+        "kernel 4", "`sub pack list`, `show` and `check`: shape and eight checks, 1 if one fails"
+    ),
+    "kernel:pack-scenarios": Requirement(
+        "kernel 4", "`sub pack test`: 1 for a mismatch, 2 and a sentence for a bad file"
+    ),
+    "kernel:pack-replay": Requirement(
+        "kernel 4", "`sub pack replay`: 1 if a decision changed; others' parts are as recorded"
+    ),
+    "kernel:audit-files": Requirement(
+        "kernel 4", "`sub ledger verify --audit-records`: 1 if a record is false"
+    ),
+    # Kernel rules (issue 18)
+    "kernel-rule:compile": Requirement(
+        "issue 18", "a kernel rule whose pack or intent is missing does not compile"
+    ),
+    "kernel-rule:fingerprint": Requirement("issue 18", "the snapshot names the pack's fingerprint"),
+    "kernel-rule:place": Requirement(
+        "issue 18", "a pack decides in its place among the rules; EXECUTE is no opinion"
+    ),
+    "kernel-rule:errors": Requirement(
+        "issue 18", "a pack that cannot be asked is an error, by decision_on_error"
+    ),
+    "kernel-rule:grants": Requirement(
+        "issue 18", "a grant is the confirmation of a pack's question, and of nothing else"
+    ),
+    "kernel-rule:taint": Requirement(
+        "issue 18",
+        "UNTRUSTED never executes at a door: the taint gate holds whatever a person says",
+    ),
+    "kernel-rule:ahead": Requirement(
+        "issue 18", "guards do not run under the run's lock: packs are asked before"
+    ),
+    "kernel-rule:rewrite": Requirement(
+        "issue 18", "a REWRITE is offered as suggested_args that would pass, and never applied"
+    ),
+    "kernel-rule:diff": Requirement("issue 18", "a pack that changes, or goes, is a critical diff"),
+    "kernel-rule:changed-pack": Requirement(
+        "issue 18", "a pack that is not the snapshot's decides nothing"
+    ),
+    "kernel-rule:unused": Requirement(
+        "issue 18", "without a kernel rule nothing of kernel or packs is loaded"
+    ),
+    "kernel-rule:engine": Requirement(
+        "issue 18", "pack and policy layers are all asked, the strictest wins, the pack on a tie"
+    ),
+    "kernel:pack-template": Requirement(
+        "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
@@ -226,7 +546,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "rule-evaluation", "every misfit of a bundle is reported, with a suggestion"
     ),
     "house:counters": Requirement(
-        "shared-runs", "a cell holds a whole window; cells have three kinds"
+        "shared-runs", "a cell holds a whole window; cells have four kinds"
     ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
 }

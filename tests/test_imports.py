@@ -72,7 +72,8 @@ main(["shim", "stdio", "--server", "s", "--", "server"])
 
 @requirement("001-7.3:no-lookups")
 @pytest.mark.parametrize(
-    "module", ["canonical", "contracts.events", "contracts.templates", "policy.evaluation"]
+    "module",
+    ["canonical", "contracts.events", "contracts.templates", "kernel", "policy.evaluation"],
 )
 def test_deciding_packages_load_no_io(module: str) -> None:
     loaded = loaded_by(f"import subluminal.{module}")

@@ -11,6 +11,10 @@ SOURCE = Path(__file__).parents[1] / "src"
 CALLED_BY_OTHERS = {
     "capture_signals": "uvicorn.Server calls it",
     "main_loop": "uvicorn.Server calls it",
+    "set_kill_switch": "subluminal.kernel is a library: agents call it",
+    "from_env": "subluminal.kernel is a library: agents call it",
+    "mode_of": "subluminal.kernel is a library: agents call it",
+    "render": "a protocol of subluminal.kernel: agents implement and call it",
 }
 
 

@@ -95,6 +95,11 @@ class Copy:
         (ours,) = Path(sys.prefix, "lib").glob("python*/site-packages")
         (theirs,) = (venv / "lib").glob("python*/site-packages")
         (theirs / "copy.pth").write_text(f"{self.place / 'src'}\n{ours}\n")
+        # Packs are found among what is installed, so the copy is.
+        (info,) = ours.glob("subluminal-*.dist-info")
+        origin = f'{{"url": "{self.place.as_uri()}", "dir_info": {{"editable": true}}}}'
+        shutil.copytree(info, theirs / info.name)
+        (theirs / info.name / "direct_url.json").write_text(origin)
         self.python = venv / "bin" / "python"
         # Real servers and the like are installed once, for the repository and all its copies.
         (self.place / ".work").symlink_to(ROOT / ".work")

@@ -6,6 +6,8 @@ Every exception Subluminal raises on purpose:
   x UsageError            the command line is wrong
   x InvalidInput          a file that a person wrote is wrong; carries every problem found in it
   x SecretUnavailable     a secret cannot be read; the server that needs it is not started
+  x PackConformanceError  a pack does not have its shape; carries every problem found in it
+  x PlanConformanceError  a plan shows a model more than it may see
 
 Any other exception that escapes is a bug: `sub` writes a report and exits with code 70.
 Add a subclass only where some code catches it.
@@ -82,3 +84,30 @@ class InvalidInput(SubluminalError):
 
 class SecretUnavailable(SubluminalError):
     """A secret is missing, locked, or readable by other users. Never contains the secret itself."""
+
+
+class NotExecuted(SubluminalError):
+    """A handler raises this to say that nothing was executed, so that a retry may run."""
+
+
+class PackConformanceError(SubluminalError):
+    """A pack does not have its shape. `problems` says all that is wrong."""
+
+    def __init__(self, pack_id: str, problems: Sequence[str]) -> None:
+        super().__init__(f"pack `{pack_id}`: {'; '.join(problems)}")
+        self.problems = tuple(problems)
+
+
+class PlanConformanceError(SubluminalError):
+    """A plan shows a tool that is not READ, or proposes what its pack does not have."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        mutating_tools_leaked: Sequence[str] = (),
+        intents_leaked: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.mutating_tools_leaked = tuple(mutating_tools_leaked)
+        self.intents_leaked = tuple(intents_leaked)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from subluminal.config import env
 from subluminal.config.places import Places, home_problem, working_directory
 from subluminal.config.settings import Settings
+from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Taint
 from subluminal.core.host import Host
 from subluminal.core.live_settings import LiveSettings, previewer_for
 from subluminal.core.policies.watching import Policies
@@ -43,6 +45,7 @@ def open_host(
     sharing: Sharing = ALONE,
     client_pid: int | None = None,
     client_asks: bool = False,
+    pack: PolicyRef | None = None,
 ) -> Host:
     """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
@@ -50,7 +53,8 @@ def open_host(
     name its own run. `policy` replaces the repository's policy, as SUB_POLICY does (policy-layers).
     If the process has threads or forks, `sharing` says so, and the host is a `ThreadedHost`.
     `client_pid` is the client's process if it is not the parent of this one. If `client_asks`, the
-    client asks its person about calls that need approval (CLIENT_ASKED).
+    client asks its person about calls that need approval (CLIENT_ASKED). `pack` is the one that
+    the door itself asks about every call.
     """
     problem = home_problem(places)
     if problem is not None:
@@ -65,11 +69,19 @@ def open_host(
         Parts(
             places,
             identity,
-            Policies(places, identity, cwd, policy or environ.get(env.SUB_POLICY.name)),
+            Policies(
+                places,
+                identity,
+                cwd,
+                policy or environ.get(env.SUB_POLICY.name),
+                pack=pack,
+                switch=_switch(environ),
+            ),
             previewer_for(settings, redactor),
             sharing,
             _meta(environ),
             client_asks,
+            _taint(environ),
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id or run_id_of(environ, places, client_pid),
@@ -88,6 +100,24 @@ def _meta(environ: Mapping[str, str]) -> dict[str, Any]:
     from subluminal.core.runs.meta import given_meta
 
     return given_meta(given)
+
+
+def _switch(environ: Mapping[str, str]) -> Decision | None:
+    """Returns the refusal of every call if the environment pulls the kill switch."""
+    if not environ.get(env.SUB_KILL_SWITCH.name):
+        return None
+    from subluminal.core.gates import switched_off
+    from subluminal.kernel.rollout import kill_from_env
+
+    kill = kill_from_env(environ, env.SUB_KILL_SWITCH.name, at="")
+    return None if kill is None else switched_off(kill.reason)
+
+
+def _taint(environ: Mapping[str, str]) -> Taint | None:
+    given = environ.get(env.SUB_TAINT.name)
+    if not given:
+        return None
+    return Taint(given) if given in list(Taint) else Taint.UNTRUSTED
 
 
 def _host_type(sharing: Sharing) -> type[Host]:

@@ -109,6 +109,8 @@ def test_digest_uses_the_given_profile() -> None:
         ({"\udfff": 1}, "lone surrogate"),
         ({"\udfff": 1.5}, "lone surrogate"),
         (["\ud800", 1.5], "lone surrogate"),
+        (("\ud800",), "lone surrogate"),
+        (({"\udfff": 1},), "lone surrogate"),
         ({1: "a"}, "a key is not a string"),
         ({"a": object()}, "a value of type `object` is not JSON"),
         ({"a": b"bytes"}, "a value of type `bytes` is not JSON"),
@@ -159,3 +161,13 @@ def test_jcs_refuses_an_integer_that_a_double_would_change(value: Any) -> None:
 def test_keys_that_become_equal_by_normalisation_are_refused() -> None:
     with pytest.raises(AmbiguousJSON, match="duplicate key"):
         encode({"e\u0301": 1, "\u00e9": 2}, Profile.JCS_NFC)
+
+
+@pytest.mark.parametrize("first", [1, 0.5, (1,)], ids=["plain", "prepared", "exact"])
+def test_shared_lists_that_stand_for_too_many_values_are_refused(first: Any) -> None:
+    """Forty nested lists that share their members stand for 2^40 values, on each of three paths."""
+    value: Any = [{}]
+    for _ in range(40):
+        value = [value, value]
+    with pytest.raises(AmbiguousJSON, match="more than 4194304 values"):
+        encode([first, value], Profile.JCS_NFC)

@@ -2,6 +2,8 @@
 
 import io
 
+from tests.contracts.samples import EVENTS
+
 from subluminal.cli.output import Output
 from subluminal.cli.screens.events import EventLines
 
@@ -39,3 +41,32 @@ def test_a_refused_policy_is_told_each_time():
     refused["load"] = {"ok": False, "layer": "user", "problem": "no rules"}
     assert "no rules" in lines.line(refused, {})
     assert "no rules" in lines.line(refused, {})
+
+
+def test_a_rule_that_asks_a_pack_is_told_with_the_pack_s_answer():
+    """A kernel rule at any door: the level, the decision of the pack and the rule in one line."""
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    decision = {
+        "action": "BLOCK",
+        "rule_id": "shell",
+        "severity": "warn",
+        "explain": {"summary": "the pack shell refuses this call", "reason_code": "risky"},
+        "kernel": {"kind": "REFUSE", "refusal_code": "risky", "taint": "UNTRUSTED"},
+    }
+    event = {
+        "type": "tool_call_decision",
+        "ts": "2026-01-01T00:00:00.000Z",
+        "run_id": "r",
+        "decision": decision,
+    }
+    facts = {"server": "@claude", "tool": "Bash"}
+    assert lines.line(event, facts).endswith(
+        "BLOCK      @claude/Bash UNTRUSTED  REFUSE risky  shell: the pack shell refuses this call"
+    )
+
+
+def test_a_released_intent_is_told_with_who_and_why():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    line = lines.line({**EVENTS["intent_released"], "run_id": "r"}, {})
+    assert line is not None
+    assert "RELEASED   pix.charge.refund 000000000000 by ada: the bank has no such refund" in line

@@ -399,7 +399,8 @@ def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
 
 def test_the_promised_examples_are_there():
     assert [path.stem for path in POLICIES] == [
-        "agent-shell", "careful-writes", "ci-strict", "loop-guard", "prod-freeze", "read-only",
+        "after-the-web", "agent-shell", "careful-writes", "ci-strict", "listed-commands", "loop-guard", "prod-freeze",
+        "read-only",
     ]  # fmt: skip
 
 

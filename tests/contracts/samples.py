@@ -129,6 +129,18 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "call_round": {"call": {**CALL, "round": 2, "bytes_in": 120}, "decision": DECISION},
     "prompt_submitted": {"prompt": {"bytes": 120, "hash": "0" * 64}},
+    "audit_record": {"call": CALL, "audit": {"version": 5}},
+    "taint_changed": {"taint": {"from": "SYSTEM", "to": "UNTRUSTED", "seq": 4, "by": "rule"}},
+    "intent_released": {
+        "intent": {
+            "intent_hash": "0" * 64,
+            "intent_kind": "pix.charge.refund",
+            "session_id": "run-1",
+            "claimed_at": "2026-01-19T02:10:12.000Z",
+            "by": "ada",
+            "reason": "the bank has no such refund",
+        }
+    },
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 
@@ -167,6 +179,15 @@ EFFECTS: dict[str, dict[str, Any]] = {
         }
     },
     "tag": {"tag": {"add_risk_class": ["write_like"]}},
+    "taint": {"taint": {"lower_to": "UNTRUSTED"}},
+    "kernel": {
+        "kernel": {
+            "pack": "desk",
+            "intent": "desk.pay",
+            "payload": {"amount": "amount_brl"},
+            "state": {"limit": 100},
+        }
+    },
 }
 
 

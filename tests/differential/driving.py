@@ -1,19 +1,23 @@
 """Drives one sequence of calls through the product, or through the naive evaluator."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from tests.differential import naive
+from tests.policy.desk import judgement
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Layer, Status
+from subluminal.contracts.intents import Judgement
+from subluminal.contracts.vocabulary import Layer, Status, Taint
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to
+from subluminal.policy.visit import NotJudged
 
 START_MS = 1_794_520_740_000
 """2026-11-12T21:59Z, a Thursday: near an hour and a day that generated rules ask for."""
@@ -36,12 +40,21 @@ def identity_of(data: dict[str, Any]) -> Identity:
     return msgspec.convert(data, Identity)
 
 
+def as_told(_layer: str, rule: Mapping[str, Any], args: dict[str, Any], level: Taint) -> Judgement:
+    """A judge that says what the naive evaluator says, in the terms of the product."""
+    said = naive.pack_says(rule["effect"]["kernel"]["state"], args, level)
+    if said == "BROKEN":
+        raise NotJudged("broken")
+    return judgement(said)
+
+
 class Product:
     """Compile and evaluate, with counters in memory."""
 
     def __init__(self, layers: Layers, identity: dict[str, Any]) -> None:
         self.counters = MemoryCounters()
         self.engine = Engine(compiled(layers), identity_of(identity))
+        self.counters.write(lowering_to(self.engine.start))
 
     def call(
         self, step: dict[str, Any], wall_ms: int, mono_ms: int, args_hash: str | None = None
@@ -55,10 +68,11 @@ class Product:
             given,
             step["granted"],
             excused=step.get("excused", frozenset()),
+            judge=as_told,
         )
         found = self.engine.evaluate(call, self.counters, wall_ms=wall_ms, mono_ms=mono_ms)
         self.counters.write(found.updates)
-        return summary_of(found), found
+        return summary_of(found) | {"level": level_in(self.counters.read).value}, found
 
     def end(self, found: Evaluation, status: str, latency_ms: int, mono_ms: int) -> None:
         ended = Status(status)
@@ -84,7 +98,8 @@ class Naively:
             mono_ms,
             step.get("excused", frozenset()),
         )
-        return self.evaluator.evaluate(call), call
+        answer = self.evaluator.evaluate(call)
+        return answer | {"level": naive.LEVELS[self.evaluator.level]}, call
 
     def end(self, call: Any, status: str, latency_ms: int, mono_ms: int) -> None:
         self.evaluator.end(call, status, latency_ms, mono_ms)

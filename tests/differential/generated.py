@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.differential.naive import PACK_ANSWERS
 
 SERVERS = ["git", "gitlab", "db"]
 TOOLS = ["push", "pull", "Push", "push_all", "dröp"]
@@ -17,6 +18,7 @@ KEYS = ["a", "b", "c"]
 VALUES = [1, 1.0, True, "1", 0, False, None, 2.5, -3, "x", [1], [True], {"x": 1}, {"x": True}, {}]
 SCALARS = [value for value in VALUES if isinstance(value, str | int | float)]
 NUMBERS = [-3, 0, 0.5, 1, 1.0, 2, 2.5]
+LEVELS = ["SYSTEM", "TRUSTED", "UNTRUSTED"]
 CLASSES = ["read_like", "write_like", "network_like"]
 GLOBS = ["*", "p*", "?ush", "*l*", "[a-p]*", "[!p]*", "[!a-z]*", "push", "PUSH", "git*", "d?*p"]
 REGEXES = ["^p", "ush$", "p.sh", "[Pp]ull", "a|b", "(?i)PUSH", "^git$", "u", "ö", r"^\w+_\w+$"]
@@ -51,6 +53,10 @@ class Chooser:
     def fields(self, **makers: Callable[[], Any]) -> Data:
         """Any subset of the fields."""
         return {name: make() for name, make in makers.items() if self.below(2)}
+
+    def fields_rarely(self, **makers: Callable[[], Any]) -> Data:
+        """A few of the fields, and mostly none."""
+        return {name: make() for name, make in makers.items() if self.rarely()}
 
     def by_key(self, make: Callable[[], Any], low: int = 1) -> Data:
         return {key: make() for key in self.some(KEYS, low)}
@@ -113,7 +119,9 @@ def match(choose: Chooser) -> Data:
         tool_name=lambda: name_match(choose),
         risk_class=lambda: choose.some(CLASSES),
         args=lambda: args_match(choose),
-    ) | ({"time": time_match(choose)} if choose.rarely() else {})
+    ) | choose.fields_rarely(
+        time=lambda: time_match(choose), taint=lambda: {"below": choose.one(LEVELS[:2])}
+    )
 
 
 def access(choose: Chooser, actions: list[str], code: str) -> Data:
@@ -188,6 +196,17 @@ def dedupe(choose: Chooser) -> Data:
     }
 
 
+def kernel(choose: Chooser) -> Data:
+    words = ["EXECUTE", "EXECUTE", "EXECUTE", "BROKEN", *PACK_ANSWERS]
+    return {
+        "pack": "desk",
+        "intent": "desk.pay",
+        "state": {"says": choose.some(words, 1, 4)},
+        "version": "1.0.0",
+        "fingerprint": "d" * 64,
+    }
+
+
 EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "allow": lambda choose: access(choose, ["ALLOW"], "OK"),
     "deny": denial,
@@ -196,6 +215,8 @@ EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "breaker": lambda choose: {"breaker": breaker(choose)},
     "dedupe": lambda choose: {"dedupe": dedupe(choose)},
     "tag": lambda choose: {"tag": {"add_risk_class": choose.some(CLASSES)}},
+    "taint": lambda choose: {"taint": {"lower_to": choose.one(LEVELS)}},
+    "kernel": lambda choose: {"kernel": kernel(choose)},
 }
 
 
@@ -233,7 +254,8 @@ def bundle(choose: Chooser, modes: Sequence[str] = MODES) -> Data:
         "version": "1",
         "mode": choose.one(modes),
         "defaults": {"decision_on_error": choose.one(["ALLOW", "BLOCK"])}
-        | choose.fields(fail_open_read_tools=lambda: bool(choose.below(2))),
+        | choose.fields(fail_open_read_tools=lambda: bool(choose.below(2)))
+        | choose.fields_rarely(taint=lambda: choose.one(LEVELS)),
         # Most policies apply: a sequence of POLICY_NOT_APPLICABLE teaches little.
         "selectors": selectors(choose) if choose.rarely() else {},
         "rules": [rule(choose, each) for each in RULE_IDS[: choose.below(len(RULE_IDS) + 1)]],

@@ -99,6 +99,30 @@ def time_matches(matcher, wall_ms):
     )
 
 
+LEVELS = (None, "SYSTEM", "TRUSTED", "UNTRUSTED")
+"""From most to least trusted; every level is below none."""
+
+
+ACCESS = {"allow", "deny", "kernel"}
+"""Kinds that are passed over once one of them has settled access."""
+PACK_ANSWERS = {
+    "REFUSE": ("BLOCK", "desk.no", None),
+    "ESCALATE": ("REJECT_WITH_HINT", "HUMAN_REQUIRED", None),
+    "REQUEST_CONFIRMATION": ("REJECT_WITH_HINT", "CONFIRMATION_REQUIRED", None),
+    "DEFER": ("REJECT_WITH_HINT", "SIGNAL_REQUIRED", None),
+    "WAIT": ("THROTTLE", "DEFERRED", 500),
+    "REWRITE": ("REJECT_WITH_HINT", "REWRITE_OFFERED", None),
+}
+"""Action, reason and backoff of what a pack may say; EXECUTE is no opinion."""
+ASKS_A_PERSON = ("ESCALATE", "REQUEST_CONFIRMATION")
+
+
+def pack_says(state, args, level):
+    """A pack for tests: the state lists what it says, and arguments and level choose from that."""
+    says = state["says"]
+    return says[(len(args) + 2 * (level == "UNTRUSTED")) % len(says)]
+
+
 def applies(selectors, identity):
     workload = identity.get("workload", {})
     wanted = selectors.get("workload") or {}
@@ -116,7 +140,7 @@ class Call:
     def __init__(self, server, tool, args, args_hash, granted, wall_ms, mono_ms, excused=()):
         self.server, self.tool, self.args, self.args_hash = server, tool, args, args_hash
         self.granted, self.wall_ms, self.now = granted, wall_ms, mono_ms
-        self.excused = excused
+        self.excused, self.level = excused, 0
         self.if_forwarded, self.when_ended = [], []
 
     def scope(self, where, scope):
@@ -134,6 +158,7 @@ class Call:
             and name_matches(match.get("tool_name") or {}, self.tool)
             and (not match.get("risk_class") or any(t in tags for t in match["risk_class"]))
             and time_matches(match.get("time") or {}, self.wall_ms)
+            and self.level > LEVELS.index((match.get("taint") or {"below": None})["below"])
             and args_match(match.get("args") or {}, self.args)
         )
 
@@ -154,9 +179,16 @@ class Naive:
     def __init__(self, layers, identity):
         self.layers, self.identity = layers, identity
         self.counts, self.buckets, self.seen = defaultdict(int), {}, defaultdict(list)
+        starts = [
+            each["defaults"].get("taint")
+            for _, each in layers
+            if applies(each["selectors"], identity)
+        ]
+        self.level = max([LEVELS.index(each or "SYSTEM") for each in starts], default=1)
 
     def evaluate(self, call):
         """One call through every layer: the strictest answer, the earlier layer on a tie (policy-layers)."""
+        call.level = self.level
         asked = [each for each in self.layers if applies(each[1]["selectors"], self.identity)]
         if not asked:
             return answer("ALLOW", None, "POLICY_NOT_APPLICABLE")
@@ -188,9 +220,13 @@ class Naive:
         if max(len(name.encode()) for name in (call.server, call.tool)) > MAX_NAME_BYTES:
             return self.on_error(bundle["defaults"], None, ())
         tags, settled, answers = set(), False, []
+        lowered = False
         for rule in bundle["rules"]:
             kind = rule["kind"]
-            if not rule["enabled"] or kind == "pin" or (settled and kind in ("allow", "deny")):
+            passed_over = (
+                {"pin"} | (ACCESS if settled else set()) | ({"taint"} if lowered else set())
+            )
+            if not rule["enabled"] or kind in passed_over:
                 continue
             where = (layer, bundle["policy_id"], rule["rule_id"])
             try:
@@ -198,6 +234,12 @@ class Naive:
                     continue
                 if kind == "tag":
                     tags |= set(rule["effect"]["tag"]["add_risk_class"])
+                elif kind == "taint":
+                    lowered = True
+                    self.lower(rule, call)
+                elif kind == "kernel":
+                    found, settled = self.kernel(layer, bundle, rule, call, tags)
+                    answers += found
                 elif kind in ("allow", "deny"):
                     settled = True
                     answers.append(self.access(layer, rule, call))
@@ -207,10 +249,31 @@ class Naive:
                         refusal = [answer("ALLOW", rule, "APPROVAL_GRANTED")]
                     answers += refusal
             except CannotTell:
+                if kind == "taint" and rule["effect"]["taint"]["lower_to"] != "SYSTEM":
+                    lowered = True
+                    self.lower(rule, call)
                 answers.append(self.on_error(bundle["defaults"], rule, tags))
         refusals = [a for a in answers if a["action"] != "ALLOW"]
         ends = [a for a in refusals if a["action"] == "TERMINATE_RUN"]
         return (ends + refusals + answers + [answer("ALLOW", None, "DEFAULT_ALLOW")])[0]
+
+    def kernel(self, layer, bundle, rule, call, tags):
+        """What a pack has to say, and whether that settles access."""
+        if call.args is None:
+            raise CannotTell
+        said = pack_says(rule["effect"]["kernel"]["state"], call.args, LEVELS[call.level])
+        if said == "EXECUTE":
+            return [], False
+        if said == "BROKEN":
+            return [self.on_error(bundle["defaults"], rule, tags)], False
+        if said in ASKS_A_PERSON and (layer, rule["rule_id"]) in call.granted:
+            return [answer("ALLOW", rule, "APPROVAL_GRANTED")], False
+        action, code, backoff_ms = PACK_ANSWERS[said]
+        return [answer(action, rule, code, backoff_ms=backoff_ms)], True
+
+    def lower(self, rule, call):
+        level = LEVELS.index(rule["effect"]["taint"]["lower_to"])
+        call.if_forwarded.append(lambda: setattr(self, "level", max(self.level, level)))
 
     def on_error(self, defaults, rule, tags):
         spared = defaults.get("fail_open_read_tools") and "read_like" in tags

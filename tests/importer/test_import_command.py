@@ -84,7 +84,7 @@ def test_a_codex_configuration_is_wrapped_in_place(
     )
     passed = (
         'env_vars = ["SUB_RUN_ID", "SUB_AGENT_ID", "SUB_ENV", "SUB_CLIENT", "SUB_PRINCIPAL", '
-        '"SUB_WORKLOAD", "SUB_POLICY"]'
+        '"SUB_WORKLOAD", "SUB_TAINT", "SUB_POLICY"]'
     )
     assert file.read_text() == wanted.replace("]\n\n[mcp", f"]\n{passed}\n\n[mcp")
     entry = tomllib.loads(file.read_text())["mcp_servers"]["fs"]

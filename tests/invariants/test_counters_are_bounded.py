@@ -7,8 +7,13 @@ from tests.differential.generated import drawn
 
 from subluminal.contracts.counters import PAIR_INTS, WINDOW_INTS, CellKind
 
-MOST_INTS = {CellKind.PAIR: PAIR_INTS, CellKind.WINDOW: WINDOW_INTS, CellKind.RECENT: WINDOW_INTS}
-KEY_BYTES = {CellKind.PAIR: 16, CellKind.WINDOW: 16, CellKind.RECENT: 32}
+MOST_INTS = {
+    CellKind.PAIR: PAIR_INTS,
+    CellKind.WINDOW: WINDOW_INTS,
+    CellKind.RECENT: WINDOW_INTS,
+    CellKind.TAINT: 1,
+}
+KEY_BYTES = {CellKind.PAIR: 16, CellKind.WINDOW: 16, CellKind.RECENT: 32, CellKind.TAINT: 5}
 
 
 class Watched:

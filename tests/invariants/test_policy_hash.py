@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from tests.differential import generated
 from tests.differential.driving import Naively, answers
 from tests.differential.generated import Chooser, drawn
+from tests.policy.desk import find_desk
 
 from subluminal.contracts.bundle import Bundle
 from subluminal.policy.compiling import compile_bundle
@@ -41,7 +42,7 @@ def test_words_and_the_order_of_keys_do_not_matter(bundle):
 @given(drawn(generated.bundle))
 def test_comments_and_layout_do_not_matter(bundle):
     text = "# a comment\n" + json.dumps(bundle, indent=2, ensure_ascii=False) + "\n# another\n"
-    loaded = parse_bundle(text.encode(), "p.yaml")
+    loaded = parse_bundle(text.encode(), "p.yaml", find_desk)
 
     assert compile_bundle(loaded.bundle).policy_hash == hash_of(bundle)
 

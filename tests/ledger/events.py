@@ -9,6 +9,8 @@ from msgspec import UNSET, Raw, UnsetType
 from subluminal.clock import rfc3339
 from subluminal.contracts.decision import Hint, PolicyRef
 from subluminal.contracts.events import (
+    AuditRecorded,
+    CallRef,
     Event,
     HintedCall,
     HintIssued,
@@ -33,10 +35,12 @@ POLICY = PolicyRef(policy_id="p", policy_version="1", policy_hash="0" * 64)
 TOOLS = [("git", "push"), ("git", "status"), ("fs", "read_file"), ("fs", "write_file")]
 
 
-def decision_json(action: str, rule_id: str | None, reason: str) -> bytes:
-    extra = b""
+def decision_json(
+    action: str, rule_id: str | None, reason: str, kernel: dict[str, object] | None = None
+) -> bytes:
+    extra = b"" if kernel is None else b',"kernel":%b' % encode_json(kernel)
     if action == "REJECT_WITH_HINT":
-        extra = (
+        extra += (
             b',"hint":{"hint_text":"use a smaller limit","suggested_args":{"limit":10},'
             b'"retry_advice":null,"hint_kind":"ARG_FIX"}'
         )
@@ -50,6 +54,30 @@ def decision_json(action: str, rule_id: str | None, reason: str) -> bytes:
 ALLOW = decision_json("ALLOW", None, "DEFAULT_ALLOW")
 BLOCK = decision_json("BLOCK", "no-push", "DENYLIST_MATCH")
 HINT = decision_json("REJECT_WITH_HINT", "small", "ARGS")
+
+
+def judged(kind: str = "EXECUTE", intent_hash: str = "a" * 64, **more: object) -> bytes:
+    """A decision with what a pack said: ALLOW for EXECUTE, else BLOCK."""
+    kernel = {
+        "pack": "pay",
+        "version": "1.2.0",
+        "fingerprint": "f" * 64,
+        "intent_kind": "pay.out",
+        "intent_hash": intent_hash,
+        "kind": kind,
+        "basis": ["business:rule_satisfied"],
+        "taint": "UNTRUSTED",
+        **more,
+    }
+    if kind == "EXECUTE":
+        return decision_json("ALLOW", None, "DEFAULT_ALLOW", kernel)
+    return decision_json("BLOCK", None, str(more.get("refusal_code", kind)), kernel)
+
+
+def audit_record(nonce: str, principal: str = "llm") -> dict[str, object]:
+    """The part of an audit record that the ledger reads."""
+    envelope = {"nonce": nonce, "actor": {"principal": principal, "sessionId": "run"}}
+    return {"version": 5, "intentHash": "a" * 64, "envelope": envelope}
 
 
 class Producer:
@@ -172,6 +200,13 @@ class Producer:
         at = rfc3339(self.clock_ms)
         call = HintedCall(call_id=call_id)
         self._write(HintIssued(call=call, hint=hint, hint_id=hint_id, **self._envelope(at)))
+
+    def audit(self, call_id: str, record: object) -> None:
+        """Writes an audit record of a call of the kernel."""
+        call = CallRef(call_id=call_id, server_name="git", tool_name="push", args_hash="0" * 64)
+        text = Raw(encode_json(record))
+        at = rfc3339(self.clock_ms)
+        self._write(AuditRecorded(call=call, audit=text, **self._envelope(at)))
 
     def list_tools(self, **definitions: str | None) -> None:
         """Says which tools the server `git` has; a definition's hash is that of its text."""

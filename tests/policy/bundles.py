@@ -28,6 +28,13 @@ EFFECTS: dict[str, dict[str, Any]] = {
     "dedupe": {"scope": "run", "window_ms": 1000, "on_duplicate": "BLOCK"},
     "tag": {"add_risk_class": ["write_like"]},
     "pin": {"on_change": "BLOCK", "on_new": "ALLOW"},
+    "taint": {"lower_to": "UNTRUSTED"},
+    "kernel": {
+        "pack": "desk",
+        "intent": "desk.pay",
+        "version": "1.0.0",
+        "fingerprint": "d" * 64,
+    },
 }
 ACCUMULATORS = ("budget", "rate_limit", "breaker", "dedupe")
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.policy.bundles import EFFECTS, bundle, rule
+from tests.policy.desk import find_desk
 
 from subluminal.contracts.limits import MAX_AMOUNT
 from subluminal.policy.checking import effect_misfits, match_misfits, semantic_misfits
@@ -91,7 +92,8 @@ def test_a_possible_match_is_accepted(match):
 
 def told_of_effect(kind: str, **changes) -> list[str]:
     (each,) = bundle(rule(kind, **changes)).rules
-    return [f"{'.'.join(map(str, found.path))}: {found.message}" for found in effect_misfits(each)]
+    found = effect_misfits(each, find_desk)
+    return [f"{'.'.join(map(str, misfit.path))}: {misfit.message}" for misfit in found]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in EFFECTS if kind != "pin"])

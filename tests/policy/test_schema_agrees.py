@@ -16,6 +16,7 @@ import pytest
 from tests.differential import generated
 from tests.differential.generated import Chooser, seeded
 from tests.policy.bundles import plain, rule
+from tests.policy.desk import find_desk
 from tests.requirements import requirement
 
 from subluminal.errors import InvalidInput
@@ -35,6 +36,9 @@ UNSAYABLE = (
     "invalid glob",
     "invalid regex",
     "the policy is too expensive",
+    "is not installed",
+    "has no intent",
+    "the installed pack has",
 )
 """Problems that a schema cannot express."""
 
@@ -44,6 +48,7 @@ VALUES: list[Any] = [
     {"a": []}, {"a": [1]}, {"a": {}}, {"min": 1}, {"min": None}, {"set": None}, {"remove": True},
     {"remove": False}, {"clamp_min": 1}, {"one_of": []}, {"one_of": [1]}, {"set": 1, "remove": True},
     {"a": {"set": 1}}, {"a": {"clamp_max": None}}, {"a": {"one_of": [1], "clamp_max": 3}},
+    "kernel", "desk", "desk.close", {"a": " "}, {" ": "a"}, {"f": "a"},
     "allow", "deny", "budget", "rate_limit", "breaker", "dedupe", "tag", "pin", "ALLOW", "BLOCK",
     "REJECT_WITH_HINT", "TERMINATE_RUN", "THROTTLE", "REPLAY", "args_hash", "custom", "approval", "run",
 ]  # fmt: skip
@@ -52,13 +57,14 @@ FIELDS = [
     "severity", "effect", "action", "reason_code", "message", "hint_text", "suggest", "require",
     "approver_role", "expires_ms", "scope", "limit_calls", "limit_cost_units", "backoff_ms", "window_ms",
     "error_threshold", "repeat_threshold", "repeat_window_ms", "latency_count", "latency_threshold_ms",
+    "pack", "intent", "payload", "state", "fingerprint",
     "key", "time", "utc_hours", "weekdays", "args", "numeric_range", "key_in", "min", "max", "glob", "odd",
 ]  # fmt: skip
 
 
 def lint(value: Any, name: str) -> list[str]:
     try:
-        bundle_in(value, Node(), "p", is_short=name == "policy")
+        bundle_in(value, Node(), "p", (), find_desk, is_short=name == "policy")
     except InvalidInput as refused:
         return [problem.message for problem in refused.problems]
     return []

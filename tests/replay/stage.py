@@ -86,6 +86,7 @@ class Stage:
         shim_id: str | None = None,
         record: str = "metadata",
         max_bytes: int = MAX_PREVIEW_BYTES,
+        wait_ms: int | None = None,
     ) -> Enforcer:
         """A shim of a run, under these policies, which it records as it enters."""
         who = identity or Identity()
@@ -94,7 +95,7 @@ class Stage:
             run_id,
             who,
             Source(host_id="host", proc_id="proc", shim_id=shim_id),
-            RunState.open(str(self.path / "state"), run_id),
+            RunState.open(str(self.path / "state"), run_id, wait_ms=wait_ms),
             Journal(str(self.path / "journal" / run_id), shim_id, max_bytes=1 << 26),
         )
         previewer = Previewer(
@@ -109,7 +110,8 @@ class Stage:
         )
         made = Enforcer(run, Engine(layers, who), previewer, gates, on_bug=_raise)
         self._shims.append(made)
-        run.enter(made.engine.mode, made.engine.policy)
+        start = made.engine.start if made.engine.asks_taint else None
+        run.enter(made.engine.mode, made.engine.policy, start=start)
         self.loaded(made, layers)
         return made
 

@@ -12,7 +12,7 @@ from tests.replay.stage import Stage
 
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer
-from subluminal.ledger.query.recorded_runs import RunReader, run_ids
+from subluminal.ledger.query.recorded_runs import RunReader, RunSetting, run_ids
 from subluminal.ledger.query.replaying import LedgerReplay, backtest
 from subluminal.policy.replay.comparing import Change
 from subluminal.policy.replay.hidden_args import PartialArgs
@@ -220,7 +220,7 @@ def test_events_of_other_makers_do_not_stop_a_replay(home: Home):
     assert isinstance(call, RecordedCall)
     assert (call.seq, call.identity.env, call.identity.client) == (0, "unknown", "unknown")
     assert isinstance(end, RecordedEnd)
-    assert reader.setting("theirs") == ([], [])
+    assert reader.setting("theirs") == RunSetting([], [])
 
 
 def test_only_calls_since_then_are_told_but_counters_begin_with_the_run(stage: Stage):

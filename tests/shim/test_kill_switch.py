@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from tests.requirements import requirement
 from tests.shim.household import SUB, budget, policy, wait_until
 from tests.shim.test_shared_runs import leave, start_all
 
@@ -54,6 +55,16 @@ def test_a_stop_holds_from_the_next_call_until_it_is_lifted(household, person, w
     assert [event["switch"]["reason"] for event in told] == ["it deletes things", "mended"]
     assert all(event["run_id"] == "run-1" and event["switch"]["by"] for event in told)
     assert household.status() == "SUCCEEDED"
+
+
+@requirement("kernel:env-switch")
+def test_the_environment_of_a_shim_can_pull_the_switch(household):
+    """Its own environment, and nobody else's: another shim of the run goes on."""
+    stopped = household.start(SUB_KILL_SWITCH="yes").ready()
+    other = household.start(SUB_KILL_SWITCH="no").ready()
+    assert said(stopped.call()) == ("TERMINATE_RUN", "KILL_SWITCH")
+    assert other.code() == 0
+    leave(stopped, other)
 
 
 @pytest.mark.parametrize(

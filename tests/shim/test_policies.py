@@ -163,7 +163,7 @@ def test_input_that_ends_during_a_cold_start_is_still_decided(household):
     assert household.status() == "SUCCEEDED"
 
 
-def modules_of(household):
+def modules_of(household, tool="rm", **env):
     """Returns every module that a shim imports in its life."""
     script = (
         "import sys\nfrom subluminal.cli.main import main\ncode = main(sys.argv[1:])\n"
@@ -172,9 +172,9 @@ def modules_of(household):
     argv = [sys.executable, "-c", script, "shim", "stdio", "--server", "echo", "--"]
     ran = subprocess.run(
         [*argv, *household.server()],
-        input=b'{"id":1,"method":"tools/call","params":{"name":"rm"}}\n',
+        input=b'{"id":1,"method":"tools/call","params":{"name":"%b"}}\n' % tool.encode(),
         capture_output=True,
-        env=household.env(),
+        env=household.env(**env),
         timeout=20,
     )
     assert ran.returncode == 0, ran.stderr

@@ -18,7 +18,7 @@ from subluminal.state import layout, run_state
 from subluminal.state.processes import start_time
 from subluminal.state.run_state import RunState, Total, Totals
 
-PAIR, WINDOW, RECENT = CellKind
+PAIR, WINDOW, RECENT, _ = CellKind
 
 
 def test_eight_processes_share_one_budget_and_one_sequence_exactly(state, start):

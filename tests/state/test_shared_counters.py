@@ -5,15 +5,25 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.counters_suite import MAX_INTS, PAIR, RECENT, WINDOW, CountersSuite, fill, key_of
+from tests.counters_suite import (
+    MAX_INTS,
+    PAIR,
+    RECENT,
+    TABLES,
+    WINDOW,
+    CountersSuite,
+    fill,
+    key_of,
+)
 from tests.state.mortal import Killed, Mortal, MortalBytes
 
-from subluminal.contracts.counters import WINDOW_INTS, CellKind, CountersFull
+from subluminal.contracts.counters import WINDOW_INTS, CountersFull
 from subluminal.contracts.limits import MAX_COUNTERS, MAX_RECENT_KEYS
 from subluminal.state import layout
 from subluminal.state.run_state import RunState
 from subluminal.state.shared_counters import SharedCounters
 from subluminal.state.storage import open_or_create
+from subluminal.state.taint import TaintWord
 
 
 @pytest.fixture
@@ -39,7 +49,7 @@ def test_tables_are_laid_out_in_the_order_of_the_kinds():
     assert shapes[PAIR].capacity == MAX_COUNTERS
     assert shapes[WINDOW].capacity == layout.MAX_WINDOWS
     assert shapes[RECENT].capacity == MAX_RECENT_KEYS
-    assert [shape.max_ints for shape in shapes] == [MAX_INTS[kind] for kind in CellKind]
+    assert [shape.max_ints for shape in shapes] == [MAX_INTS[kind] for kind in TABLES]
 
 
 def test_writing_outside_of_the_lock_is_a_bug(state):
@@ -95,7 +105,7 @@ def test_keys_that_share_a_bucket_do_not_mix(state):
 
 
 numbers = st.integers(-(2**63), 2**63 - 1)
-updates = st.sampled_from(list(CellKind)).flatmap(
+updates = st.sampled_from(TABLES).flatmap(
     lambda kind: st.tuples(
         st.just(kind),
         st.integers(0, 9).map(lambda name: key_of(kind, name)),
@@ -145,7 +155,7 @@ def test_a_kill_at_any_store_of_a_batch_tears_no_cell(tmp_path):
             life = {"stores": 10**9}
             file = open_or_create(str(tmp_path), f"run-{stores}")
             file.words, file.data = Mortal(file.words, life), MortalBytes(file.data, life)
-            counters = SharedCounters(file, state.locked())
+            counters = SharedCounters(file, state.locked(), TaintWord(file))
             counters.write(BEFORE)
             counters.write(BEFORE)  # remembers the slots of the pairs, as a read would
             life["stores"] = stores

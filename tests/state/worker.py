@@ -80,6 +80,13 @@ def hold(state_dir, run_id):
         wait()
 
 
+def hold_each(*_):
+    """Holds the lock of one state after the other: a line names the state, the next frees it."""
+    for line in sys.stdin:
+        hold(*line.rstrip("\n").split("\t"))
+        say("free")
+
+
 def toil(state_dir, run_id):
     """Holds the lock and never sleeps, until a signal: what a starved holder looks like."""
     with RunState.open(state_dir, run_id) as state, state.locked():

@@ -7,9 +7,12 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+import pytest
 from tests.adapters.records import events_of
 from tests.adapters.wire import Wire, upstream
 
@@ -19,6 +22,15 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status, Transport
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.opening import ALONE, Sharing
+from subluminal.kernel import (
+    IntentEnvelope,
+    Pack,
+    Plan,
+    PolicyBundle,
+    static_planner,
+    system_taint_policy,
+)
+from subluminal.sdk import open_kernel
 from subluminal.wiring import open_host
 
 WITHIN_S = 30.0
@@ -124,6 +136,57 @@ class ThreadedDoor(MemoryDoor):
         super().close()
 
 
+class PackDoor:
+    """`subluminal.sdk.open_kernel` with a pack that objects to nothing."""
+
+    def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
+        kinds = ("read", "put_file", "rm", "rm_rf", "flaky")
+        pack = Pack(
+            id="probe",
+            version="1",
+            intents=kinds,
+            policy=PolicyBundle((), (), system_taint_policy(()), (), "EXECUTE"),
+            planner=static_planner(Plan((), kinds)),
+            basis_codes=("none",),
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(place)
+            if policy is not None:
+                patch.setenv("SUB_POLICY", str(policy))
+            self._door = open_kernel(pack, home=str(home), run_id=run_id, executions="off")
+
+    def call(self, step: Step) -> Answer:
+        try:
+            done = self._door.execute(
+                step.tool, step.arguments, state={}, nonce="n", handler=partial(_handled, step)
+            )
+        except ToolFailed:
+            return Answer("ALLOW", {})
+        if done.executed:
+            return Answer("ALLOW", {})
+        hint = {} if done.hint is None else msgspec.to_builtins(done.hint)
+        told = {"reason_code": done.reason_code, "call_id": done.call_id, "hint": hint}
+        return Answer(str(done.action), {**told, "summary": done.message})
+
+    def close(self) -> None:
+        self._door.close()
+
+
+class ToolFailed(Exception):
+    """The tool of a step reported an error."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _handled(step: Step, _envelope: IntentEnvelope) -> dict[str, Any] | None:
+    if step.error is not None:
+        raise ToolFailed(step.error["message"])
+    if step.result and step.result.get("isError"):
+        raise ToolFailed("the tool reported an error")
+    return step.result
+
+
 class StdioDoor:
     """`sub shim stdio` between a client and a server that are real processes."""
 
@@ -184,6 +247,7 @@ DOORS: dict[str, Callable[[Path, Path, Path | None, str], Door]] = {
     "memory": MemoryDoor,
     "threaded": ThreadedDoor,
     "mcp_stdio": StdioDoor,
+    "in_process": PackDoor,
 }
 
 

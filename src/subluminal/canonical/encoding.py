@@ -41,6 +41,8 @@ _PLAIN_INTEGER = 10**21
 _DOUBLE_INTEGER = 2**53
 # Far below any recursion limit, and far above the nesting of real arguments.
 _PREPARED_DEPTH = 64
+_MAX_VALUES = 2**22
+"""More than any text of 8 MiB has. Lists that are nested and shared can stand for 2^64 values."""
 _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _STRINGS = frozenset({str})
 
@@ -52,12 +54,10 @@ def encode(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) 
         if plain or _is_plain(value, _PLAIN_INTEGER):
             return _encode_plain(value)
         return _encode_prepared(value, profile)
-    if profile is Profile.JCS:
-        simple = _is_plain(value, _DOUBLE_INTEGER)
-        text = _encode_plain(value) if simple else _encode_prepared(value, profile)
-        if text.isascii():  # so every key is ASCII, and both key orders are the same
-            return text
-    return _Writer(profile).write(value)
+    simple = _is_plain(value, _DOUBLE_INTEGER)
+    text = _encode_plain(value) if simple else _encode_prepared(value, profile)
+    # ASCII has one normal form and one key order.
+    return text if text.isascii() else _Writer(profile).write(value)
 
 
 def digest(value: Any, profile: Profile = Profile.PACK, *, plain: bool = False) -> str:
@@ -80,7 +80,7 @@ def _encode_plain(value: Any) -> bytes:
 def _is_plain(root: Any, limit: int) -> bool:
     """Whether msgspec writes `root` exactly as the profile demands. Bounded, without recursion."""
     stack = [root]
-    depth_left = MAX_DEPTH
+    depth_left, values_left = MAX_DEPTH, _MAX_VALUES
     while stack:
         # Breadth first, so that the number of rounds is the depth.
         if not depth_left:
@@ -97,8 +97,35 @@ def _is_plain(root: Any, limit: int) -> bool:
                 below += value
             else:
                 return False
+            if len(below) > values_left:
+                raise _too_many()
+        values_left -= len(below)
         stack = below
     return True
+
+
+def _check_size(root: Any) -> None:
+    """Raises AmbiguousJSON for more values than a slow path should walk."""
+    level, values_left = [root], _MAX_VALUES
+    for _ in range(MAX_DEPTH + 1):  # deeper ones are refused by the exact path
+        below: list[Any] = []
+        for value in level:
+            if type(value) in _ALWAYS_PLAIN:
+                continue
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list | tuple):
+                below += value
+            if len(below) > values_left:
+                raise _too_many()
+        if not below:
+            return
+        values_left -= len(below)
+        level = below
+
+
+def _too_many() -> AmbiguousJSON:
+    return AmbiguousJSON(f"more than {_MAX_VALUES} values")
 
 
 class _Unusual(Exception):
@@ -107,6 +134,7 @@ class _Unusual(Exception):
 
 def _encode_prepared(value: Any, profile: Profile) -> bytes:
     """Writes the numbers here and leaves the rest to msgspec, for most values with fractions."""
+    _check_size(value)
     try:
         prepared = _prepare(value, profile is Profile.PACK, _PREPARED_DEPTH)
     except _Unusual:

@@ -13,12 +13,12 @@ from subluminal.operator.policies import Policy
 STDIN = "-"
 
 
-def read_file(path: str) -> bytes:
-    """Reads a file, or stdin for `-`; at most one byte more than a bundle may have."""
+def read_file(path: str, most: int = MAX_BUNDLE_BYTES) -> bytes:
+    """Reads a file, or stdin for `-`; at most one byte more than it may have."""
     if path != STDIN:
-        return policies.read_file(path)
+        return policies.read_file(path, most)
     try:
-        return sys.stdin.buffer.read(MAX_BUNDLE_BYTES + 1)
+        return sys.stdin.buffer.read(most + 1)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SubluminalError(f"cannot read stdin: {reason}") from None

@@ -1,18 +1,26 @@
 """The filter on a command line, for `sub tail`, `sub query` and `sub hints`: terms and flags."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from subluminal.cli.frame import Args, Parser, positive
 from subluminal.cli.output import Output, shown
 from subluminal.clock import now
 from subluminal.errors import UsageError
-from subluminal.ledger.filter.fields import CALL_FIELDS, Field
+from subluminal.ledger.filter.fields import CALL_FIELDS, INTENT_FIELDS, Field
 from subluminal.ledger.filter.language import Filter, InvalidFilter, Term, make_term, parse_filter
 from subluminal.ledger.filter.values import InvalidValue
 
-FLAGS = ("run", "server", "tool", "decision", "status", "rule", "text", "since", "until")
+FLAGS = (
+    *("run", "server", "tool", "decision", "status", "rule", "pack", "taint", "text"),
+    *("since", "until"),
+)
 
 
-def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None:
-    """Adds the filter and the flags that stand for its terms."""
+def add_filter_arguments(
+    parser: Parser, flags: tuple[str, ...] = FLAGS, more: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Adds the filter and the flags that stand for its terms; `more` adds to their help."""
     parser.terms = "filter"
     parser.add_argument(
         "filter",
@@ -23,6 +31,8 @@ def add_filter_arguments(parser: Parser, flags: tuple[str, ...] = FLAGS) -> None
     for name in flags:
         words = CALL_FIELDS[name].words
         doc = CALL_FIELDS[name].doc + (f": {', '.join(words)}" if words else "")
+        if name in more:
+            doc += f"; {more[name]}"
         parser.add_argument(f"--{name}", metavar=metavars.get(name, name.upper()), help=doc)
 
 
@@ -93,7 +103,7 @@ def _requoted(word: str) -> str:
     if '"' in word or not any(char.isspace() for char in word):
         return word
     field, colon, value = word.partition(":")
-    if colon and field.lstrip("-") in CALL_FIELDS:
+    if colon and field.lstrip("-") in INTENT_FIELDS:
         return f'{field}:"{value}"'
     return f'"{word}"'
 

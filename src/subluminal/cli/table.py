@@ -27,6 +27,7 @@ _HOMELESS = frozenset(
     (
         *("version", "canonical", "completion", "complete", "demo", "export_diff"),
         *("policy_lint", "policy_compile", "policy_explain", "policy_test", "policy_diff"),
+        *("pack_list", "pack_show", "pack_check", "pack_test"),
         *("doctor", "kill"),
     )
 )
@@ -42,13 +43,28 @@ def _command(summary: str, module: str, *, hidden: bool = False) -> Command:
 COMMANDS: dict[str, Command | Group] = {
     "run": _command("run an agent and record it as one run", "run"),
     "tail": _command("show live events", "tail"),
-    "query": _command("search calls, runs, hints, approvals and tools", "query"),
+    "query": _command("search calls, runs, hints, intents, approvals and tools", "query"),
     "show": _command("show one call or run in full", "show"),
     "approvals": _command("list calls waiting for approval", "approvals"),
     "approve": _command("approve a waiting call", "approve"),
     "deny": _command("deny a waiting call", "deny"),
     "kill": _command("stop a run, an agent, a tool or everything", "kill"),
     "revive": _command("lift a stop, or let a run that lost its state go on", "revive"),
+    "taint": Group(
+        "show or set how far a run's text is trusted",
+        {
+            "show": _command("show the level of a run, and why", "taint_show"),
+            "set": _command("set the level of a run", "taint_set"),
+        },
+    ),
+    "intent": Group(
+        "work with intents that the kernel decided",
+        {
+            "release": _command(
+                "let an intent execute again whose outcome is unknown", "intent_release"
+            )
+        },
+    ),
     "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
     "passphrase": _command("protect commands that only a person may run", "passphrase"),
@@ -69,6 +85,16 @@ COMMANDS: dict[str, Command | Group] = {
             "accept": _command(
                 "put a loosened repository policy into force for runs under way", "policy_accept"
             ),
+        },
+    ),
+    "pack": Group(
+        "list, check, test and replay packs",
+        {
+            "list": _command("list installed packs", "pack_list"),
+            "show": _command("show what a pack declares", "pack_show"),
+            "check": _command("check the shape of a pack and what it does", "pack_check"),
+            "test": _command("run scenarios", "pack_test"),
+            "replay": _command("ask a pack again about what is on record", "pack_replay"),
         },
     ),
     "secrets": Group(

@@ -54,6 +54,27 @@ SUB_RUN_META = Variable(
     "`KEY=VALUE` pairs separated by commas. At most 32 keys and 8,192 bytes. `sub run` refuses a "
     "value that is not valid; a shim ignores it.",
 )
+SUB_TAINT = Variable(
+    "SUB_TAINT",
+    "The level that a run starts with at most: `SYSTEM`, `TRUSTED` or `UNTRUSTED` (additive). `sub "
+    "run` sets it if a level is asked for, or if the run that starts it has one. A shim takes any "
+    "other value as `UNTRUSTED`.",
+)
+SUB_KILL_SWITCH = Variable(
+    "SUB_KILL_SWITCH",
+    "`1`, `true`, `yes` or `on` refuses every call of every process that has it in its environment "
+    "(additive). It is read once, when the process starts. `sub kill` stops processes that run.",
+)
+SUB_KERNEL_SHADOW = Variable(
+    "SUB_KERNEL_SHADOW",
+    "Intents whose pack is asked and recorded, while the code that it is to replace decides "
+    "(additive): their kinds, separated by commas, or `*` for all.",
+)
+SUB_KERNEL_ENFORCE = Variable(
+    "SUB_KERNEL_ENFORCE",
+    "Intents that their pack decides, although there is code that it is to replace (additive): "
+    "their kinds, separated by commas, or `*` for all.",
+)
 SUB_HOME = Variable("SUB_HOME", "Where Subluminal keeps its files. Default `~/.subluminal`.")
 SUB_RUNTIME_DIR = Variable(
     "SUB_RUNTIME_DIR",
@@ -84,6 +105,10 @@ VARIABLES = (
     SUB_PRINCIPAL,
     SUB_WORKLOAD,
     SUB_RUN_META,
+    SUB_TAINT,
+    SUB_KILL_SWITCH,
+    SUB_KERNEL_SHADOW,
+    SUB_KERNEL_ENFORCE,
     SUB_HOME,
     SUB_RUNTIME_DIR,
     SUB_POLICY,
@@ -100,5 +125,6 @@ IDENTITY_VARIABLES = (
     SUB_CLIENT,
     SUB_PRINCIPAL,
     SUB_WORKLOAD,
+    SUB_TAINT,
 )
 """The variables that `sub run` sets. A client that clears the environment must pass them on."""

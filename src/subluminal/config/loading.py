@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from subluminal.config.plain_files import plain_file
-from subluminal.config.settings import Settings, TargetSettings
+from subluminal.config.settings import POSTGRES_SCHEMES, Settings, TargetSettings
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 
@@ -53,7 +53,10 @@ def parse_settings(data: bytes, path: str) -> Settings:
     if problems:
         raise InvalidInput(problems)
     settings: Settings = struct_of(value, Settings)
-    problems = list(_target_problems(settings, text, path))
+    problems = [
+        *_target_problems(settings, text, path),
+        *_executions_problems(settings, text, path),
+    ]
     if problems:
         raise InvalidInput(problems)
     return settings
@@ -70,6 +73,15 @@ def _target_problems(settings: Settings, text: str, path: str) -> Iterator[Probl
                 yield Problem(message, path, line, hint=hint)
             elif given.access is not None and given.path is None:
                 yield Problem(f"`{tool}`: `access` has no effect without `path`", path, line)
+
+
+def _executions_problems(settings: Settings, text: str, path: str) -> Iterator[Problem]:
+    """Finds an unknown kind of execution ledger. The value is not shown: it may be a password."""
+    given = settings.kernel.executions
+    if given not in ("sqlite", "off") and not given.startswith(POSTGRES_SCHEMES):
+        line = line_of(text, ("kernel", "executions"))
+        hint = "write `sqlite`, `postgresql://USER@HOST/DATABASE` or `off`"
+        yield Problem("`executions`: not a ledger that `sub` knows", path, line, hint=hint)
 
 
 def _problems(value: dict[str, Any], text: str, path: str) -> Iterator[Problem]:

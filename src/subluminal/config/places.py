@@ -20,6 +20,7 @@ class Places:
         self.journal = os.path.join(home, "journal")
         self.state = os.path.join(home, "state")
         self.handovers = os.path.join(self.state, "handovers")
+        self.executions = os.path.join(self.state, "executions.db")
         self.ledger = os.path.join(home, "ledger.db")
         self.policy = os.path.join(home, "policy.yaml")
         self.secrets = os.path.join(home, "secrets")

@@ -13,6 +13,9 @@ from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 Count = Annotated[int, Meta(ge=0)]
 Size = Annotated[int, Meta(ge=1)]
 
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+"""How the URL of a PostgreSQL server begins."""
+
 
 class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Unknown keys are errors: a misspelt setting must not silently keep its default."""
@@ -35,8 +38,8 @@ class RecordSettings(_Section, frozen=True, kw_only=True):
     """What is recorded of a call's contents."""
 
     mode: Literal["off", "metadata", "full"] = "metadata"
-    """`off`: no previews; `metadata`: redacted previews; `full`: redacted previews, uncut up to
-    `max_inspect_bytes`."""
+    """`off`: no previews and no audit records of packs; `metadata`: redacted previews; `full`:
+    redacted previews, uncut up to `max_inspect_bytes`, and the states that packs decided by."""
 
 
 class LimitSettings(_Section, frozen=True, kw_only=True):
@@ -146,6 +149,15 @@ class ServerSettings(_Section, frozen=True, kw_only=True):
     clients' own tools are known."""
 
 
+class KernelSettings(_Section, frozen=True, kw_only=True):
+    """The kernel inside agents that are written in Python."""
+
+    executions: str = "sqlite"
+    """Where executions are kept, so that a retry does not run one twice: `sqlite` for this home
+    (`state/executions.db`), `postgresql://USER@HOST/DATABASE` for a fleet, `off` to keep none. Keep
+    the password out of this file: libpq reads it from PGPASSWORD or `~/.pgpass`."""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """The whole of `config.toml`. Every section may be left out."""
 
@@ -156,4 +168,5 @@ class Settings(_Section, frozen=True, kw_only=True):
     hooks: HookSettings = HookSettings()
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
+    kernel: KernelSettings = KernelSettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from subluminal.contracts.vocabulary import (
     RuleKind,
     Scope,
     Severity,
+    Taint,
 )
 
 # A Literal lists the actions that a field accepts. Its words compare equal to members of Action.
@@ -106,6 +107,13 @@ class TargetsMatch(_Strict, frozen=True, kw_only=True):
     """whether the rule is about calls that may touch more than can be told; not in an `allow`"""
 
 
+class TaintMatch(_Strict, frozen=True, kw_only=True):
+    """Additive: the level of the run before the call."""
+
+    below: Taint
+    """TRUSTED or SYSTEM: the level of the run must be lower than this"""
+
+
 class Match(_Strict, frozen=True, kw_only=True):
     """The calls that a rule is about. All given fields must match; a missing field matches every
     call (Pack 2.4)."""
@@ -122,6 +130,8 @@ class Match(_Strict, frozen=True, kw_only=True):
     """additive: times of day and days of the week"""
     targets: TargetsMatch | None = None
     """additive: programs, paths and hosts that the call touches"""
+    taint: TaintMatch | None = None
+    """additive: level of the run before the call"""
 
 
 class Suggestion(_Strict, frozen=True, kw_only=True):
@@ -271,6 +281,34 @@ class Pin(_Strict, frozen=True, kw_only=True):
     """action when a tool is new"""
 
 
+class Lowering(_Strict, frozen=True, kw_only=True):
+    """Additive: lowers the level of the run, if the call is forwarded."""
+
+    lower_to: Taint
+    """level that the run has afterwards at most; SYSTEM exempts the call from the taint rules
+    below"""
+
+
+class PackQuestion(_Strict, frozen=True, kw_only=True):
+    """Additive: asks an installed pack whether the call may be executed. EXECUTE has no opinion;
+    every other answer refuses the call."""
+
+    pack: str
+    """name of the pack, as `sub pack list` shows it"""
+    intent: str
+    """kind of the intent that the call stands for; the pack must have it"""
+    payload: dict[str, str] | None = None
+    """field of the intent's payload to the argument of the call that it gets its value from. A
+    field whose argument the call does not have is left out. Without `payload`, all arguments are
+    the payload"""
+    state: dict[str, Any] = field(default_factory=dict)
+    """state that the pack decides by, as its documentation describes it"""
+    version: str | None = None
+    """version of the pack, which compiling fills in; if it is given, no other is accepted"""
+    fingerprint: str | None = None
+    """SHA-256 of the pack in hex, which compiling fills in; if it is given, no other is accepted"""
+
+
 class BudgetEffect(_Strict, frozen=True, kw_only=True):
     """The effect of a `budget` rule."""
 
@@ -311,6 +349,20 @@ class PinEffect(_Strict, frozen=True, kw_only=True):
 
     pin: Pin
     """the actions"""
+
+
+class TaintEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `taint` rule."""
+
+    taint: Lowering
+    """the level"""
+
+
+class KernelEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `kernel` rule."""
+
+    kernel: PackQuestion
+    """the question"""
 
 
 class Rule(
@@ -391,8 +443,33 @@ class PinRule(Rule, frozen=True, kw_only=True, tag=RuleKind.PIN.value):
     """what the rule does"""
 
 
+class TaintRule(Rule, frozen=True, kw_only=True, tag=RuleKind.TAINT.value):
+    """Additive: lowers the level of the run before a matching call is forwarded. The first that
+    matches counts. Never decides."""
+
+    effect: TaintEffect
+    """what the rule does"""
+
+
+class KernelRule(Rule, frozen=True, kw_only=True, tag=RuleKind.KERNEL.value):
+    """Additive: lets an installed pack decide, in its place among the allow and deny rules. It
+    settles access if the pack objects; otherwise the rules below go on."""
+
+    effect: KernelEffect
+    """what the rule does"""
+
+
 AnyRule = (
-    AllowRule | DenyRule | BudgetRule | RateLimitRule | BreakerRule | DedupeRule | TagRule | PinRule
+    AllowRule
+    | DenyRule
+    | BudgetRule
+    | RateLimitRule
+    | BreakerRule
+    | DedupeRule
+    | TagRule
+    | PinRule
+    | TaintRule
+    | KernelRule
 )
 
 
@@ -427,13 +504,15 @@ class Selectors(_Strict, frozen=True, kw_only=True):
 
 
 class Defaults(_Strict, frozen=True, kw_only=True):
-    """What happens to a call that cannot be evaluated or recorded."""
+    """What happens to a call that cannot be evaluated or recorded, and how a run starts."""
 
     decision_on_error: Literal["ALLOW", "BLOCK"]
     """action for such a call"""
     fail_open_read_tools: bool = False
     """whether such a call passes if it has the risk class `read_like`, whatever
     `decision_on_error` says"""
+    taint: Taint | None = None
+    """additive: level that a run starts with at most; SYSTEM by default"""
 
 
 class Bundle(_Strict, frozen=True, kw_only=True):

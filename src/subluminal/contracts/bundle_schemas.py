@@ -2,7 +2,8 @@
 
 The types say which fields there are. This module adds what `policy.checking` demands beyond that,
 as far as a schema can say it. A schema cannot tell whether a pattern is valid, an id is used twice,
-a range is empty or a policy is too expensive; `sub policy lint` does. A test compares the two.
+a range is empty, a pack is installed or a policy is too expensive; `sub policy lint` does. A test
+compares the two.
 """
 
 from copy import deepcopy
@@ -11,6 +12,7 @@ from typing import Any
 from subluminal.contracts import short_forms
 from subluminal.contracts.bundle import BREAKER_NUMBERS
 from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
+from subluminal.contracts.vocabulary import Taint
 
 Schema = dict[str, Any]
 
@@ -24,6 +26,7 @@ _DIRECTORY: Schema = {
     "pattern": r"^(\.|(/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+|\.)?)+)$",
     "maxLength": MAX_PATTERN_CHARS,
 }
+_BELOW = [Taint.SYSTEM.value, Taint.TRUSTED.value]
 _LIMIT: Schema = {"minimum": 0, "maximum": MAX_AMOUNT}
 _AMOUNT: Schema = {"minimum": 1, "maximum": MAX_AMOUNT}
 _HOURS: Schema = {
@@ -83,6 +86,11 @@ def _add_names(fields: dict[str, Schema]) -> None:
     fields["TimeMatch"]["utc_hours"]["items"] = _HOURS
     fields["PathMatch"]["glob"]["items"].update(_GLOB)
     fields["PathMatch"]["regex"]["items"].update(_PATTERN)
+    fields["TaintMatch"]["below"] = {**fields["TaintMatch"]["below"], "enum": _BELOW}
+    for each in fields["PackQuestion"]["payload"]["anyOf"]:
+        if each["type"] == "object":
+            each["propertyNames"] = _NAME
+            each["additionalProperties"] = {**each["additionalProperties"], **_NAME}
     for name in ("inside", "outside"):
         fields["PathMatch"][name]["items"].update(_DIRECTORY)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
 
@@ -26,3 +27,5 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """absolute path of the directory in which the call acts; None for that of this process"""
     context: dict[str, str] = {}
     """the Pack's call_context: what the adapter wants recorded with the call"""
+    judgement: Judgement | None = None
+    """what a pack says about the call, if the adapter has asked one itself"""

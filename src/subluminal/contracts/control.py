@@ -1,4 +1,4 @@
-"""Bodies of the events about approvals, grants and the kill switch (no-call-waits). All additive.
+"""Bodies of events about what a person does: approvals, grants, stops, releases. All additive.
 
 The events that carry these bodies are in `events`, with all other events.
 """
@@ -107,4 +107,21 @@ class Switch(Struct, frozen=True, kw_only=True):
     hard: bool
     """whether the servers were stopped too"""
     reason: str | UnsetType = UNSET
+    """the user's reason"""
+
+
+class Released(Struct, frozen=True, kw_only=True):
+    """`intent` of an intent_released event."""
+
+    intent_hash: str
+    """hash of the intent, which may now execute again"""
+    intent_kind: str
+    """kind of the intent"""
+    session_id: str
+    """session that claimed the execution"""
+    claimed_at: str
+    """time of the claim, RFC 3339"""
+    by: str
+    """local user who released the intent"""
+    reason: str
     """the user's reason"""

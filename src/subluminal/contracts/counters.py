@@ -26,6 +26,13 @@ class CellKind(IntEnum):
     RECENT = 2
     """dedupe and repeat keys: at most 128 integers; the least recently written of 4,096 cells is
     evicted first; key of 32 bytes"""
+    TAINT = 3
+    """the level of the run: one cell with one integer, a rank of TAINT_RANK; a write never lowers
+    the rank, whatever it says"""
+
+
+TAINT_KEY = b"taint"
+"""The key of the only cell of kind TAINT. While it is empty, the level is SYSTEM."""
 
 
 Update = tuple[CellKind, bytes, Cell]

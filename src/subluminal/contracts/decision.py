@@ -60,6 +60,15 @@ class GrantRef(Struct, frozen=True, kw_only=True):
     """local user who gave the grant"""
 
 
+class Deferral(Struct, frozen=True, kw_only=True):
+    """Additive: what a pack of the kernel waits for before a call may pass."""
+
+    signal: str
+    """name of the signal"""
+    timeout_ms: int
+    """longest wait for the signal in milliseconds"""
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     """The decision about one tool call (Pack 3.1)."""
 
@@ -79,6 +88,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     """advice for the agent; required for REJECT_WITH_HINT"""
     terminate: Terminate | None = None
     """why the run ends; required for TERMINATE_RUN"""
+    defer: Deferral | None = None
+    """what the call waits for; with SIGNAL_REQUIRED"""
 
 
 class SubluminalErrorData(Struct, frozen=True, kw_only=True):
@@ -114,6 +125,8 @@ class SubluminalErrorData(Struct, frozen=True, kw_only=True):
     """advice for the agent, for REJECT_WITH_HINT"""
     terminate: Terminate | UnsetType = UNSET
     """additive: why the run ended, for TERMINATE_RUN"""
+    defer: Deferral | UnsetType = UNSET
+    """additive: what the call waits for, with SIGNAL_REQUIRED"""
     code: int | UnsetType = UNSET
     """additive: the Pack's error code, if `error.code` is another one (setting `codes`)"""
 

@@ -1,4 +1,4 @@
-"""Contract A: the envelope of events, ten types of the Pack, six additive types (Pack section 1).
+"""Contract A: the envelope of events, ten types of the Pack, ten additive types (Pack section 1).
 
 Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0.2). On the path of
 a call, `templates` writes the same bytes; a property test compares the two.
@@ -8,9 +8,23 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from subluminal.contracts.control import ApprovalAsked, ApprovalGiven, RefusedGrant, Switch
-from subluminal.contracts.decision import GrantRef, Hint, LayeredPolicyRef, PolicyRef, Terminate
+from subluminal.contracts.control import (
+    ApprovalAsked,
+    ApprovalGiven,
+    RefusedGrant,
+    Released,
+    Switch,
+)
+from subluminal.contracts.decision import (
+    Deferral,
+    GrantRef,
+    Hint,
+    LayeredPolicyRef,
+    PolicyRef,
+    Terminate,
+)
 from subluminal.contracts.identity import Source, Workload
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import (
     Action,
@@ -25,6 +39,8 @@ from subluminal.contracts.vocabulary import (
     SecretSource,
     Severity,
     Status,
+    Taint,
+    TaintCause,
     Transport,
 )
 
@@ -67,6 +83,8 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     policy_problem: str | UnsetType = UNSET
     """additive: why a policy that should be in force is not; until it is mended, every call is
     refused"""
+    taint: Taint | UnsetType = UNSET
+    """additive: level that the run starts with, if a policy or SUB_TAINT speaks of it"""
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
@@ -123,7 +141,10 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     bytes_in: int
     """size of the message in bytes, as the shim received it"""
     seq: int
-    """number of the call within the run, from 1, across all shims of the run"""
+    """number of the call within the run, from 1, across all shims of the run; 0 if the run's state
+    was out of reach"""
+    after_seq: int | UnsetType = UNSET
+    """additive: last `seq` of the run before a call that got none, for replay"""
     mono_ms: int | UnsetType = UNSET
     """additive: monotonic clock in milliseconds with which windows and token buckets were
     evaluated, for replay"""
@@ -199,6 +220,12 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     """additive: all grants that let the call pass, if several rules required one"""
     policies: list[LayeredPolicyRef] | UnsetType = UNSET
     """additive: policies of all layers that were evaluated"""
+    taint: Taint | UnsetType = UNSET
+    """additive: level of the run before the call, if a policy speaks of it"""
+    defer: Deferral | UnsetType = UNSET
+    """additive: what the call waits for, with SIGNAL_REQUIRED"""
+    kernel: KernelDecision | UnsetType = UNSET
+    """additive: decision of a pack, if one was asked"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
@@ -524,6 +551,53 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag=EventType.PROMPT_SUB
     """the prompt"""
 
 
+class TaintChange(Struct, frozen=True, kw_only=True):
+    """`taint` of a taint_changed event."""
+
+    from_: Taint = field(name="from")
+    """level before"""
+    to: Taint
+    """level from now on"""
+    seq: int
+    """number of the call that lowered the level; if no call did, of the last call before"""
+    by: TaintCause
+    """what changed the level"""
+    rule_id: str | UnsetType = UNSET
+    """rule that lowered the level"""
+    server_name: str | UnsetType = UNSET
+    """server whose text lowered the level"""
+    tool_name: str | UnsetType = UNSET
+    """tool whose text lowered the level; `resources/read` or `prompts/get` if no tool did"""
+    reason: str | UnsetType = UNSET
+    """the reason in words"""
+
+
+class TaintChanged(Event, frozen=True, kw_only=True, tag=EventType.TAINT_CHANGED.value):
+    """Additive: the level of the run has changed. It is on record before a call that lowers it is
+    forwarded."""
+
+    taint: TaintChange
+    """the change"""
+
+
+class AuditRecorded(Event, frozen=True, kw_only=True, tag=EventType.AUDIT_RECORD.value):
+    """Additive: the kernel's own record of a decision, in adjudicate's format, with secrets masked.
+    It is on record before an allowed call is executed."""
+
+    call: CallRef
+    """the call"""
+    audit: Raw
+    """the record"""
+
+
+class IntentReleased(Event, frozen=True, kw_only=True, tag=EventType.INTENT_RELEASED.value):
+    """Additive: a person released an intent whose execution was `unknown`, so that it may execute
+    again. The run that claimed it gets the event; if that is gone, the run `operator` gets it."""
+
+    intent: Released
+    """the intent, and why it was released"""
+
+
 class RoundCall(CallRef, frozen=True, kw_only=True):
     """`call` of a call_round event."""
 
@@ -562,6 +636,9 @@ AnyEvent = (
     | KillSwitch
     | CallRound
     | PromptSubmitted
+    | TaintChanged
+    | AuditRecorded
+    | IntentReleased
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -578,5 +655,8 @@ OPTIONAL_EVENTS = (
     KillSwitch,
     CallRound,
     PromptSubmitted,
+    TaintChanged,
+    AuditRecorded,
+    IntentReleased,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

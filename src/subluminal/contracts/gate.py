@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from subluminal.contracts.counters import Counters, Update
 from subluminal.contracts.decision import Decision, GrantRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.vocabulary import Status
 
 
@@ -42,6 +43,8 @@ class Assessment(Protocol):
     risk_classes: frozenset[str]
     grants: tuple[GrantRef, ...]
     """the grants that let the call pass"""
+    kernel: KernelDecision | None
+    """the decision of a pack, if one was asked"""
 
     @property
     def updates(self) -> list[Update]:

@@ -53,7 +53,10 @@ _FORMS = {
     "bytes_out": _COUNT,
     "latency_ms": _COUNT,
     "snapshot": {"type": "object"},
+    "audit": {"type": "object"},
 }
+_OWN_FORMS: dict[tuple[str, str], dict[str, Any]] = {("TaintChange", "seq"): _COUNT}
+"""Forms of fields that stand for something else in one struct: no call may have been before."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -74,7 +77,7 @@ def _schema(name: str, type_: Any, title: str) -> dict[str, Any]:
         relax(schema)
     for struct, definition in schema["$defs"].items():
         for field, property_ in definition.get("properties", {}).items():
-            property_.update(_FORMS.get(field, {}))
+            property_.update(_OWN_FORMS.get((struct, field), _FORMS.get(field, {})))
         if struct in _DECISIONS:
             definition["allOf"] = [_condition(action) for action in _REQUIRED_BY_ACTION]
         elif struct in _ERRORS:

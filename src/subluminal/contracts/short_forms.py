@@ -51,6 +51,8 @@ RULES: dict[str, dict[str, Any]] = {
         Severity.WARN, {"dedupe": {"scope": Scope.RUN.value, "on_duplicate": _HINT}}
     ),
     RuleKind.TAG.value: _rule(Severity.INFO),
+    RuleKind.TAINT.value: _rule(Severity.INFO),
+    RuleKind.KERNEL.value: _rule(Severity.WARN),
 }
 """Values of missing fields of a rule, by its kind."""
 

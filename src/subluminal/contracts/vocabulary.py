@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 class EventType(StrEnum):
     """The types of events (Pack 1.2). The first five are required, the next five optional; the last
-    seven are additive."""
+    ten are additive."""
 
     RUN_START = "run_start"
     TOOL_CALL_START = "tool_call_start"
@@ -24,6 +24,9 @@ class EventType(StrEnum):
     KILL_SWITCH = "kill_switch"
     CALL_ROUND = "call_round"
     PROMPT_SUBMITTED = "prompt_submitted"
+    TAINT_CHANGED = "taint_changed"
+    AUDIT_RECORD = "audit_record"
+    INTENT_RELEASED = "intent_released"
 
 
 class Client(StrEnum):
@@ -207,6 +210,32 @@ class RuleKind(StrEnum):
     """adds risk classes"""
     PIN = "pin"
     """additive: watches tool definitions"""
+    TAINT = "taint"
+    """additive: lowers the level of the run"""
+    KERNEL = "kernel"
+    """additive: asks an installed pack of the kernel"""
+
+
+class Taint(StrEnum):
+    """Additive: how far the text that a run has read can be trusted, from most to least."""
+
+    SYSTEM = "SYSTEM"
+    """only text of the installation itself"""
+    TRUSTED = "TRUSTED"
+    """text of people and systems that the policy's author trusts"""
+    UNTRUSTED = "UNTRUSTED"
+    """text that anybody may have written"""
+
+
+class TaintCause(StrEnum):
+    """Additive: what changed the level of a run."""
+
+    RULE = "rule"
+    """a `taint` rule, or `defaults.taint` of a policy"""
+    COMMAND = "command"
+    """a person, with `sub taint set`"""
+    SDK = "sdk"
+    """a program that uses Subluminal in process"""
 
 
 class Scope(StrEnum):
@@ -234,6 +263,8 @@ class SecretSource(StrEnum):
 class Layer(StrEnum):
     """Additive: where a policy comes from, in order of precedence on a tie (policy-layers)."""
 
+    PACK = "pack"
+    """a pack of the kernel, inside the agent's own process"""
     MANAGED = "managed"
     """the fleet's policy"""
     USER = "user"
@@ -442,6 +473,31 @@ class ReasonCode(StrEnum):
 
     A person reads the arguments in `sub approvals` and confirms them with `sub approve`. Then the
     agent repeats the call with the same arguments."""
+    SIGNAL_REQUIRED = "SIGNAL_REQUIRED"
+    """A pack lets this call pass only after something else has happened. The call was refused.
+
+    `defer` in the decision names the signal that the pack waits for, and for how long. The agent
+    goes on with other work, and repeats the call when the signal has come."""
+    DEFERRED = "DEFERRED"
+    """A pack lets this call pass later. The call was refused.
+
+    Wait for `backoff_ms` milliseconds, then repeat the call."""
+    EXECUTIONS_UNAVAILABLE = "EXECUTIONS_UNAVAILABLE"
+    """The execution ledger could not be read or written, so nobody can tell whether this intent has
+    run already. Nothing was executed.
+
+    The summary says what is wrong. Check `executions` in the `[kernel]` section of `config.toml`,
+    the file `state/executions.db` below SUB_HOME, or the database server."""
+    LEGACY_REFUSED = "LEGACY_REFUSED"
+    """The code that a pack is to replace refused this call. The rollout leaves the decision to that
+    code.
+
+    Nothing is wrong with the pack. `SUB_KERNEL_ENFORCE` names the intents that packs decide."""
+    REWRITE_OFFERED = "REWRITE_OFFERED"
+    """A pack would execute this call with other arguments. The call was refused, because a call is
+    never changed on its way.
+
+    If these arguments would pass, the hint has them: repeat the call with them."""
 
 
 class ErrorCode(IntEnum):
@@ -463,4 +519,8 @@ class McpErrorCode(IntEnum):
 
 
 ACTION_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
+POLICY_LAYERS = (Layer.MANAGED, Layer.USER, Layer.REPOSITORY)
+"""Layers that are written as policies, in order of precedence."""
+TAINT_RANK = {level: rank for rank, level in enumerate(Taint)}
+"""Sort key of a level: a higher one is less trusted."""
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}

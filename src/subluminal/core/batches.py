@@ -13,8 +13,11 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Cell, CellKind, Counters, Update
 from subluminal.core.enforcer import TOTALS, Enforcer
 from subluminal.core.gates import NOT_EXECUTED
+from subluminal.core.levels import CallLevel
 from subluminal.core.ruling import Ruling
 from subluminal.policy.evaluation import Call, Evaluation
+from subluminal.policy.taint import level_in
+from subluminal.state.errors import StateBusy
 
 
 class _Draft:
@@ -29,7 +32,10 @@ class _Draft:
         return self._below.read(kind, key) if found is None else found
 
     def write(self, updates: Iterable[Update]) -> None:
-        self._cells.update({(kind, key): cell for kind, key, cell in updates})
+        for kind, key, cell in updates:
+            if kind is CellKind.TAINT:
+                cell = max(cell, self.read(kind, key))  # the lowest level stays
+            self._cells[kind, key] = cell
 
     @property
     def updates(self) -> list[Update]:
@@ -42,11 +48,12 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     numbers = [enforcer.next_number() for _ in batch]
     wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
     seqs = [0] * len(batch)
+    levels: list[CallLevel | None] = [None] * len(batch)
     state = enforcer.run.state
     try:
-        if enforcer.engine.asks_targets:
+        if enforcer.engine.asks_ahead:
             asked = [
-                enforcer.with_targets(each, call)
+                enforcer.with_facts(each, call)
                 for each, (call, _) in zip(asked, batch, strict=True)
             ]
         for each in asked:
@@ -55,26 +62,35 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
             wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
             seqs = [state.take_seq() for _ in batch]
             draft = _Draft(state.counters)
-            found = [
-                _evaluated(enforcer, call, args_text, number, draft, wall_ms, mono_ns // 1_000_000)
-                for call, (_, args_text), number in zip(asked, batch, numbers, strict=True)
-            ]
+            at_ms = wall_ms, mono_ns // 1_000_000
+            found, befores = _all_evaluated(enforcer, asked, batch, numbers, draft, at_ms)
             evaluations = _as_one(enforcer, found)
+            for place, before in enumerate(befores):
+                passed = found[place].updates if evaluations is found else []
+                levels[place] = enforcer.levels.of_call(
+                    enforcer.engine, batch[place][0], found[place], passed, before, seqs[place]
+                )
             state.counters.write(draft.updates if evaluations is found else _attempts(found))
             for evaluation in evaluations:
                 state.count(TOTALS[evaluation.decision.action])
     except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
         evaluations = _as_one(enforcer, [enforcer.failed(call, error) for call in asked])
+        lowered = [
+            enforcer.unjudged(call, evaluation, seq, is_busy=isinstance(error, StateBusy))
+            for (call, _), evaluation, seq in zip(batch, evaluations, seqs, strict=True)
+        ]
+        evaluations = _as_one(enforcer, [evaluation for evaluation, _ in lowered])
+        levels = [level for _, level in lowered]
         for evaluation in evaluations:
             enforcer.count_failed(evaluation, error)
     rulings = []
-    for (call, args_text), given, number, evaluation, seq in zip(
-        batch, asked, numbers, evaluations, seqs, strict=True
+    for (call, args_text), given, number, evaluation, seq, level in zip(
+        batch, asked, numbers, evaluations, seqs, levels, strict=True
     ):
         if not evaluation.forwarded:
             evaluation.decision = enforcer.masked(evaluation.decision, call.args)
         ruling = enforcer.ruled(
-            call, number, evaluation, wall_ms, mono_ns, seq, args_text, given.targets
+            call, number, evaluation, wall_ms, mono_ns, seq, args_text, given.targets, level
         )
         enforcer.tell_approvals(ruling.call_id)
         rulings.append(ruling)
@@ -93,6 +109,27 @@ def _refuse_the_rest(enforcer: Enforcer, rulings: list[Ruling]) -> None:
         if ruling.is_allowed:
             ruling.assessment = enforcer.engine.refusal(NOT_EXECUTED)
             enforcer.count_as_refused(NOT_EXECUTED.action)
+
+
+def _all_evaluated(
+    enforcer: Enforcer,
+    asked: list[Call],
+    batch: Sequence[tuple[ToolCall, bytes | None]],
+    numbers: list[int],
+    draft: _Draft,
+    at_ms: tuple[int, int],
+) -> tuple[list[Evaluation], list[CallLevel]]:
+    """Asks the gates about each call in turn. Needs the run's lock.
+
+    Returns the levels before each call too, if a policy speaks of them.
+    """
+    found: list[Evaluation] = []
+    befores: list[CallLevel] = []
+    for call, (_, args_text), number in zip(asked, batch, numbers, strict=True):
+        if enforcer.engine.asks_taint:
+            befores.append(CallLevel(level_in(draft.read)) if befores else enforcer.levels.before())
+        found.append(_evaluated(enforcer, call, args_text, number, draft, *at_ms))
+    return found, befores
 
 
 def _evaluated(

@@ -24,8 +24,9 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
 from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
+from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
@@ -84,6 +85,7 @@ class Enforcer:
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
         self.records = records(run, previewer)
+        self.levels = Levels(run, previewer.safe)
         self._stops = gates.stops
         self._approvals: Approvals | None = None
         self._shim_id = run.shim_id
@@ -96,11 +98,11 @@ class Enforcer:
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         state, stops, engine = self._state, self._stops, self.engine
-        seq, evaluation = 0, None
+        seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_targets:
-                asked = self.with_targets(asked, call)
+            if engine.asks_ahead:
+                asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -113,6 +115,7 @@ class Enforcer:
                     evaluation = self.over(asked)
                 if evaluation is None:
                     counters = state.counters
+                    before = self.levels.before() if engine.asks_taint else None
                     evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
                     if not evaluation.forwarded and self.may_be_granted(evaluation):
                         call_id = f"{self._shim_id}.{number}"
@@ -120,6 +123,9 @@ class Enforcer:
                             evaluation, asked, call_id, wall_ms, mono_ms, args_text
                         )
                     updates = evaluation.updates
+                    level = before and self.levels.of_call(
+                        engine, call, evaluation, updates, before, seq
+                    )
                     if updates:
                         counters.write(updates)
                     ending = evaluation.decision.terminate
@@ -127,11 +133,11 @@ class Enforcer:
                         state.terminate(ending.terminate_code, ending.terminate_message)
                 state.count(TOTALS[evaluation.decision.action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
-            evaluation = self._undecided(asked, error)
+            evaluation, level = self._undecided(call, asked, error, seq)
         if not evaluation.forwarded:
             evaluation.decision = self.masked(evaluation.decision, call.args)
         ruling = self.ruled(
-            call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets
+            call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets, level
         )
         if self._approvals is not None:
             self.tell_approvals(ruling.call_id)
@@ -141,7 +147,9 @@ class Enforcer:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
         asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
-        return self._without_rules(call, asked, failed)
+        # Nobody can be sure which tool an ambiguous message names.
+        knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
+        return self._without_rules(call, asked, failed, knows_tool=knows_tool)
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
@@ -177,11 +185,14 @@ class Enforcer:
 
     # Off the path of ordinary calls
 
-    def _undecided(self, call: Call, error: Exception) -> Evaluation:
+    def _undecided(
+        self, call: ToolCall, asked: Call, error: Exception, seq: int
+    ) -> tuple[Evaluation, CallLevel | None]:
         """Applies `decision_on_error` to a call that could not be decided and counted."""
-        evaluation = self.failed(call, error)
+        is_busy = isinstance(error, StateBusy)
+        evaluation, level = self.unjudged(call, self.failed(asked, error), seq, is_busy=is_busy)
         self.count_failed(evaluation, error)
-        return evaluation
+        return evaluation, level
 
     def failed(self, call: Call, error: Exception) -> Evaluation:
         """Returns `decision_on_error` about a call that could not be decided."""
@@ -219,11 +230,32 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
+    def with_facts(self, asked: Call, call: ToolCall) -> Call:
+        """Returns a call with what takes too long under the run's lock: its targets, its packs."""
+        if self.engine.asks_targets:
+            asked = self.with_targets(asked, call)
+        if self.engine.asks_kernel:
+            rank = self._state.taint.rank() if self.engine.asks_taint else 0
+            asked = self.with_packs(asked, call, rank)
+        return asked
+
     def with_targets(self, asked: Call, call: ToolCall) -> Call:
         """Returns a call with its targets, if a rule for its tool asks for them."""
         if not self.engine.needs_targets(asked):
             return asked
         return replace(asked, targets=self._targets.read(call))
+
+    def with_packs(self, asked: Call, call: ToolCall, rank: int) -> Call:
+        """Returns a call with what packs say about it in a run of this level."""
+        asked = replace(asked, judgement=call.judgement)
+        if not self.engine.needs_judge(asked):
+            return asked
+        from subluminal.core.intents.judging import with_judge  # loads the kernel
+        from subluminal.core.rounds import NoCounters
+
+        # Nobody asks a pack about a call that is stopped.
+        ahead = self.over(asked) is None
+        return with_judge(asked, self.engine, self.run.run_id, NoCounters(rank), ahead=ahead)
 
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""
@@ -233,10 +265,49 @@ class Enforcer:
         """Returns the id of a call with this number."""
         return f"{self._shim_id}.{number}"
 
-    def _without_rules(self, call: ToolCall, asked: Call, evaluation: Evaluation) -> Ruling:
+    def unjudged(
+        self,
+        call: ToolCall,
+        evaluation: Evaluation,
+        seq: int,
+        *,
+        knows_tool: bool = True,
+        is_busy: bool = False,
+    ) -> tuple[Evaluation, CallLevel | None]:
+        """Lowers the run if a call is forwarded that no rule could judge (`core.levels`).
+
+        A call that may bring text of strangers is refused if the run cannot be lowered for it.
+        """
+        if not evaluation.forwarded or not self.engine.asks_taint:
+            return evaluation, None
+        try:
+            return evaluation, self.levels.unjudged(
+                self.engine, call, seq, knows_tool=knows_tool, is_busy=is_busy
+            )
+        except StateUnusable as error:
+            if self.engine.mode is Mode.OBSERVE:
+                return evaluation, None
+            refusal = blocked(ReasonCode.EVALUATION_ERROR, _not_lowered(error))
+            return self.engine.refusal(refusal), None
+
+    def read_from(self, server_name: str, method: str) -> str:
+        """Lowers the run before a resource or a prompt of a server is asked for.
+
+        Returns why it must not be asked for, in one sentence; empty if it may.
+        """
+        if self.engine.asks_taint:
+            try:
+                self.levels.read_from(self.engine, server_name, method)
+            except StateUnusable as error:
+                return "" if self.engine.mode is Mode.OBSERVE else _not_lowered(error)
+        return ""
+
+    def _without_rules(
+        self, call: ToolCall, asked: Call, evaluation: Evaluation, *, knows_tool: bool = True
+    ) -> Ruling:
         """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        seq = 0
+        seq, is_busy = 0, False
         evaluation = self.over(asked) or evaluation
         try:
             with self._state.locked():
@@ -244,8 +315,14 @@ class Enforcer:
                 self._state.count(TOTALS[evaluation.decision.action])
         except (StateBusy, StateUnusable):
             # The call is still recorded below.
+            is_busy = True
             self._state.owe(TOTALS[evaluation.decision.action])
-        return self.ruled(call, next(self._numbers), evaluation, wall_ms, mono_ns, seq, None)
+        judged = evaluation
+        evaluation, level = self.unjudged(call, judged, seq, knows_tool=knows_tool, is_busy=is_busy)
+        if evaluation is not judged:
+            self.count_as_refused(evaluation.decision.action)
+        number = next(self._numbers)
+        return self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, None, None, level)
 
     def may_be_granted(self, refused: Evaluation) -> bool:
         """Returns False if no grant can be for this call, without a look at the grants."""
@@ -292,10 +369,11 @@ class Enforcer:
         seq: int,
         args_text: bytes | None,
         targets: Targets | None = None,
+        level: CallLevel | None = None,
     ) -> Ruling:
         """Turns an evaluation into a ruling, and journals it."""
         ruling = Ruling(call, f"{self._shim_id}.{number}", evaluation, mono_ns, self)
-        ruling.targets = targets
+        ruling.targets, ruling.level = targets, level
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
@@ -360,6 +438,10 @@ class Enforcer:
             if status is not Status.OK:
                 state.owe(Total.ERRORS)
             return b""
+
+
+def _not_lowered(error: StateUnusable) -> str:
+    return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
 
 
 def _terminated(code: str, message: str) -> Decision:

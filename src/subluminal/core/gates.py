@@ -87,6 +87,18 @@ NOT_EXECUTED = blocked(
 """The decision about a call that passes, in a batch that does not."""
 
 
+def switched_off(summary: str) -> Decision:
+    """Returns the refusal of every call of a process whose environment pulls the kill switch."""
+    return Decision(
+        action=Action.TERMINATE_RUN,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=ReasonCode.KILL_SWITCH,
+        summary=summary,
+        terminate=Terminate(terminate_code=KILLED, terminate_message=summary),
+    )
+
+
 def refusal_of(stop: Stop) -> Decision:
     """Returns the decision about a stopped call: a tool is blocked, anything wider ends the run."""
     if stop.scope == "tool" and not stop.problem:

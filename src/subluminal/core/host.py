@@ -24,11 +24,12 @@ from subluminal.config.places import Places
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus
+from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
 from subluminal.core.controls.kill_switch import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
+from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
@@ -75,6 +76,8 @@ class Host:
         self._open, self._partial = self._runs.open, self._runs.partial
         self.offers = WaitingOffers(parts.places)
         self._handovers: Handovers | None = None
+        self._early_reads: dict[tuple[str, str, str | None], None] = {}
+        """resources and prompts that were asked for while a policy was not in force"""
         self._ended_here: list[Ruling] = []
         """calls that were taken over and have ended, until their end is on disk"""
 
@@ -123,6 +126,47 @@ class Host:
     ) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         return self.claim(session).refuse(call, reason, summary)
+
+    def read_from(self, server_name: str, method: str, session: str | None = None) -> str:
+        """Lowers the run, if a rule says so, before a resource or a prompt is asked for.
+
+        Returns why it must not be asked for, in one sentence; empty if it may. If a policy that
+        should be in force is not, the run is lowered as soon as it is: until then, all calls are
+        refused.
+        """
+        if self.refusal is not None:
+            self._early_reads[server_name, method, session] = None
+        elif self._policies.engine_for(self.run_of(session)).asks_taint:
+            enforcer = self.claim(session)
+            try:
+                return enforcer.read_from(server_name, method)
+            finally:
+                self.release(enforcer)
+        return ""
+
+    # The level of the run, for programs
+
+    def taint(self, session: str | None = None) -> Taint:
+        """Returns the level of a run; UNTRUSTED if its state cannot be read."""
+        enforcer = self.claim(session)
+        try:
+            return enforcer.levels.now()
+        finally:
+            self.release(enforcer)
+
+    def lower_taint(
+        self, to: Taint, *, source: str, reason: str = "", session: str | None = None
+    ) -> Taint:
+        """Lowers a run because a program read something; call it before the text can act.
+
+        `source` names what was read. Returns the level from then on; a run that is as low already
+        stays as it is. Raises StateUnusable if the run cannot be lowered: then do not read.
+        """
+        enforcer = self.claim(session)
+        try:
+            return enforcer.levels.lower(to, f"{source}: {reason}" if reason else source)
+        finally:
+            self.release(enforcer)
 
     def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
@@ -177,7 +221,12 @@ class Host:
         return False
 
     def take(self, call: ToolCall, session: str | None = None) -> Ruling | None:
-        """Takes over a call that another door has offered; None if there is no such offer."""
+        """Takes over a call that another door has offered; None if there is no such offer.
+
+        A call that a pack has judged is never taken over: the other door did not ask the pack.
+        """
+        if call.judgement is not None:
+            return None
         from subluminal.core.taking import take
 
         try:
@@ -266,6 +315,10 @@ class Host:
     def _adopt_policies(self) -> None:
         self._generation = self._policies.generation
         self._runs.adopt_policies()
+        if self._early_reads and self.refusal is None:
+            early, self._early_reads = self._early_reads, {}
+            for read in early:
+                self.read_from(*read)
 
     def _poll_settings(self, mono_ms: int, settle: Callable[[], None]) -> Settings | None:
         change = self._settings.poll(mono_ms)
@@ -336,6 +389,11 @@ class Host:
     def warm(self) -> None:
         """Loads modules that the first call needs, before it arrives."""
         self._previewer.warm()
+
+    @property
+    def previewer(self) -> Previewer:
+        """Masks what is recorded, under the settings in force."""
+        return self._previewer
 
     @property
     def looked_at_bytes(self) -> int:
@@ -410,6 +468,7 @@ class Host:
             self._settle(self._ended_here)
         self._policies.close()
         self._runs.close()
+        self.offers.close()
 
 
 class _BugReports:

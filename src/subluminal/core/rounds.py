@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import WouldBe
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.contracts.vocabulary import TAINT_RANK, Action, Mode, ReasonCode
 from subluminal.core.gates import blocked
 from subluminal.core.ruling import Ruling
 from subluminal.journal import JournalUnavailable
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class _NoCounters:
-    """Counters that are always empty, and keep nothing."""
+class NoCounters:
+    """Counters that are always empty but for the level of the run, and keep nothing.
 
-    def read(self, _kind: CellKind, _key: bytes) -> Cell:
-        return ()
+    For a call that must not be counted again.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._level = (rank,)
+
+    def read(self, kind: CellKind, _key: bytes) -> Cell:
+        """Returns the level of the run, and an empty cell for everything else."""
+        return self._level if kind is CellKind.TAINT else ()
 
     def write(self, _updates: "Iterable[Update]") -> None:
-        return
-
-
-NO_COUNTERS = _NoCounters()
-"""For a call that must not be counted again."""
+        """Keeps nothing."""
 
 
 class Round(NamedTuple):
@@ -65,6 +68,8 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     )
     try:
         enforcer.engine.prepare(asked)
+        if enforcer.engine.asks_kernel:
+            asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():
             evaluation = enforcer.over(asked)
             if evaluation is None:
@@ -91,14 +96,22 @@ def _evaluated(round_: Round, asked: Call, max_rounds: int) -> Evaluation:
     enforcer, call_id = round_.ruling.enforcer, round_.ruling.call_id
     wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
     engine = enforcer.engine
-    evaluation = engine.evaluate(asked, NO_COUNTERS, wall_ms=wall_ms, mono_ms=mono_ms)
+    counters = NoCounters(_rank_before(round_.ruling))
+    evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
     if not evaluation.forwarded and enforcer.may_be_granted(evaluation):
         evaluation = enforcer.settled(
-            evaluation, asked, call_id, wall_ms, mono_ms, round_.args_text, counters=NO_COUNTERS
+            evaluation, asked, call_id, wall_ms, mono_ms, round_.args_text, counters=counters
         )
     if evaluation.forwarded and round_.number > max_rounds:
         return _one_too_many(engine, max_rounds)
     return evaluation
+
+
+def _rank_before(ruling: Ruling) -> int:
+    """Returns the level before the call: a round is part of it. Else that of now."""
+    if ruling.level is not None:
+        return TAINT_RANK[ruling.level.before]
+    return ruling.enforcer.run.state.taint.rank() if ruling.enforcer.engine.asks_taint else 0
 
 
 def _one_too_many(engine: Engine, max_rounds: int) -> Evaluation:

@@ -15,6 +15,7 @@ from subluminal.contracts.vocabulary import ErrorClass, Status
 
 if TYPE_CHECKING:
     from subluminal.core.enforcer import Enforcer
+    from subluminal.core.levels import CallLevel
 
 
 class Handed(Struct, gc=False):
@@ -44,6 +45,8 @@ class Ruling(Struct, gc=False):
     """set once the call was taken over from another door, or offered to others"""
     targets: Targets | None = None
     """what the call touches, if a rule asked for it"""
+    level: "CallLevel | None" = None
+    """what the call has to do with the level of its run, if a policy speaks of it"""
 
     @property
     def decision(self) -> Decision:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import CallRef
-from subluminal.contracts.vocabulary import ReasonCode
+from subluminal.contracts.vocabulary import TAINT_RANK, ReasonCode
 from subluminal.core.handovers import Found, Handover, Handovers, key_of
-from subluminal.core.rounds import NO_COUNTERS
+from subluminal.core.rounds import NoCounters
 from subluminal.core.ruling import Handed, Ruling
 from subluminal.core.runs.attendance import is_present
 from subluminal.core.runs.opening import problem_of
@@ -144,5 +144,8 @@ def _assessment(enforcer: "Enforcer", asked: Call, question: str) -> _Taken:
     if question:
         decision = replace(decision, reason_code=ReasonCode.CLIENT_ASKED, summary=question)
     wall_ms, mono_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
-    found = enforcer.engine.evaluate(asked, NO_COUNTERS, wall_ms=wall_ms, mono_ms=mono_ms)
+    # The door that decided the call has lowered the run; nothing is lowered again.
+    rank = TAINT_RANK[enforcer.levels.now()] if enforcer.engine.asks_taint else 0
+    counters = NoCounters(rank)
+    found = enforcer.engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
     return _Taken(decision, found.policy, True, found.visits, risk_classes=found.risk_classes)

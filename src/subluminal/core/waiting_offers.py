@@ -43,6 +43,10 @@ class WaitingOffers:
         if self._generation is not None and not self._generation.is_current():
             self._map()
 
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._generation = None
+
     def _map(self) -> None:
         self._none_at = None
         try:

@@ -238,12 +238,13 @@ def _locate(policy: UsedPolicy, root: str | None) -> _Located:
 
 def _lines(file: str, policy_hash: str) -> dict[str, int]:
     # Imported here because loading the YAML parser takes longer than the rest of an artifact.
+    from subluminal.core.policies.installed import find_installed
     from subluminal.policy.compiling import compile_bundle
     from subluminal.policy.loading import parse_bundle
 
     try:
         with open(file, "rb", opener=plain_file) as opened:
-            loaded = parse_bundle(opened.read(_MAX_POLICY_BYTES), file)
+            loaded = parse_bundle(opened.read(_MAX_POLICY_BYTES), file, find_installed)
     except (
         OSError,
         ValueError,

@@ -12,6 +12,7 @@ from subluminal.config.places import Places
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.policies.installed import find_installed
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 from subluminal.policy.compiling import bundle_of, compile_bundle, read_snapshot
 from subluminal.policy.loading import LoadedBundle, parse_bundle
@@ -44,11 +45,11 @@ class Accepted(NamedTuple):
     """number of runs that had first seen another version"""
 
 
-def read_file(path: str) -> bytes:
-    """Reads a file; at most one byte more than a bundle may have."""
+def read_file(path: str, most: int = MAX_BUNDLE_BYTES) -> bytes:
+    """Reads a file; at most one byte more than it may have."""
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_BUNDLE_BYTES + 1)
+            return file.read(most + 1)
     except (OSError, ValueError) as error:
         # A path with a NUL in it is a ValueError.
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -61,7 +62,7 @@ def read_file(path: str) -> bytes:
 def parse_policy(data: bytes, file: str) -> Policy:
     """Loads a policy from the bytes of a file. Raises InvalidInput with every problem."""
     if not is_snapshot(data):
-        loaded = parse_bundle(data, file)
+        loaded = parse_bundle(data, file, find_installed)
         return Policy(compile_bundle(loaded.bundle), loaded.bundle, loaded)
     try:
         snapshot, bundle = read_snapshot(data)

@@ -3,17 +3,21 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from subluminal.canonical import args_hash
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.vocabulary import Layer, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.rules.limit import LIMIT_KINDS
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to, lowest
+from subluminal.policy.visit import JudgeOf
 
 ReadTargets = Callable[[str, str, dict[str, Any], str], Targets]
 """Returns the targets of (server_name, tool_name, args, cwd)."""
@@ -46,16 +50,21 @@ class CaseResult(NamedTuple):
 
 
 def run_case(
-    loaded: LoadedCase, layers: Layers, targets_of: ReadTargets | None = None
+    loaded: LoadedCase,
+    layers: Layers,
+    targets_of: ReadTargets | None = None,
+    judge_of: JudgeOf | None = None,
 ) -> CaseResult:
     """Runs the calls of one case in order, starting with empty counters.
 
     `targets_of` reads what a call touches. Without it, every call is opaque to rules about targets.
+    `judge_of` finds whom `kernel` rules ask.
     """
-    runner = _Runner(loaded, layers, targets_of)
+    runner = _Runner(loaded, layers, targets_of, judge_of)
     failures = []
     for number, call in enumerate(loaded.case.calls, start=1):
-        found = differences(call.want, runner.make(call))
+        evaluation = runner.make(call)
+        found = differences(call.want, evaluation, runner.level)
         if found:
             failures.append(Failure(number, found))
     return CaseResult(failures, runner.matched)
@@ -64,7 +73,14 @@ def run_case(
 class _Runner:
     """The engine, counters and virtual clock of one case."""
 
-    def __init__(self, loaded: LoadedCase, layers: Layers, targets_of: ReadTargets | None) -> None:
+    def __init__(
+        self,
+        loaded: LoadedCase,
+        layers: Layers,
+        targets_of: ReadTargets | None,
+        judge_of: JudgeOf | None,
+    ) -> None:
+        self._judge_of = judge_of
         self._engine = Engine(layers, loaded.identity)
         self._targets_of = targets_of
         self._layers = [layer.value for layer, _ in layers]
@@ -76,10 +92,16 @@ class _Runner:
         }
         self._hashes = {layer.value: snapshot.policy_hash for layer, snapshot in layers}
         self._counters = MemoryCounters()
+        self._counters.write(lowering_to(lowest([loaded.case.taint, self._engine.start])))
         self._title = loaded.title
         self._start_ms = loaded.start_ms
         self._now_ms = 0
         self.matched: set[tuple[str, str]] = set()
+
+    @property
+    def level(self) -> Taint:
+        """The level of the run after the calls so far."""
+        return level_in(self._counters.read)
 
     def make(self, call: CaseCall) -> Evaluation:
         """Evaluates one call and its end."""
@@ -120,7 +142,7 @@ class _Runner:
 
     def _call_of(self, call: CaseCall) -> Call:
         granted = frozenset((layer, rule) for layer in self._layers for rule in call.granted)
-        return Call(
+        made = Call(
             call.server,
             call.tool,
             call.args,
@@ -129,6 +151,10 @@ class _Runner:
             excused=granted & self._limits,
             targets=self._targets(call),
         )
+        if self._judge_of is None or not self._engine.asks_kernel:
+            return made
+        judge = self._judge_of(made, self._title, self._start_ms + self._now_ms)
+        return replace(made, judge=judge)
 
     def _targets(self, call: CaseCall) -> Targets | None:
         if self._targets_of is None or call.args is None or not self._engine.asks_targets:

@@ -13,10 +13,20 @@ from msgspec import Struct, field
 
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.shape import Misfit, Path, did_you_mean, misfits, struct_of
-from subluminal.contracts.vocabulary import Action, Client, Env, Layer, Severity, Status
+from subluminal.contracts.vocabulary import (
+    POLICY_LAYERS,
+    Action,
+    Client,
+    Env,
+    Layer,
+    Severity,
+    Status,
+    Taint,
+)
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
+from subluminal.policy.packs import FindPack, no_packs
 from subluminal.policy.predicates import same_value
 from subluminal.policy.text.places import problem_of
 from subluminal.policy.text.reading import read_documents
@@ -83,6 +93,8 @@ class Case(_Strict, frozen=True, kw_only=True):
     """instead of `bundle`: layer to a bundle or the path of its file"""
     identity: CaseIdentity = CaseIdentity()
     """identity of the run"""
+    taint: Taint = Taint.SYSTEM
+    """level that the run starts with; a lower `defaults.taint` of a policy holds"""
     start: str = "1970-01-01T00:00:00Z"
     """wall clock at `at_ms: 0`, RFC 3339"""
     calls: list[CaseCall]
@@ -146,6 +158,10 @@ WANTS: dict[str, Reader] = {
 }
 
 
+_TAINT = "taint"
+"""Field of a `want`: the level of the run after the call."""
+
+
 class Difference(NamedTuple):
     """One field of an evaluation that differs from its `want`."""
 
@@ -157,11 +173,16 @@ class Difference(NamedTuple):
     """value in the evaluation"""
 
 
-def differences(want: dict[str, Any], evaluation: Evaluation) -> list[Difference]:
-    """Returns the fields of a `want` that differ from the evaluation."""
+def differences(
+    want: dict[str, Any], evaluation: Evaluation, taint: Taint = Taint.SYSTEM
+) -> list[Difference]:
+    """Returns the fields of a `want` that differ from the evaluation.
+
+    `taint` is the level of the run after the call.
+    """
     found = []
     for name, wanted in want.items():
-        got = msgspec.to_builtins(WANTS[name](evaluation))
+        got = taint.value if name == _TAINT else msgspec.to_builtins(WANTS[name](evaluation))
         if name == "would_be":
             got = _asked(wanted, got)
         if name == "risk_classes" and isinstance(wanted, list):
@@ -178,7 +199,7 @@ def _asked(wanted: Any, got: Any) -> Any:
     return got["action"] if isinstance(wanted, str) else {name: got.get(name) for name in wanted}
 
 
-def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
+def parse_cases(data: bytes, file: str, find_pack: FindPack = no_packs) -> list[LoadedCase]:
     """Loads every case of a file. Raises InvalidInput with every problem."""
     documents, problems = read_documents(data, file)
     if not documents and not problems:
@@ -186,7 +207,7 @@ def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
     cases: list[LoadedCase] = []
     for number, document in enumerate(documents, start=1):
         try:
-            cases.append(_load(document, number, file, problems))
+            cases.append(_load(document, number, file, problems, find_pack))
         except InvalidInput as error:
             problems = problems + [each for each in error.problems if each not in problems]
     if problems:
@@ -194,7 +215,9 @@ def parse_cases(data: bytes, file: str) -> list[LoadedCase]:
     return cases
 
 
-def _load(document: Document, number: int, file: str, problems: list[Problem]) -> LoadedCase:
+def _load(
+    document: Document, number: int, file: str, problems: list[Problem], find_pack: FindPack
+) -> LoadedCase:
     value, node, _ = document
     title = _title(value, number)
 
@@ -209,7 +232,7 @@ def _load(document: Document, number: int, file: str, problems: list[Problem]) -
     if found:
         raise InvalidInput([problem_of(misfit, node, file, named) for misfit in found])
     case: Case = struct_of(value, Case)
-    policies = _policies(case, document, file, problems)
+    policies = _policies(case, document, file, problems, find_pack)
     start_ms = wall_ms_of(case.start)
     return LoadedCase(case, title, policies, start_ms or 0, node.place.line)
 
@@ -220,7 +243,7 @@ def _title(value: Any, number: int) -> str:
 
 
 def _policies(
-    case: Case, document: Document, file: str, problems: list[Problem]
+    case: Case, document: Document, file: str, problems: list[Problem], find_pack: FindPack
 ) -> list[tuple[Layer, LoadedBundle | str]]:
     node = document.node
     if case.bundle is not None:
@@ -231,10 +254,14 @@ def _policies(
             (Layer(name), source, node.below("layers", name))
             for name, source in case.layers.items()
         ]
-    order = list(Layer)
     return [
-        (layer, source if isinstance(source, str) else bundle_in(source, where, file, problems))
-        for layer, source, where in sorted(sources, key=lambda each: order.index(each[0]))
+        (
+            layer,
+            source
+            if isinstance(source, str)
+            else bundle_in(source, where, file, problems, find_pack),
+        )
+        for layer, source, where in sorted(sources, key=lambda each: POLICY_LAYERS.index(each[0]))
     ]
 
 
@@ -242,8 +269,8 @@ def _case_misfits(case: Case) -> Iterator[Misfit]:
     if (case.bundle is None) == (not case.layers):
         yield Misfit((), "needs either `bundle` or `layers`")
     for name in case.layers:
-        if name not in list(Layer):
-            hint = did_you_mean(name, list(Layer))
+        if name not in POLICY_LAYERS:
+            hint = did_you_mean(name, POLICY_LAYERS)
             yield Misfit(("layers", name), f"unknown layer `{name[:40]}`", hint, at_key=True)
     if wall_ms_of(case.start) is None:
         hint = "write a time such as `2026-01-31T09:00:00Z`"
@@ -263,10 +290,10 @@ def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
         yield Misfit((*path, "outcome", "latency_ms"), "must be at least 0")
     for name, value in call.want.items():
         where = (*path, "want", name)
-        if name not in WANTS:
-            hint = did_you_mean(name, [*WANTS, *[""] * 13])
+        if name not in WANTS and name != _TAINT:
+            hint = did_you_mean(name, [*WANTS, _TAINT, *[""] * 13])
             yield Misfit(where, f"unknown field `{name[:60]}`", hint, at_key=True)
-        words = {"action": Action, "severity": Severity}.get(name)
+        words = {"action": Action, "severity": Severity, _TAINT: Taint}.get(name)
         if words is not None and value not in list(words):
             hint = did_you_mean(value, list(words))
             yield Misfit(where, f"unknown value `{str(value)[:40]}`", hint)

@@ -23,6 +23,7 @@ from subluminal.contracts.bundle import (
     Dedupe,
     DedupeRule,
     DenyRule,
+    KernelRule,
     Match,
     NameMatch,
     PinRule,
@@ -31,30 +32,32 @@ from subluminal.contracts.bundle import (
     Suggestion,
     Tag,
     TagRule,
+    TaintRule,
     TargetsMatch,
     TimeMatch,
 )
 from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
-from subluminal.contracts.vocabulary import Action
+from subluminal.contracts.vocabulary import Action, Taint
 from subluminal.policy.costs import cost_misfits
+from subluminal.policy.packs import FindPack, no_packs, pack_misfits
 from subluminal.policy.patterns import glob_problem, regex_problem
 from subluminal.policy.snapshot import NO_POLICY_ID
 
 
-def semantic_misfits(bundle: Bundle) -> list[Misfit]:
+def semantic_misfits(bundle: Bundle, find_pack: FindPack = no_packs) -> list[Misfit]:
     """Returns every impossible value; an empty list if the bundle can be compiled."""
     if len(bundle.rules) > MAX_RULES:
         return [Misfit(("rules",), f"has {len(bundle.rules)} rules; the most is {MAX_RULES}")]
     found = [*_unfit_names(bundle), *_duplicate_ids(bundle.rules)]
     for index, rule in enumerate(bundle.rules):
-        found += rule_misfits(rule, index)
+        found += rule_misfits(rule, index, find_pack)
     return found or cost_misfits(bundle)
 
 
-def rule_misfits(rule: AnyRule, index: int) -> list[Misfit]:
+def rule_misfits(rule: AnyRule, index: int, find_pack: FindPack) -> list[Misfit]:
     """Returns the misfits of one rule. Paths begin at the bundle."""
-    found = list(match_misfits(rule.match)) + list(effect_misfits(rule))
+    found = list(match_misfits(rule.match)) + list(effect_misfits(rule, find_pack))
     targets = rule.match.targets
     if targets is not None and targets.opaque and isinstance(rule, AllowRule):
         hint = "remove `opaque`: an allow matches only if everything that a call touches is known"
@@ -95,6 +98,9 @@ def match_misfits(match: Match) -> Iterator[Misfit]:
         yield from _time(match.time, ("match", "time"))
     if match.targets is not None:
         yield from _targets(match.targets, ("match", "targets"))
+    if match.taint is not None and match.taint.below is Taint.UNTRUSTED:
+        hint = "write `below: TRUSTED` for runs that are UNTRUSTED"
+        yield Misfit(("match", "taint", "below"), "no level is below UNTRUSTED", hint)
 
 
 def _names(names: NameMatch | None, path: Path) -> Iterator[Misfit]:
@@ -193,7 +199,7 @@ def _hours_problem(pair: list[int]) -> str | None:
     return None
 
 
-def effect_misfits(rule: AnyRule) -> Iterator[Misfit]:
+def effect_misfits(rule: AnyRule, find_pack: FindPack = no_packs) -> Iterator[Misfit]:
     """Finds the misfits of an effect. Paths begin at the rule."""
     match rule:
         case AllowRule() | DenyRule():
@@ -208,6 +214,10 @@ def effect_misfits(rule: AnyRule) -> Iterator[Misfit]:
             yield from _dedupe(rule.effect.dedupe)
         case TagRule():
             yield from _tag(rule.effect.tag)
+        case TaintRule():
+            pass  # every level is possible
+        case KernelRule():
+            yield from _kernel(rule, find_pack)
         case PinRule():
             yield Misfit(
                 ("kind",),
@@ -342,6 +352,18 @@ def _tag(tag: Tag) -> Iterator[Misfit]:
     for index, name in enumerate(tag.add_risk_class):
         if not name.strip():
             yield Misfit((*path, index), "must not be empty")
+
+
+def _kernel(rule: KernelRule, find_pack: FindPack) -> Iterator[Misfit]:
+    asked, path = rule.effect.kernel, ("effect", "kernel")
+    for field, argument in (asked.payload or {}).items():
+        if not field.strip() or not argument.strip():
+            yield Misfit((*path, "payload", field), "names must not be empty")
+    found = list(not_finite(asked.state, (*path, "state")))
+    if found or not rule.enabled:
+        yield from found  # the pack of a disabled rule need not be installed
+    else:
+        yield from pack_misfits(asked, find_pack, path)
 
 
 def _amount(value: int | None, least: int, path: Path) -> Iterator[Misfit]:

@@ -14,12 +14,28 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from subluminal.contracts.bundle import Bundle, Match, NameMatch, Rule, Suggestion, TargetsMatch
+from subluminal.contracts.bundle import (
+    Bundle,
+    KernelRule,
+    Match,
+    NameMatch,
+    Rule,
+    Suggestion,
+    TaintRule,
+    TargetsMatch,
+)
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
+from subluminal.policy.packs import FindPack, questions_of, stated_packs
 from subluminal.policy.patterns import NamePatterns, compile_names
-from subluminal.policy.snapshot import SNAPSHOT_FORMAT, TARGETS_FORMAT, Snapshot
+from subluminal.policy.snapshot import (
+    KERNEL_FORMAT,
+    SNAPSHOT_FORMAT,
+    TAINT_FORMAT,
+    TARGETS_FORMAT,
+    Snapshot,
+)
 from subluminal.policy.text.places import path_text
 from subluminal.policy.texts import TextPatterns, compile_texts
 
@@ -30,19 +46,33 @@ def compile_bundle(bundle: Bundle) -> Snapshot:
     """Compiles a bundle in which `checking` found nothing wrong."""
     return Snapshot(
         {
-            "format": TARGETS_FORMAT if _asks_targets(bundle) else SNAPSHOT_FORMAT,
+            "format": _format(bundle),
             "policy_id": bundle.policy_id,
             "version": bundle.version,
             "mode": bundle.mode.value,
-            "defaults": _expand(bundle.defaults),
+            "defaults": _given(_expand(bundle.defaults)),
             "selectors": _expand(bundle.selectors),
             "rules": [_rule(rule) for rule in bundle.rules if rule.enabled],
         }
     )
 
 
-def _asks_targets(bundle: Bundle) -> bool:
-    return any(rule.enabled and rule.match.targets is not None for rule in bundle.rules)
+def _format(bundle: Bundle) -> int:
+    enabled = [each for each in bundle.rules if each.enabled]
+    if any(isinstance(each, KernelRule) for each in enabled):
+        return KERNEL_FORMAT
+    if bundle.defaults.taint is not None or any(
+        isinstance(each, TaintRule) or each.match.taint is not None for each in enabled
+    ):
+        return TAINT_FORMAT
+    if any(each.match.targets is not None for each in enabled):
+        return TARGETS_FORMAT
+    return SNAPSHOT_FORMAT
+
+
+def _given(defaults: dict[str, Any]) -> dict[str, Any]:
+    """Leaves `taint` out if it is not given, so that policies without it keep their hash."""
+    return {name: value for name, value in defaults.items() if name != "taint" or value}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -64,6 +94,8 @@ def _match(match: Match) -> dict[str, Any]:
     if match.targets is not None:
         # Left out if it is not given, so that policies without it keep their hash.
         compiled["targets"] = _targets(match.targets)
+    if match.taint is not None:
+        compiled["taint"] = _expand(match.taint)
     return compiled
 
 
@@ -127,13 +159,20 @@ def _fields(value: Struct) -> list[tuple[str, Any]]:
 _HEAD = ("policy_id", "version", "mode", "defaults", "selectors")
 
 
-def read_snapshot(text: bytes) -> tuple[Snapshot, Bundle]:
-    """Reads a compiled policy, and a bundle that compiles to it. Raises SubluminalError."""
+def read_snapshot(text: bytes, find_pack: FindPack | None = None) -> tuple[Snapshot, Bundle]:
+    """Reads a compiled policy, and a bundle that compiles to it. Raises SubluminalError.
+
+    `find_pack` finds the packs that must be installed; None if the policy is only read.
+    """
     try:
         snapshot = Snapshot.from_json(text)
     except (KeyError, ValueError, TypeError):
         raise _damaged("a field is missing or has the wrong type") from None
-    return snapshot, bundle_of(snapshot)
+    bundle = bundle_of(snapshot)
+    if find_pack is not None:
+        for found in semantic_misfits(bundle, find_pack):
+            raise SubluminalError(f"`{path_text(found.path)}`: {found.message}", hint=found.hint)
+    return snapshot, bundle
 
 
 def bundle_of(snapshot: Snapshot) -> Bundle:
@@ -142,7 +181,9 @@ def bundle_of(snapshot: Snapshot) -> Bundle:
     for found in misfits(plain, Bundle):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     bundle: Bundle = struct_of(plain, Bundle)
-    for found in semantic_misfits(bundle):
+    if any(None in (asked.version, asked.fingerprint) for asked in questions_of(bundle.rules)):
+        raise _damaged("a kernel rule does not name version and fingerprint of its pack")
+    for found in semantic_misfits(bundle, stated_packs(bundle)):
         raise _damaged(f"`{path_text(found.path)}`: {found.message}")
     if compile_bundle(bundle).policy_hash != snapshot.policy_hash:
         raise _damaged("its bundle compiles to another snapshot")

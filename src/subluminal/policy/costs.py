@@ -17,8 +17,10 @@ from subluminal.contracts.bundle import (
     BreakerRule,
     Bundle,
     DedupeRule,
+    KernelRule,
     NameMatch,
     TagRule,
+    TaintRule,
     TargetsMatch,
 )
 from subluminal.contracts.limits import MAX_CALL_COST, MAX_NAME_BYTES, MAX_TARGETS_BYTES
@@ -34,7 +36,13 @@ _PREDICATE = 1
 """One predicate about an argument."""
 _VALUES = 5
 """Number of nested values that are compared in one unit."""
-_KINDS: dict[type[AnyRule], int] = {DedupeRule: 25, BreakerRule: 15, TagRule: 5}
+_KINDS: dict[type[AnyRule], int] = {
+    DedupeRule: 25,
+    BreakerRule: 15,
+    TagRule: 5,
+    TaintRule: 5,
+    KernelRule: 25,
+}
 """Cost of a kind beyond that of other rules."""
 _REPEATS = 25
 """Cost of a breaker that counts repeats: like dedupe, it writes a new key for most calls."""
@@ -119,7 +127,7 @@ def rule_costs(bundle: Bundle) -> list[RuleCost]:
 def _rule_cost(index: int, rule: AnyRule) -> RuleCost:
     servers, tools = compile_names(rule.match.server_name), compile_names(rule.match.tool_name)
     visit = _RULE + _KINDS.get(type(rule), 0) + _args_cost(rule.match.args)
-    visit += _targets_cost(rule.match.targets)
+    visit += _targets_cost(rule.match.targets) + (0 if rule.match.taint is None else _PREDICATE)
     if isinstance(rule, BreakerRule) and rule.effect.breaker.repeat_threshold is not None:
         visit += _REPEATS
     patterns = _patterns_cost(servers) + _patterns_cost(tools)

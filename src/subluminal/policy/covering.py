@@ -12,9 +12,11 @@ from subluminal.contracts.bundle import (
     NameMatch,
     NumericRange,
     PathMatch,
+    TaintMatch,
     TargetsMatch,
     TimeMatch,
 )
+from subluminal.contracts.vocabulary import TAINT_RANK
 from subluminal.policy.predicates import is_number, same_value
 
 _SPECIAL = frozenset("*?[")
@@ -34,6 +36,7 @@ def covers(wide: Match, narrow: Match) -> bool:
         and covers_args(wide.args, narrow.args)
         and covers_time(wide.time, narrow.time)
         and covers_targets(wide.targets, narrow.targets)
+        and covers_taint(wide.taint, narrow.taint)
     )
 
 
@@ -205,6 +208,13 @@ def covers_targets(wide: TargetsMatch | None, narrow: TargetsMatch | None) -> bo
         )
         and _covers_fields(wide, narrow)
     )
+
+
+def covers_taint(wide: TaintMatch | None, narrow: TaintMatch | None) -> bool:
+    """Whether `wide` matches every level that `narrow` matches."""
+    if wide is None or narrow is None:
+        return wide is None
+    return TAINT_RANK[wide.below] <= TAINT_RANK[narrow.below]
 
 
 def _covers_fields(wide: TargetsMatch, narrow: TargetsMatch) -> bool:

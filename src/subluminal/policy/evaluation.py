@@ -5,33 +5,39 @@ and the counter updates that follow from it. Nothing is written here: the caller
 and when the call has ended, the result of `learn`. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from subluminal.contracts.counters import Counters, Update
+from subluminal.contracts.counters import CellKind, Counters, Update
 from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.vocabulary import (
     ACTION_STRICTNESS,
+    TAINT_RANK,
     Action,
     Layer,
     Mode,
     ReasonCode,
     Status,
+    Taint,
 )
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
-from subluminal.policy.rules.access import AccessEntry
+from subluminal.policy.refusing import Refuser
 from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
+from subluminal.policy.taint import lowest
+from subluminal.policy.tool_rules import ToolRules
 from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
 
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 
 _ALLOW = Action.ALLOW
+_TAINT = CellKind.TAINT
 _GRANTED = ReasonCode.APPROVAL_GRANTED
 
 NO_POLICY = EMPTY_SNAPSHOT.ref
@@ -55,6 +61,8 @@ class Evaluation(Struct, gc=False):
     """risk classes of the call"""
     grants: tuple[GrantRef, ...] = ()
     """grants that let the call pass; the caller that looked them up sets them"""
+    kernel: KernelDecision | None = None
+    """decision of a pack, if one was asked"""
 
     @property
     def updates(self) -> list[Update]:
@@ -67,6 +75,17 @@ class Evaluation(Struct, gc=False):
         return updates
 
     @property
+    def lowered_by(self) -> str | None:
+        """The rule that lowers the run furthest, if the call is forwarded."""
+        found = [
+            (cell, visit.lowered_by)
+            for visit in self.visits
+            for kind, _, cell in visit.if_forwarded
+            if kind is _TAINT
+        ]
+        return max(found, key=lambda each: each[0])[1] if found else None
+
+    @property
     def trips(self) -> list[Trip]:
         """The breakers that refused this call."""
         return [trip for visit in self.visits for trip in visit.trips]
@@ -77,8 +96,8 @@ class Evaluation(Struct, gc=False):
         return [key for visit in self.visits for key in visit.grants_used]
 
     @property
-    def refused_by(self) -> list[AccessEntry]:
-        """The allow and deny rules that refuse this call; a grant must cover each of them."""
+    def refused_by(self) -> list[Refuser]:
+        """The rules and packs that refuse this call; a grant must cover each of them."""
         return [visit.refused_by for visit in self.visits if visit.refused_by is not None]
 
     @property
@@ -128,6 +147,14 @@ class Engine:
             rule.targets_test is not None for each in self._programs for rule in each.rules
         )
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
+        self.asks_kernel = any(program.asks_kernel for program in self._programs)
+        """whether a pack is asked about calls, by a rule or by the door"""
+        self.asks_ahead = self.asks_targets or self.asks_kernel
+        """whether something must be found out about calls before they are evaluated"""
+        self.asks_taint = any(program.asks_taint for program in self._programs)
+        """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
+        self.start = lowest(program.start for program in self._programs)
+        """level that a run starts with at most"""
         self.policies = [
             LayeredPolicyRef(
                 layer=program.layer,
@@ -150,12 +177,54 @@ class Engine:
 
     def needs_targets(self, call: Call) -> bool:
         """Whether a rule for the tool of a call tests what the call touches."""
+        return any(rules.asks_targets for _, rules in self._rules_of(call))
+
+    def needs_judge(self, call: Call) -> bool:
+        """Whether a rule for the tool of a call asks a pack."""
+        return any(rules.asks_kernel for _, rules in self._rules_of(call))
+
+    def ask_packs(self, call: Call, counters: Counters, *, wall_ms: int) -> None:
+        """Asks the call's judge everything that `evaluate` will ask it. Needs no lock.
+
+        Which packs are asked does not depend on counters, but for the level of the run. A person
+        may have answered what a pack asks, so that packs below are asked too.
+        """
+        for program, rules in self._rules_of(call):
+            if rules.asks_kernel:
+                keys = {(program.layer.value, entry.rule_id) for entry in rules.entries}
+                passed = replace(call, granted=call.granted | keys)
+                _run(program, passed, counters, wall_ms, 0, None)
+
+    def _rules_of(self, call: Call) -> Iterator[tuple[Program, ToolRules]]:
         key = (call.server_name, call.tool_name)
         for program in self._programs:
             rules = program.tool_rules.get(key) or program.rules_for(*key)
-            if rules is not None and rules.asks_targets:
-                return True
-        return False
+            if rules is not None:
+                yield program, rules
+
+    def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
+        """Returns the lowest level to which a call may lower the run that no rule could judge.
+
+        `tool_name` is None if nobody can be sure which tool is called.
+        """
+        return lowest(program.unjudged(server_name, tool_name) for program in self._programs)
+
+    def read_from(self, server_name: str) -> tuple[Taint, str | None]:
+        """Returns the level to which text of a server lowers the run if no tool gave it.
+
+        That is a resource or a prompt. Only taint rules whose `match` names nothing but servers are
+        about it. Returns the rule too.
+        """
+        found = [program.read_from(server_name) for program in self._programs]
+        return max(found, key=lambda each: TAINT_RANK[each[0]], default=(Taint.SYSTEM, None))
+
+    def tests_taint(self, rule_id: str | None) -> bool:
+        """Whether a rule with this id tests the run's level."""
+        return rule_id is not None and any(
+            rule.taint_test is not None and rule.data["rule_id"] == rule_id
+            for program in self._programs
+            for rule in program.rules
+        )
 
     def evaluate(
         self,
@@ -181,7 +250,7 @@ class Engine:
         if is_granted and all(answer.forwarded for answer in answers):
             # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
-        return _combine(answers)
+        return combine(answers)
 
     def _ask_gates(
         self,
@@ -225,7 +294,7 @@ class Engine:
             for written in [program.failure(call, reason_code, summary)]
         ]
         if answers:
-            return _combine(answers)
+            return combine(answers)
         policy = self._all[0].ref if self._all else NO_POLICY
         passed = replace(DEFAULT_ALLOW, reason_code=reason_code, summary=summary)
         return Evaluation(passed, policy, True, ())
@@ -282,16 +351,18 @@ def _run(
             written = trace(program, rules, visit, call, steps)
         classes = rules.classes | visit.classes if visit.classes else rules.classes
     if written.action is _ALLOW:
-        return Evaluation(written, program.ref, True, (visit,), None, classes)
+        return Evaluation(written, program.ref, True, (visit,), None, classes, (), visit.kernel)
     decision, would_be = program.enforced(written)
     forwarded = decision.action is _ALLOW
     if would_be is not None:
         visit.refused_by = None  # observe mode never asks for approval
         visit.limited_by = ()
-    return Evaluation(decision, program.ref, forwarded, (visit,), would_be, classes)
+    return Evaluation(
+        *(decision, program.ref, forwarded, (visit,), would_be, classes), kernel=visit.kernel
+    )
 
 
-def _combine(answers: list[Evaluation]) -> Evaluation:
+def combine(answers: list[Evaluation]) -> Evaluation:
     """Takes the strictest decision, the earlier layer's on a tie, and the updates of all layers."""
     best = max(answers, key=lambda answer: ACTION_STRICTNESS[answer.decision.action])
     observed = [answer.would_be for answer in answers if answer.would_be is not None]
@@ -301,4 +372,5 @@ def _combine(answers: list[Evaluation]) -> Evaluation:
     for answer in answers:
         if answer is not best:
             best.visits += answer.visits
+            best.kernel = best.kernel or answer.kernel
     return best

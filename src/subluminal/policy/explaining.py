@@ -10,17 +10,44 @@ from subluminal.contracts.bundle import AnyRule
 from subluminal.contracts.counters import Cell
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer, ReasonCode, Status
+from subluminal.contracts.vocabulary import Layer, ReasonCode, Status, Taint
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import level_in, lowering_to, lowest
+from subluminal.policy.visit import JudgeOf
 
 _DISABLED = "disabled"
+_RUN_ID = "explain"
+"""The run that the explained call belongs to."""
 
 
 _MAX_TOLD = 5
 """Most targets of one kind that the text names; JSON has all of them."""
+
+
+class PackStep(NamedTuple):
+    """One step of a pack on its way to a decision."""
+
+    phase: str
+    """kill, schema, state, taint, auth, business or default"""
+    outcome: str
+    """`match` if this step decided, else `pass`"""
+    guard: str | None
+    """name of the guard, if it has one"""
+
+
+class PackSteps(NamedTuple):
+    """How the pack of a `kernel` rule came to its decision."""
+
+    rule_id: str
+    """the rule"""
+    kernel: KernelDecision
+    """the decision"""
+    steps: list[PackStep]
+    """steps in their order; the last one decided"""
 
 
 class Explanation(NamedTuple):
@@ -32,6 +59,10 @@ class Explanation(NamedTuple):
     """one step for each rule, in rule order"""
     targets: Targets | None = None
     """what the call touches; None if the caller did not read it"""
+    taint: tuple[Taint, Taint] | None = None
+    """level of the run before and after the call; None if the policy does not speak of it"""
+    packs: tuple[PackSteps, ...] = ()
+    """the packs that were asked, in their order"""
 
     def plain(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
@@ -41,7 +72,18 @@ class Explanation(NamedTuple):
             "would_be": msgspec.to_builtins(self.evaluation.would_be),
             "risk_classes": sorted(self.evaluation.risk_classes),
             "policy": msgspec.to_builtins(self.evaluation.policy),
+            "packs": [
+                {
+                    "rule_id": each.rule_id,
+                    "kernel": msgspec.to_builtins(each.kernel),
+                    "steps": [step._asdict() for step in each.steps],
+                }
+                for each in self.packs
+            ],
             "targets": None if self.targets is None else targets_plain(self.targets),
+            "taint": None
+            if self.taint is None
+            else {"before": self.taint[0].value, "after": self.taint[1].value},
         }
 
 
@@ -66,22 +108,31 @@ def explain(
     repeat: int = 1,
     gates: Sequence[Gate] = (),
     targets: Targets | None = None,
+    taint: Taint = Taint.SYSTEM,
+    judge_of: JudgeOf | None = None,
 ) -> Explanation:
     """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
     `gates` are those that a run of this installation passes before its policy layers. `targets` are
-    what the call touches, as `core.targets` reads it.
+    what the call touches, as `core.targets` reads it. `taint` is the level of the run before its
+    first call; a lower `defaults.taint` of the policy holds. `judge_of` finds whom `kernel` rules
+    ask.
     """
     server, tool, args = call
     engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
     asked = Call(server, tool, args, args_hash(args), targets=targets)
+    if judge_of is not None and engine.asks_kernel:
+        asked = msgspec.structs.replace(asked, judge=judge_of(asked, _RUN_ID, wall_ms))
     counters = MemoryCounters()
+    counters.write(lowering_to(lowest([taint, engine.start])))
     for _ in range(repeat):
         steps: list[Step] = []
+        before = level_in(counters.read)
         evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=0, steps=steps)
         counters.write(evaluation.updates)
         counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
-    return Explanation(evaluation, steps, targets)
+    levels = (before, level_in(counters.read)) if engine.asks_taint else None
+    return Explanation(evaluation, steps, targets, levels)
 
 
 def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
@@ -99,7 +150,7 @@ def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
 
 def as_text(explanation: Explanation) -> list[str]:
     """Returns lines for a terminal: the decision, then each rule in order."""
-    evaluation, steps, targets = explanation
+    evaluation, steps, targets, taint, packs = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
@@ -115,9 +166,15 @@ def as_text(explanation: Explanation) -> list[str]:
             lines.append(f"  suggested arguments: {suggested}")
     if targets is not None:
         lines += _touched(targets)
+    if taint is not None:
+        before, after = taint
+        told = f", and {after} after it" if after is not before else ""
+        lines.append(f"  the run is {before} before this call{told}")
     if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
         lines += ["", "rules, in order:"]
         lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]
+    for each in packs:
+        lines += ["", *_pack_lines(each)]
     return lines
 
 
@@ -146,6 +203,15 @@ def _step_line(number: int, step: Step) -> str:
     if step.before or step.after:
         line += f"; counter {_cell(step.before)} -> {_cell(step.after or step.before)}"
     return line
+
+
+def _pack_lines(trace: PackSteps) -> list[str]:
+    said = trace.kernel
+    head = f"pack {said.pack} {said.version}, asked by rule `{trace.rule_id}`"
+    lines = [f"{head} about {said.intent_kind}: {said.kind}"]
+    for phase, outcome, guard in trace.steps:
+        lines.append(f"  {phase}: {outcome}" + (f" ({guard})" if guard else ""))
+    return [*lines, f"  because of {', '.join(said.basis)}"] if said.basis else lines
 
 
 def _cell(cell: Cell) -> str:

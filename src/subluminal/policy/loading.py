@@ -14,6 +14,7 @@ from subluminal.contracts.shape import Misfit, Path, misfits
 from subluminal.contracts.short_forms import completed, fields_with_default
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
+from subluminal.policy.packs import FindPack, no_packs, with_versions
 from subluminal.policy.text.places import Node, Title, problem_of
 from subluminal.policy.text.reading import read_document
 from subluminal.policy.text.yaml_nodes import MAX_PROBLEMS
@@ -28,7 +29,7 @@ class LoadedBundle(NamedTuple):
     """A valid bundle, and the places of its parts in the file."""
 
     bundle: Bundle
-    """the bundle"""
+    """the bundle; its `kernel` rules name version and fingerprint of their packs"""
     value: Any
     """the bundle as plain data, as it is written"""
     node: Node
@@ -37,10 +38,13 @@ class LoadedBundle(NamedTuple):
     """name of the file"""
 
 
-def parse_bundle(data: bytes, file: str) -> LoadedBundle:
+def parse_bundle(data: bytes, file: str, find_pack: FindPack = no_packs) -> LoadedBundle:
     """Loads a bundle from YAML or JSON text. Raises InvalidInput with every problem."""
     document, problems = read_document(data, file)
-    return bundle_in(document.value, document.node, file, problems, is_short=not document.is_json)
+    return bundle_in(
+        *(document.value, document.node, file, problems, find_pack),
+        is_short=not document.is_json,
+    )
 
 
 def bundle_in(
@@ -48,25 +52,26 @@ def bundle_in(
     node: Node,
     file: str,
     problems: Sequence[Problem] = (),
+    find_pack: FindPack = no_packs,
     *,
     is_short: bool = True,
 ) -> LoadedBundle:
     """Loads a bundle from plain data, such as the bundle inside a case.
 
-    `problems` are those of the text. If `is_short`, fields may be left out. Raises InvalidInput
-    with every problem.
+    `problems` are those of the text. `find_pack` finds the packs of `kernel` rules. If `is_short`,
+    fields may be left out. Raises InvalidInput with every problem.
     """
     full = completed(value) if is_short else value
     try:
         bundle = msgspec.convert(full, Bundle)
     except msgspec.ValidationError:
-        found = _shape_misfits(full)
+        found = _shape_misfits(full, find_pack)
         if not is_short:
             found = [_with_advice(misfit) for misfit in found]
     else:
-        found = semantic_misfits(bundle)
+        found = semantic_misfits(bundle, find_pack)
         if not found and not problems:
-            return LoadedBundle(bundle, value, node, file)
+            return LoadedBundle(with_versions(bundle, find_pack), value, node, file)
     title = rule_title(value)
     told = [problem_of(misfit, node, file, title) for misfit in found[:MAX_PROBLEMS]]
     # A place with a problem in its text is not reported again as a value of the wrong type.
@@ -82,7 +87,7 @@ def _with_advice(misfit: Misfit) -> Misfit:
     return misfit
 
 
-def _shape_misfits(value: Any) -> list[Misfit]:
+def _shape_misfits(value: Any, find_pack: FindPack) -> list[Misfit]:
     """Finds the misfits of a value that is not a bundle: first the head, then rule by rule."""
     wide = next(_too_wide(value, ()), None)
     if wide is not None:
@@ -95,13 +100,13 @@ def _shape_misfits(value: Any) -> list[Misfit]:
         # Stop early: a file with this many problems is probably not a policy at all.
         if len(found) >= MAX_PROBLEMS:
             break
-        found += _rule_misfits(rule, index)
+        found += _rule_misfits(rule, index, find_pack)
     return found
 
 
-def _rule_misfits(rule: Any, index: int) -> list[Misfit]:
+def _rule_misfits(rule: Any, index: int, find_pack: FindPack) -> list[Misfit]:
     try:
-        return rule_misfits(msgspec.convert(rule, AnyRule), index)
+        return rule_misfits(msgspec.convert(rule, AnyRule), index, find_pack)
     except msgspec.ValidationError:
         found = misfits(rule, AnyRule)
     return [misfit._replace(path=("rules", index, *misfit.path)) for misfit in found]

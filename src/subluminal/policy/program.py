@@ -20,14 +20,18 @@ from subluminal.contracts.vocabulary import (
     Layer,
     Mode,
     ReasonCode,
+    RuleKind,
     Severity,
+    Taint,
 )
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.predicates import applies
 from subluminal.policy.rules.entry import Entry, Subject
+from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import lowest
 from subluminal.policy.tool_rules import PreparedRule, ToolRules
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 _MAX_TOOLS, _MAX_ENTRIES = 1_024, 16_384
 """Tools whose rules are cached, and the rules of all of them together. Names come from outside, so
@@ -69,6 +73,16 @@ class Program:
         defaults = snapshot.data["defaults"]
         self._on_error = Action(defaults["decision_on_error"])
         self._fail_open_reads: bool = defaults["fail_open_read_tools"]
+        self.start = Taint(defaults.get("taint", Taint.SYSTEM))
+        """level that a run starts with at most"""
+        self._taint_rules = [rule for rule in self.rules if rule.data["kind"] == RuleKind.TAINT]
+        self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for rule in self.rules)
+        self.asks_taint = (
+            bool(self._taint_rules)
+            or self.asks_kernel
+            or self.start is not Taint.SYSTEM
+            or any(rule.taint_test is not None for rule in self.rules)
+        )
         self.tool_rules: dict[tuple[str, str], ToolRules] = {}
         """cache of `rules_for`, by server and tool"""
         self._cached_entries = 0
@@ -93,6 +107,24 @@ class Program:
         subject = Subject(self.layer.value, self.snapshot.policy_id, server_name, tool_name)
         return ToolRules([(index, self.rules[index]) for index in hits], subject)
 
+    def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
+        """Returns the lowest level that a taint rule about these names may lower the run to."""
+        is_known = tool_name is not None and _is_name(tool_name) and _is_name(server_name)
+        if not is_known or tool_name is None:
+            return lowest(map(_level, self._taint_rules))
+        named = self.servers.match(server_name) & self.tools.match(tool_name)
+        return lowest(_level(rule) for index, rule in enumerate(self.rules) if index in named)
+
+    def read_from(self, server_name: str) -> tuple[Taint, str | None]:
+        """Returns the level of the first rule about all text of a server, and the rule."""
+        if not _is_name(server_name):
+            return self.unjudged(server_name, None), None
+        named = self.servers.match(server_name)
+        for index, rule in enumerate(self.rules):
+            if index in named and rule.is_about_servers:
+                return _level(rule), rule.data["rule_id"]
+        return Taint.SYSTEM, None
+
     def decide(self, rules: ToolRules, visit: Visit) -> Decision:
         """Visits every rule of a tool and returns the decision that the rules make.
 
@@ -110,8 +142,8 @@ class Program:
                 elif entry.condition is not None and not entry.condition(visit):
                     continue
                 found = visit_rule(visit)
-            except NotInspected:
-                found = self.not_inspected(entry, visit)
+            except NotEvaluated as error:
+                found = self.not_evaluated(entry, visit, error)
             if found is None:
                 continue
             action = found.action
@@ -123,11 +155,19 @@ class Program:
                 first = first or found
         return terminate or first or allowed or DEFAULT_ALLOW
 
-    def not_inspected(self, entry: Entry, visit: Visit) -> Decision:
-        """Decides for a rule whose arguments were too large to inspect (byte-transparent)."""
+    def not_evaluated(self, entry: Entry, visit: Visit, error: NotEvaluated) -> Decision | None:
+        """Decides for a rule whose arguments were too large to inspect, or whose pack is missing.
+
+        Returns None for a taint rule that is passed over.
+        """
+        if isinstance(entry, TaintEntry):
+            if visit.taint_settled:
+                return None
+            if entry.rank:
+                entry.visit(visit)  # what cannot be judged counts against the call
         # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
-        return self.on_error(classes, entry.rule_id, "the arguments were too large to inspect")
+        return self.on_error(classes, entry.rule_id, str(error))
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
         """Decides for a rule that could not be evaluated (Pack 2.1)."""
@@ -200,6 +240,12 @@ def _is_name(text: str) -> bool:
     if _SURROGATES.intersection(text):
         return False
     return len(text.encode()) <= MAX_NAME_BYTES
+
+
+def _level(rule: PreparedRule) -> Taint:
+    """Returns the level that a taint rule lowers to; SYSTEM for every other rule."""
+    effect = rule.data["effect"]
+    return Taint(effect["taint"]["lower_to"]) if "taint" in effect else Taint.SYSTEM
 
 
 def _patterns(rule: PreparedRule, field: str) -> NamePatterns:

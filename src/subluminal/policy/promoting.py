@@ -7,6 +7,8 @@ arguments that a person chooses. All other calls stay refused. Pure.
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from subluminal.canonical import args_hash
 from subluminal.contracts.bundle import (
     AllowRule,
@@ -14,24 +16,29 @@ from subluminal.contracts.bundle import (
     ArgsMatch,
     Bundle,
     DenyRule,
+    KernelRule,
     Match,
     PinRule,
     TagRule,
+    TaintRule,
 )
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, RuleKind
+from subluminal.contracts.vocabulary import Action, Layer, RuleKind, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.covering import among, disjoint, in_range, possible_values
 from subluminal.policy.evaluation import Call, Engine
 from subluminal.policy.raising import LimitRule, limit_kind
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.taint import lowering_to
+from subluminal.policy.visit import JudgeOf
 
 REASON_CODE = "PROMOTED"
 _INSTEAD = {
     RuleKind.TAG: "name a rule that refuses calls: a tag never does",
+    RuleKind.TAINT: "name a rule that refuses calls: a taint rule never does",
     RuleKind.PIN: "review the new definition of the tool, and pin it",
 }
 _WILD = str.maketrans({char: f"[{char}]" for char in "*?["})
@@ -47,6 +54,8 @@ class RefusedCall(NamedTuple):
     wall_ms: int
     targets: Targets | None = None
     """what the call touched, as recorded; None if the record does not say"""
+    taint: Taint = Taint.SYSTEM
+    """level of the run before the call"""
 
 
 def refusing_rule(
@@ -68,7 +77,9 @@ def refusing_rule(
             f"rule `{rule_id}` is disabled: it no longer refuses calls",
             hint="let the agent repeat the call",
         )
-    if isinstance(rule, TagRule | PinRule):
+    if isinstance(rule, KernelRule):
+        raise left_to_pack(rule.rule_id, rule.effect.kernel.pack)
+    if isinstance(rule, TagRule | PinRule | TaintRule):
         kind = RuleKind(str(rule.__struct_config__.tag))
         raise SubluminalError(
             f"rule `{rule_id}` is of kind `{kind.value}`: it refuses no calls",
@@ -81,6 +92,15 @@ def refusing_rule(
             hint="let the agent try again, then promote the new hint",
         )
     return index, rule
+
+
+def left_to_pack(rule_id: str, pack: str) -> SubluminalError:
+    """Returns why a kernel rule cannot be promoted, and what a person can do instead."""
+    return SubluminalError(
+        f"rule `{rule_id}` leaves the decision to the pack `{pack}`: there is nothing to promote",
+        hint="change `state` of the rule, or write an allow above it; what a pack leaves to a"
+        " person is answered with `sub approve`",
+    )
 
 
 def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
@@ -147,12 +167,16 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
     return name
 
 
-def decide(snapshot: Snapshot, call: RefusedCall) -> Decision:
-    """Decides the call by one policy alone, as the first call of a run."""
+def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = None) -> Decision:
+    """Decides the call by one policy alone, as the first call of a run of that level."""
     engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
     args = call.args or {}
     asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
-    evaluation = engine.evaluate(asked, MemoryCounters(), wall_ms=call.wall_ms, mono_ms=0)
+    if judge_of is not None and engine.asks_kernel:
+        asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
+    counters = MemoryCounters()
+    counters.write(lowering_to(call.taint))
+    evaluation = engine.evaluate(asked, counters, wall_ms=call.wall_ms, mono_ms=0)
     return evaluation.decision
 
 
@@ -165,11 +189,17 @@ def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
         rule.rule_id
         for rule in rules[index + 1 :]
         if rule.enabled
-        and isinstance(rule, AllowRule | DenyRule)
-        and (rule.effect.action != Action.ALLOW or rule.effect.require is not None)
+        and _may_refuse(rule)
         and not disjoint(rule.match, match)
         and not _exclude(rule.match.args or ArgsMatch(), match.args or ArgsMatch())
     ]
+
+
+def _may_refuse(rule: AnyRule) -> bool:
+    """Whether a rule about access refuses calls."""
+    if isinstance(rule, AllowRule | DenyRule):
+        return rule.effect.action != Action.ALLOW or rule.effect.require is not None
+    return isinstance(rule, KernelRule)
 
 
 def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:

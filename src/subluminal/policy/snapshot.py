@@ -17,6 +17,14 @@ SNAPSHOT_FORMAT = 1
 TARGETS_FORMAT = 2
 """Format of a snapshot that tests targets: a version that does not know them refuses it."""
 
+TAINT_FORMAT = 3
+"""Format of a snapshot that speaks of the run's level. It may test targets too."""
+
+KERNEL_FORMAT = 4
+"""Format of a snapshot that asks packs. It may test targets and levels too."""
+
+_FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT, KERNEL_FORMAT)
+
 NO_POLICY_ID = "none"
 """The `policy_id` of a run without a policy. No bundle may have it."""
 
@@ -36,6 +44,14 @@ class Snapshot:
             policy_id=self.policy_id, policy_version=self.version, policy_hash=self.policy_hash
         )
 
+    @property
+    def packs(self) -> dict[str, str]:
+        """The packs that the policy asks, with their fingerprints."""
+        if self.data["format"] != KERNEL_FORMAT:
+            return {}
+        effects = (rule["effect"].get("kernel") for rule in self.data["rules"])
+        return {asked["pack"]: asked["fingerprint"] for asked in effects if asked is not None}
+
     def to_json(self) -> bytes:
         """Writes the snapshot as canonical JSON, with its hash."""
         return encode({**self.data, "policy_hash": self.policy_hash})
@@ -50,7 +66,7 @@ class Snapshot:
                 hint="compile a bundle with `sub policy compile`",
             )
         claimed = data.pop("policy_hash")
-        if data.get("format") not in (SNAPSHOT_FORMAT, TARGETS_FORMAT):
+        if data.get("format") not in _FORMATS:
             raise SubluminalError(
                 "the snapshot was compiled by another version of `sub`",
                 hint="compile the bundle again with `sub policy compile`",

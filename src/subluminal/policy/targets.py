@@ -1,9 +1,9 @@
 """Tests of what a call touches: programs, paths and hosts (one-matcher-per-idea).
 
-An `allow` matches if *every* command, path and host of the call matches, there is at least one, and
-nothing is opaque. Other rules match if one command, one path and one host match, as far as the rule
-names them. What an opaque call is known to touch counts as well; the unknown rest is matched by
-`opaque: true` and by nothing else.
+A rule that lets calls pass, or that exempts them from taint, matches if *every* command, path and
+host of the call matches, there is at least one, and nothing is opaque. Other rules match if one
+command, one path and one host match, as far as the rule names them. What an opaque call is known to
+touch counts as well; the unknown rest is matched by `opaque: true` and by nothing else.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from msgspec import field
 
 from subluminal.canonical import encode
 from subluminal.contracts.targets import PathTarget, Targets
-from subluminal.contracts.vocabulary import RuleKind
 from subluminal.policy.texts import text_test
 
 UNREAD = Targets(opaque=True, why=["the targets of this call were not read"])
@@ -47,8 +46,8 @@ class TargetsTest:
 
     __slots__ = ("_command", "_every", "_host", "_opaque", "_path", "key")
 
-    def __init__(self, spec: dict[str, Any], kind: str) -> None:
-        self._every = kind == RuleKind.ALLOW
+    def __init__(self, spec: dict[str, Any], *, needs_all: bool) -> None:
+        self._every = needs_all
         self._opaque: bool = spec["opaque"]
         self._command = _command_test(spec["program"], spec["argv"])
         self._path = _path_test(spec["path"], spec["access"])
@@ -89,9 +88,9 @@ class TargetsTest:
         )
 
 
-def targets_test(spec: dict[str, Any] | None, kind: str) -> TargetsTest | None:
+def targets_test(spec: dict[str, Any] | None, *, needs_all: bool) -> TargetsTest | None:
     """Builds the test of a call's targets from `match.targets` of a snapshot."""
-    return None if spec is None else TargetsTest(spec, kind)
+    return None if spec is None else TargetsTest(spec, needs_all=needs_all)
 
 
 def _every(test: Callable[[Any], bool] | None, targets: list[Any]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import RuleKind
+from subluminal.contracts.vocabulary import RuleKind, Taint
 from subluminal.policy.predicates import (
     ArgsPredicate,
     TimePredicate,
@@ -21,10 +21,13 @@ from subluminal.policy.rules.breaker import BreakerEntry
 from subluminal.policy.rules.budget import BudgetEntry
 from subluminal.policy.rules.dedupe import DedupeEntry
 from subluminal.policy.rules.entry import Condition, Entry, Subject
+from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.rate_limit import RateLimitEntry
 from subluminal.policy.rules.tag import TagEntry
+from subluminal.policy.rules.taint import TaintEntry
+from subluminal.policy.taint import TaintTest, taint_test
 from subluminal.policy.targets import TargetsTest, targets_test
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotInspected, NotJudged, Visit
 
 _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
     RuleKind.BUDGET: BudgetEntry,
@@ -37,7 +40,7 @@ _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | Dedu
 class PreparedRule:
     """A rule of a snapshot with its predicates built. All tools share it."""
 
-    __slots__ = ("args_test", "data", "risk_class", "targets_test", "time_test")
+    __slots__ = ("args_test", "data", "risk_class", "taint_test", "targets_test", "time_test")
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -46,7 +49,29 @@ class PreparedRule:
         self.args_test: ArgsPredicate | None = args_predicate(match["args"])
         self.time_test: TimePredicate | None = time_predicate(match["time"])
         # A snapshot without targets is the same as before there were any.
-        self.targets_test: TargetsTest | None = targets_test(match.get("targets"), data["kind"])
+        # A rule that lets a call pass, or keeps it from lowering the run, must match all targets.
+        needs_all = data["kind"] == RuleKind.ALLOW or _exempts(data)
+        self.targets_test: TargetsTest | None = targets_test(
+            match.get("targets"), needs_all=needs_all
+        )
+        self.taint_test: TaintTest | None = taint_test(match.get("taint"))
+
+    @property
+    def is_about_servers(self) -> bool:
+        """Whether this is a taint rule that names nothing but servers."""
+        match = self.data["match"]
+        tests = (self.args_test, self.time_test, self.targets_test, self.taint_test)
+        return (
+            self.data["kind"] == RuleKind.TAINT
+            and bool(match["tool_name"]["any"])
+            and not self.risk_class
+            and all(test is None for test in tests)
+        )
+
+
+def _exempts(data: dict[str, Any]) -> bool:
+    effect = data["effect"].get("taint")
+    return effect is not None and effect["lower_to"] == Taint.SYSTEM
 
 
 class UnpackedEntry(NamedTuple):
@@ -62,7 +87,7 @@ class UnpackedEntry(NamedTuple):
 class ToolRules:
     """The rules of one policy for one tool, and the risk classes that names alone give it."""
 
-    __slots__ = ("asks_targets", "classes", "entries", "tagged", "unpacked")
+    __slots__ = ("asks_kernel", "asks_targets", "classes", "entries", "tagged", "unpacked")
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
@@ -72,6 +97,8 @@ class ToolRules:
         """indexes of the tag rules that match every call of this tool, and so need no entry"""
         self.asks_targets = any(rule.targets_test is not None for _, rule in rules)
         """whether a rule tests what a call touches"""
+        self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for _, rule in rules)
+        """whether a rule asks a pack"""
         settled: set[str] = set()
         gained: set[str] = set()
         """classes that a tag rule with a condition of its own may add"""
@@ -91,7 +118,7 @@ class ToolRules:
                     gained |= entry.classes
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
-                is_more = wanted or rule.time_test or rule.targets_test
+                is_more = wanted or rule.time_test or rule.targets_test or rule.taint_test
                 args_test = None if is_more else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
                 self.unpacked.append(unpacked)
@@ -103,25 +130,39 @@ class ToolRules:
         kind = data["kind"]
         if kind == RuleKind.TAG:
             return TagEntry(index, data, condition)
+        if kind == RuleKind.TAINT:
+            return TaintEntry(index, data, condition)
         if kind in _ACCUMULATORS:
             return _ACCUMULATORS[kind](index, data, condition, subject)
+        if kind == RuleKind.KERNEL:
+            return KernelEntry(index, data, condition, subject, self._would_pass)
         return AccessEntry(index, data, condition, subject, self._would_pass)
 
-    def _would_pass(self, args: dict[str, Any], wall_ms: int) -> bool:
-        """Whether the allow and deny rules would let a call with these arguments pass.
+    def _would_pass(self, args: dict[str, Any], refused: Visit) -> bool:
+        """Whether allow, deny and kernel rules would let a call with these arguments pass.
 
         False if they test targets: nobody has read those of other arguments.
         """
         if self.asks_targets:
             return False
-        visit = Visit(Call("", "", args, ""), args, lambda _kind, _key: (), wall_ms, 0)
+        call = Call("", "", args, "", judge=refused.call.judge)
+        visit = Visit(call, args, refused.read, refused.wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
                 continue
             if isinstance(entry, AccessEntry):
                 return entry.allows and not entry.needs_grant()
+            if isinstance(entry, KernelEntry) and _objects(entry, args, visit):
+                return False
             if isinstance(entry, TagEntry):
                 entry.visit(visit)
+        return True
+
+
+def _objects(entry: KernelEntry, args: dict[str, Any], visit: Visit) -> bool:
+    try:
+        return entry.ask(args, visit).refusal is not None
+    except NotJudged:
         return True
 
 
@@ -131,13 +172,17 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
     Arguments are tested last: NotInspected is raised only if everything else matches.
     """
     args_test, time_test, targets_test = rule.args_test, rule.time_test, rule.targets_test
-    if args_test is None and time_test is None and targets_test is None and not risk_class:
+    taint_test = rule.taint_test
+    tests = (args_test, time_test, targets_test, taint_test)
+    if not risk_class and all(test is None for test in tests):
         return None
 
     def condition(visit: Visit) -> bool:
         if risk_class and visit.classes.isdisjoint(risk_class):
             return False
         if time_test is not None and not time_test(visit.wall_ms):
+            return False
+        if taint_test is not None and not taint_test(visit.read):
             return False
         if args_test is None and targets_test is None:
             return True

@@ -11,8 +11,10 @@ from subluminal.contracts.gate import Gate, GateName, Settled
 from subluminal.contracts.vocabulary import Action
 from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
+from subluminal.policy.rules.kernel import KernelEntry
+from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.tool_rules import ToolRules
-from subluminal.policy.visit import Call, NotInspected, Visit
+from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 
 class Step(NamedTuple):
@@ -25,7 +27,7 @@ class Step(NamedTuple):
     kind: str
     """kind of the rule"""
     result: str
-    """`matched`, `no match`, `passed over` (a rule above settled access), `error`"""
+    """`matched`, `no match`, `passed over` (a rule above settled access, or the level), `error`"""
     clause: str = ""
     """first clause of `match` that did not hold"""
     action: str | None = None
@@ -90,12 +92,15 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
     step = Step(program.layer.value, entry.rule_id, entry.kind, "matched")
     if entry.is_access and visit.access_settled:
         return step._replace(result="passed over", note="a rule above settled access")
+    if isinstance(entry, TaintEntry) and visit.taint_settled:
+        return step._replace(result="passed over", note="a taint rule above matched")
     reads: list[Cell] = []
     read = visit.read
 
     def noted(kind: CellKind, key: bytes) -> Cell:
         cell = read(kind, key)
-        reads.append(cell)
+        if kind is not CellKind.TAINT:  # the level is told in words
+            reads.append(cell)
         return cell
 
     visit.read = noted
@@ -104,14 +109,18 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
         if entry.condition is not None and not entry.condition(visit):
             return step._replace(result="no match", clause=_condition_clause(program, entry, visit))
         found = entry.visit(visit)
-    except NotInspected:
-        found = program.not_inspected(entry, visit)
-        step = step._replace(result="error", note=found.summary)
+    except NotEvaluated as error:
+        found = program.not_evaluated(entry, visit, error)
+        step = step._replace(result="error")
     finally:
         visit.read = read
+    if isinstance(entry, TaintEntry):
+        return step._replace(note=entry.told)
     if found is not None:
         order.append(found)
         step = step._replace(action=found.action.value, note=found.summary)
+    elif isinstance(entry, KernelEntry):
+        step = step._replace(note="the pack has no objection")
     new = visit.updates[written[0] :] + visit.if_forwarded[written[1] :]
     return step._replace(before=reads[-1] if reads else (), after=new[-1][2] if new else ())
 
@@ -120,6 +129,8 @@ def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
     rule = program.rules[entry.index]
     if rule.time_test is not None and not rule.time_test(visit.wall_ms):
         return "time"
+    if rule.taint_test is not None and not rule.taint_test(visit.read):
+        return "taint"
     if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
         return "args"
     if rule.targets_test is not None and not rule.targets_test(visit.call.targets):

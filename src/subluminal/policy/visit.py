@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
+from subluminal.contracts.intents import Judge, Judgement, KernelDecision
 from subluminal.contracts.targets import Targets
+from subluminal.policy.refusing import Refuser
 
 
 class Call(Struct, frozen=True, gc=False):
@@ -25,10 +27,33 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the limits that a person let this very call pass"""
     targets: Targets | None = None
     """what the call touches; None if nobody read it, which counts as opaque"""
+    judge: Judge | None = None
+    """whom `kernel` rules ask; None if there is nobody"""
+    judgement: Judgement | None = None
+    """what a pack says about the call, whatever the rules say; see `policy.pack_engine`"""
 
 
-class NotInspected(Exception):
+JudgeOf = Callable[[Call, str, int], Judge]
+"""Returns the judge of (call, run_id, wall_ms)."""
+
+
+class NotEvaluated(Exception):
+    """A rule could not be evaluated. Its text says why, in half a sentence."""
+
+
+class NotInspected(NotEvaluated):
     """A rule needs arguments that were too large to inspect (byte-transparent)."""
+
+    def __str__(self) -> str:
+        return "the arguments were too large to inspect"
+
+
+class NotJudged(NotEvaluated):
+    """The pack of a `kernel` rule could not be asked."""
+
+
+class PackMissing(NotJudged):
+    """The pack is not installed, or not as the policy was compiled with it."""
 
 
 class Visit(Struct, gc=False):
@@ -49,14 +74,20 @@ class Visit(Struct, gc=False):
     """counter updates, whatever the decision"""
     if_forwarded: list[Update] = []
     """counter updates if the call is forwarded"""
+    taint_settled: bool = False
+    """whether a taint rule has matched; later ones are passed over"""
+    lowered_by: str | None = None
+    """the taint rule that lowers the run, if the call is forwarded"""
     watches: tuple[Any, ...] = ()
     """entries of breakers that count how the call ends"""
     trips: tuple[Trip, ...] = ()
     """breakers that refused the call"""
     grants_used: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the rules that a grant let the call pass"""
-    refused_by: Any = None
-    """entry of the allow or deny rule that refuses the call; None in observe mode"""
+    refused_by: Refuser | None = None
+    """rule or pack that refuses the call, if a grant can cover that; None in observe mode"""
+    kernel: KernelDecision | None = None
+    """decision of the pack that objected, else of the first that a `kernel` rule asked"""
     limited_by: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the limits that refuse the call; none in observe mode"""
 

@@ -18,6 +18,7 @@ from subluminal.state.lock import RunLock, ThreadedRunLock
 from subluminal.state.shared_counters import SharedCounters
 from subluminal.state.shims import Shim, ShimTable
 from subluminal.state.storage import StateFile, open_existing, open_or_create
+from subluminal.state.taint import TaintState, TaintWord
 from subluminal.state.termination import Termination, TerminationLatch
 
 _FAILURES = (None, RunStatus.CANCELLED, RunStatus.FAILED)
@@ -69,7 +70,9 @@ class RunState:
         self._owed: list[tuple[Total, int]] = []
         self._ended_by: Termination | None = None
         self.path = file.path
-        self.counters = SharedCounters(file, lock)
+        self.taint = TaintWord(file)
+        """the level of the run; whoever changes it holds the lock"""
+        self.counters = SharedCounters(file, lock, self.taint)
 
     @classmethod
     def open(
@@ -137,6 +140,13 @@ class RunState:
     def last_seq(self) -> int:
         """Returns the last sequence number that was taken."""
         return int(self._words[layout.W_SEQ])
+
+    def known_seq(self) -> int:
+        """Returns the last sequence number without the lock; 0 if nobody can tell."""
+        try:
+            return int(self._whole_words()[layout.W_SEQ])
+        except StateUnusable:
+            return 0
 
     def count(self, total: Total) -> None:
         """Adds one to a total, and adds what is owed."""
@@ -228,6 +238,21 @@ class RunState:
         if not self._lock.held and not self._file.is_whole():
             raise self._file.harm()
         return self._words
+
+    def taint_state(self) -> TaintState:
+        """Returns the level of the run and why; does not need the lock. Raises StateUnusable."""
+        self._whole_words()
+        return self.taint.state()
+
+    def lower_unlocked(self, rank: int) -> int:
+        """Lowers the level of the run while another process holds the lock (`state.taint`).
+
+        Returns the rank before. Raises StateUnusable.
+        """
+        self._whole_words()
+        before = self.taint.rank()
+        self.taint.mark(rank)
+        return before
 
     def attach(self, shim_id: str, pid: int, start_time: int) -> bool:
         """Adds a shim. Returns True if the run had ended and is open again.

@@ -1,4 +1,4 @@
-"""The `Counters` that all shims of a run share: three tables in the state file (shared-runs).
+"""The `Counters` that all shims of a run share: three tables in the state file, and its level.
 
 Bounds: 8,192 pairs and 1,024 windows, past which a new key raises CountersFull; 4,096 recent keys,
 past which the least recently written key is dropped. Writing needs the run's lock; so does reading,
@@ -6,7 +6,7 @@ if a decision follows from the answer.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from subluminal.contracts.counters import PAIR_INTS, Cell, CellKind, Update
 from subluminal.state import layout
@@ -14,11 +14,13 @@ from subluminal.state.layout import WORD_BYTES
 from subluminal.state.lock import RunLock
 from subluminal.state.storage import StateFile
 from subluminal.state.table import Table
+from subluminal.state.taint import TaintWord
 
 # Looked up once: in Python 3.11 access to an enum member costs as much as making a tuple.
-_PAIR, _RECENT = CellKind.PAIR, CellKind.RECENT
+_PAIR, _RECENT, _TAINT = CellKind.PAIR, CellKind.RECENT, CellKind.TAINT
 _BUFFERS = layout.PAIR.slot_words - 2 * PAIR_INTS
 """Offset of the two buffers in a pair's slot, in words."""
+_LEVEL = layout.W_TAINT
 _unpack_pair = struct.Struct(f"={PAIR_INTS}q").unpack_from
 
 
@@ -32,10 +34,11 @@ class SharedCounters:
         "_reads",
         "_recent",
         "_tables",
+        "_taint",
         "_words",
     )
 
-    def __init__(self, file: StateFile, lock: RunLock) -> None:
+    def __init__(self, file: StateFile, lock: RunLock, taint: TaintWord) -> None:
         self._lock = lock
         self._words = file.words
         self._data = file.data
@@ -43,7 +46,9 @@ class SharedCounters:
             Table(file, place, lock.absent if place.shape.evicts else None)
             for place in layout.TABLES
         ]
-        self._reads = [table.read for table in self._tables]
+        self._taint = taint
+        self._reads: list[Callable[[bytes], Cell]] = [table.read for table in self._tables]
+        self._reads.append(taint.cell)
         self._pairs = self._tables[_PAIR].known
         self._recent = self._tables[_RECENT]
 
@@ -83,6 +88,8 @@ class SharedCounters:
                     commits[at] = PAIR_INTS << 1 | side
                 elif kind is _RECENT:
                     recents.append((key, recent.encode(key, cell)))
+                elif kind is _TAINT:
+                    commits[_LEVEL] = self._taint.lowered(cell[0], commits.get(_LEVEL))
                 else:
                     raise KeyError
         except (KeyError, ValueError):
@@ -101,13 +108,18 @@ class SharedCounters:
 
     def _write_any(self, updates: list[Update]) -> None:
         ready = []
+        level = 0
         new: dict[Table, set[bytes]] = {}
         for kind, key, cell in updates:
+            if kind is _TAINT:
+                level = max(level, cell[0])
+                continue
             table = self._tables[kind]
             ready.append((table, key, table.encode(key, cell)))
             if not (table.evicts or key in table.known or table.find(key)):
                 new.setdefault(table, set()).add(key)
         for table, keys in new.items():
             table.make_room(len(keys))
+        self._taint.lower(level)
         for table, key, image in ready:
             table.write(key, image)

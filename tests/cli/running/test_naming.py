@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.requirements import requirement
 from tests.shim.household import SUB, WITHIN_S, wait_until
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -268,3 +269,43 @@ class TestEnv:
     def test_it_is_shown(self, runner, no_daemon):
         runner.run("--run-id", "r", "--env", "ci", command=["true"])
         assert "custom in ci (as given)" in sub(runner, "show", "r")
+
+
+class TestTaint:
+    """`--taint`, SUB_TAINT of `sub run` itself, and the level of the run that starts another."""
+
+    def test_nothing_is_said_of_it_by_default(self, runner):
+        _, out, _ = runner.run(command=[*PYTHON, SHOW])
+        assert "SUB_TAINT" not in json.loads(out)
+
+    @requirement("taint:start")
+    @pytest.mark.parametrize(
+        ("flag", "given", "level"),
+        [
+            ("TRUSTED", "", "TRUSTED"),
+            ("", "TRUSTED", "TRUSTED"),
+            ("SYSTEM", "UNTRUSTED", "UNTRUSTED"),
+            ("UNTRUSTED", "TRUSTED", "UNTRUSTED"),
+        ],
+    )
+    def test_the_lowest_holds(self, runner, flag, given, level):
+        words = ("--taint", flag) if flag else ()
+        env = {**runner.env(), **({"SUB_TAINT": given} if given else {})}
+        code, out, _ = runner.run(*words, command=[*PYTHON, SHOW], env=env)
+        assert (code, json.loads(out)["SUB_TAINT"]) == (0, level)
+        (started,) = starts(runner).values()
+        assert started["run"]["taint"] == level
+
+    def test_a_level_that_does_not_exist_is_refused(self, runner):
+        env = {**runner.env(), "SUB_TAINT": "LOW"}
+        code, _, err = runner.run(command=["true"], env=env)
+        assert code == 2
+        assert "`LOW` is not a level" in err
+
+    def test_a_run_hands_its_level_on(self, runner):
+        inner = [*SUB, "run", "--run-id", "inner", "--", *PYTHON, SHOW]
+        lower = [*SUB, "taint", "set", "outer", "UNTRUSTED"]
+        both = f'{" ".join(lower)} >&2 && exec "$@"'
+        _, out, _ = runner.run("--run-id", "outer", command=["sh", "-c", both, "sh", *inner])
+        assert json.loads(out)["SUB_TAINT"] == "UNTRUSTED"
+        assert starts(runner)["inner"]["run"]["taint"] == "UNTRUSTED"

@@ -9,6 +9,7 @@ import pytest
 from tests.shim.household import deny, policy
 
 from subluminal.config.places import Places, places
+from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env
 from subluminal.core.policies import compile_helper
@@ -266,3 +267,14 @@ def test_a_policy_replaces_another_only_when_its_file_has_been_still_for_a_while
     monkeypatch.undo()
     assert [load.problem for load in settled(policies)] == [""]
     assert hashes(policies) != before
+
+
+def test_a_door_with_a_pack_asks_it_beside_the_layers(where: Places, tmp_path: Path) -> None:
+    write(where.policy, policy(deny("push")))
+    pack = PolicyRef(policy_id="pack:bank", policy_version="1", policy_hash="f" * 64)
+    policies = Policies(where, WHO, str(tmp_path), pack=pack)
+    settled(policies)
+
+    engine = policies.engine_for("run")
+    assert engine.asks_kernel
+    assert [each.layer for each in engine.policies] == ["pack", "user"]

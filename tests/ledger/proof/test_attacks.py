@@ -232,8 +232,10 @@ def test_a_ledger_put_back_to_an_early_version_gets_no_signature_for_what_was_er
     """ledgerd signs once what an early version dropped, and never in a ledger that it signed."""
     signed.sql(
         "UPDATE segments SET lines = NULL WHERE shim = 1",
+        "DROP TABLE intents",
         "DROP TABLE ends_ahead",
         "ALTER TABLE tool_calls DROP COLUMN end_shim",
+        "ALTER TABLE tool_calls DROP COLUMN taint",
         "DROP TABLE drops",
         "ALTER TABLE checkpoints DROP COLUMN key_id",
         "PRAGMA user_version = 7",

@@ -54,8 +54,10 @@ def early(home: Home, *, noted: int | None = None) -> None:
     if noted is not None:
         connection.execute("DELETE FROM checkpoint_heads WHERE checkpoint > ?", (noted - 1,))
         connection.execute("DELETE FROM checkpoints WHERE id > ?", (noted - 1,))
+    connection.execute("DROP TABLE intents")
     connection.execute("DROP TABLE ends_ahead")
     connection.execute("ALTER TABLE tool_calls DROP COLUMN end_shim")
+    connection.execute("ALTER TABLE tool_calls DROP COLUMN taint")
     connection.execute("DROP TABLE drops")
     connection.execute("ALTER TABLE checkpoints DROP COLUMN key_id")
     connection.pragma("user_version", 7)

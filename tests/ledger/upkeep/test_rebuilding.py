@@ -26,6 +26,7 @@ DERIVED = {
     "tool_calls": "*",
     "previews": "*",
     "hints": "*",
+    "intents": "*",
     "grant_uses": "*",
     "runs": "*",
     "policy_versions": "*",

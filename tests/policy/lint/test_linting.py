@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.policy.bundles import plain, rule, text, tools
 
+from subluminal.core.intents.index import find_pack
 from subluminal.policy.lint.linting import lint, remarks
 from subluminal.policy.loading import parse_bundle
 
@@ -22,7 +23,7 @@ def told(*rules, **changes) -> list[str]:
     ids=lambda path: path.stem,
 )
 def test_the_examples_have_no_warnings(path):
-    assert lint(parse_bundle(path.read_bytes(), path.name)) == []
+    assert lint(parse_bundle(path.read_bytes(), path.name, find_pack)) == []
 
 
 def test_problems_have_places_and_are_in_the_order_of_the_file():

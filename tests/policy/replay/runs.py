@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
+from tests.policy.desk import Teller, teller_of
 
 from subluminal.canonical import args_hash
 from subluminal.contracts.control import ApprovalGiven
@@ -18,6 +19,7 @@ from subluminal.contracts.vocabulary import (
     ReasonCode,
     Severity,
     Status,
+    Taint,
 )
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation
@@ -28,6 +30,7 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     RecordedLoad,
     recorded_decision,
 )
@@ -75,7 +78,7 @@ class Record:
         self.layers = list(layers)
         self.engine = Engine(self.layers, IDENTITY)
         self.counters = MemoryCounters()
-        self.items: list[RecordedCall | RecordedEnd] = []
+        self.items: list[RecordedCall | RecordedEnd | RecordedLevel] = []
         self.now_ms = 0
         self.answers: list[RecordedAnswer] = []
         self.granted: Any = ""
@@ -108,7 +111,7 @@ class Record:
         given = None if too_large else args or {}
         hashed = args_hash(args or {})
         if event is None:
-            asked = Call("git", tool, given, hashed)
+            asked = Call("git", tool, given, hashed, judge=Teller())
             found = self._settled(asked)
             self.counters.write(found.updates)
             event = event_of(found, self.engine.policies)
@@ -199,6 +202,8 @@ class Record:
         loads: bool = True,
         answers: bool = True,
         read_later: Any = None,
+        start: Taint = Taint.SYSTEM,
+        judge_of: Any = teller_of,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
@@ -207,11 +212,15 @@ class Record:
             layering.of_run(self.loads if loads else []),
             self.answers if answers else [],
             read_later,
+            start,
+            judge_of,
         )
         rows = []
         for item in self.items:
             if isinstance(item, RecordedCall):
                 rows.append(run.decide(item))
+            elif isinstance(item, RecordedLevel):
+                run.change_level(item)
             else:
                 run.end(item)
         return rows, run, layering

@@ -3,12 +3,12 @@
 from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import Record, changes
 
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.vocabulary import POLICY_LAYERS
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.replay import layering as layering_module
 from subluminal.policy.snapshot import Snapshot
 
-MANAGED, USER, REPOSITORY = Layer
+MANAGED, USER, REPOSITORY = POLICY_LAYERS
 
 
 def denying(tool: str, policy_id: str, **more) -> Snapshot:

@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from subluminal.adapters.mcp import outcomes
 from subluminal.adapters.mcp.messages import (
+    READS,
     TOOLS_CALL,
     Ambiguous,
     Batch,
@@ -96,6 +97,20 @@ class Calls:
             return self.decide_ambiguous(message, size)
         return True
 
+    def read_text(self, method: str, meta: dict[str, Any]) -> str:
+        """Lowers the run, if a rule says so, before a resource or a prompt is asked for.
+
+        Returns why it must not be asked for, in one sentence; empty if it may.
+        """
+        return self._host.read_from(self._server_name, method, self._session(meta))
+
+    def _may_read(self, method: str, meta: dict[str, Any], ids: list[Any], size: int) -> bool:
+        """Lowers the run as `read_text` does; refuses the whole message if it must not go on."""
+        why = self.read_text(method, meta)
+        if why:
+            self.refuse_unhandled(ids, size, why)
+        return not why
+
     def _decide_call(self, message: CallMessage, size: int) -> bool:
         call = self._tool_call(message, size)
         session = self._session(message.meta)
@@ -136,7 +151,8 @@ class Calls:
         if message.problem:
             return self.decide_ambiguous(Ambiguous(message.problem, ids), size)
         if message.method != TOOLS_CALL:
-            return True
+            is_read = message.method in READS
+            return not is_read or self._may_read(message.method, message.meta, ids, size)
         if not isinstance(message.name, str):
             return self.decide_ambiguous(Ambiguous("a tools/call does not name a tool", ids), size)
         call = ToolCall(
@@ -196,6 +212,8 @@ class Calls:
         if len(sessions) > 1 and not self._host.run_is_fixed:
             why = "its calls belong to different runs"
             return self.decide_ambiguous(Ambiguous(why, batch.ids), size)
+        if not all(self._may_read(each.method, each.meta, batch.ids, size) for each in batch.reads):
+            return False
         rulings = self._begin_batch(batch, size, next(iter(sessions), None))
         if all(ruling.is_allowed for ruling in rulings):
             for message, ruling in zip(batch.calls, rulings, strict=True):
@@ -373,7 +391,7 @@ class Calls:
                 self._end(pending, outcome)
 
     def refuse_unhandled(self, ids: list[Any], size: int, why: str) -> None:
-        """Records, refuses and answers a message that a bug kept from being decided."""
+        """Records, refuses and answers a message that could not be decided."""
         call = self._unknown_call(size)
         self._answer_all(ids, self._host.refuse(call, ReasonCode.EVALUATION_ERROR, why))
 

@@ -5,6 +5,7 @@ it, so a message that can be read in two ways is `Ambiguous` (byte-transparent).
 neither makes nor cancels a tool call is `Other`, and passes.
 """
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,8 @@ from subluminal.canonical import AmbiguousJSON, encode, parse
 TOOLS_CALL = "tools/call"
 TOOLS_LIST = "tools/list"
 CANCELLED = "notifications/cancelled"
+READS = ("resources/read", "prompts/get")
+"""Requests for text that no tool gives."""
 
 _MESSAGE_KEYS = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 _PARAMS_KEYS = frozenset(("name", "arguments", "_meta", "requestState", "inputResponses", "task"))
@@ -35,6 +38,13 @@ class ListRequest(Other, frozen=True):
     id: Any
     cursor: str
     """the page that is requested; empty for the first"""
+
+
+class ReadRequest(Other, frozen=True):
+    """A request for a resource or a prompt: it is forwarded, and may lower the level of the run."""
+
+    method: str
+    meta: dict[str, Any]
 
 
 class CallMessage(Struct, frozen=True):
@@ -64,6 +74,7 @@ class Batch(Struct, frozen=True):
     cancellations: list[Cancellation]
     ids: list[Any]
     """ids of the requests, which need an answer"""
+    reads: list[ReadRequest] = []
 
 
 class Ambiguous(Struct, frozen=True):
@@ -135,14 +146,11 @@ def _one(value: dict[str, Any], plain: bool) -> Message:
         return Ambiguous(f"the key {odd!a} may be read as another", _ids_in(value))
     if method == TOOLS_CALL:
         return _call(value, plain)
-    if method == CANCELLED:
-        return _cancellation(value)
-    if method == TOOLS_LIST:
-        return _list_request(value)
     if "method" in value and not isinstance(method, str):
         # A server that looks methods up in a table may convert it to a string.
         return Ambiguous("the method is not a string", _ids_in(value))
-    return OTHER
+    reader = _READERS.get(method)
+    return OTHER if reader is None else reader(value)
 
 
 def _call(value: dict[str, Any], plain: bool) -> CallMessage | Ambiguous:
@@ -203,9 +211,24 @@ def _list_request(value: dict[str, Any]) -> Other:
     return ListRequest(request_id, cursor if isinstance(cursor, str) else "")
 
 
+def _read_request(value: dict[str, Any]) -> ReadRequest:
+    params = value.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return ReadRequest(value["method"], meta if isinstance(meta, dict) else {})
+
+
+_READERS: dict[Any, Callable[[dict[str, Any]], Message]] = {
+    CANCELLED: _cancellation,
+    TOOLS_LIST: _list_request,
+    **dict.fromkeys(READS, _read_request),
+}
+"""Readers of the messages that are neither calls nor without meaning here, by method."""
+
+
 def _batch(values: list[Any], plain: bool) -> Message:
     calls: list[CallMessage] = []
     cancellations: list[Cancellation] = []
+    reads: list[ReadRequest] = []
     ids = _ids_in(values)
     for each in values:
         if not isinstance(each, dict):
@@ -217,7 +240,11 @@ def _batch(values: list[Any], plain: bool) -> Message:
             calls.append(message)
         elif isinstance(message, Cancellation):
             cancellations.append(message)
-    return Batch(calls, cancellations, ids) if calls or cancellations else OTHER
+        elif isinstance(message, ReadRequest):
+            reads.append(message)
+    if calls or cancellations or reads:
+        return Batch(calls, cancellations, ids, reads)
+    return OTHER
 
 
 def _ids_in(value: Any) -> list[Any]:

@@ -68,6 +68,7 @@ class Renderer:
                 retry_advice=_throttle_advice(decision),
                 hint=UNSET if decision.hint is None else decision.hint,
                 terminate=UNSET if decision.terminate is None else decision.terminate,
+                defer=UNSET if decision.defer is None else decision.defer,
                 code=UNSET if self._uses_pack_codes else int(pack_code),
             )
         )
@@ -102,8 +103,8 @@ class _Asked(msgspec.Struct, frozen=True):
 _decode_asked = msgspec.json.Decoder(list[_Asked] | _Asked).decode
 
 
-def halted_answers(message: bytes, why: str) -> list[bytes]:
-    """Returns the errors to a message for a server that was stopped with `sub kill --hard`.
+def undelivered_answers(message: bytes, why: str) -> list[bytes]:
+    """Returns the errors to a message that does not reach its server; `why` is the reason.
 
     Tool calls are refused elsewhere. Notifications and answers get no error.
     """

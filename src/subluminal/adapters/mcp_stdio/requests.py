@@ -19,9 +19,10 @@ from subluminal.adapters.mcp.messages import (
     ListRequest,
     Message,
     Other,
+    ReadRequest,
     classify,
 )
-from subluminal.adapters.mcp.render import INTERNAL_ERROR, error_message, halted_answers
+from subluminal.adapters.mcp.render import INTERNAL_ERROR, error_message, undelivered_answers
 from subluminal.adapters.mcp.tool_lists import ToolLists
 from subluminal.adapters.mcp_stdio.client_lines import LargeLine, LineSplitter
 from subluminal.adapters.mcp_stdio.outlet import ClientOutlet, Outlet
@@ -141,19 +142,38 @@ class Requests:
             self.look_at(line, is_call=not isinstance(message, Other))
         if type(message) is CallMessage and not self.is_loading:  # nearly all lines
             return self._decide(message, len(line) - line.endswith(b"\n"))
-        if isinstance(message, Other):
-            why = self._calls.halted or self._calls.unreachable
-            if why:
-                for answer in halted_answers(line, why):
-                    self._client.answer(answer)
-                return False
-            if isinstance(message, ListRequest):
-                self._tool_lists.ask(message)
-            return True
+        if isinstance(message, Other) and not isinstance(message, ReadRequest):
+            return self._decide_other(line, message)
         if self.is_loading:
             self.held.add(line)
             return False
+        if isinstance(message, ReadRequest):
+            return self._decide_other(line, message)
         return self._decide(message, _size(line))
+
+    def _decide_other(self, line: bytes, message: Other) -> bool:
+        """Decides a line that is not a call: answers it if the server must not get it."""
+        why = self._calls.halted or self._calls.unreachable
+        if isinstance(message, ReadRequest) and not why:
+            why = self._read_text(message)
+        if why:
+            for answer in undelivered_answers(line, why):
+                self._client.answer(answer)
+            return False
+        if isinstance(message, ListRequest):
+            self._tool_lists.ask(message)
+        return True
+
+    def _read_text(self, message: ReadRequest) -> str:
+        """Lowers the run, if a rule says so; returns why the request must not go on, or nothing."""
+        try:
+            why = self._calls.read_text(message.method, message.meta)
+        except Exception as bug:  # noqa: BLE001 - the adapter's edge
+            self._host.report_bug(bug)
+            return f"a bug in sub kept this request from being recorded: {type(bug).__name__}"
+        if why:
+            self._host.health("degraded", detail=f"`{message.method}` was refused: {why}")
+        return why
 
     def _decide(self, message: Message, size: int) -> bool:
         """Decides a message. A bug in Subluminal refuses the call; the stream goes on."""

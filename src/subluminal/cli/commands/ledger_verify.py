@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from subluminal.cli.frame import Args, Parser
-from subluminal.cli.output import Output
+from subluminal.cli.output import Output, shown
 from subluminal.cli.screens.findings import tell_findings
 from subluminal.config.places import Places, places
 from subluminal.counts import counted
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """sub ledger verify
 sub ledger verify --anchor ci.log
-sub ledger verify --artifact ./artifact"""
+sub ledger verify --artifact ./artifact
+sub ledger verify --audit-records audit.jsonl --json"""
 
 _MAX_LINES = 50
 """Findings that are printed for an artifact; the directory may not be an artifact at all."""
@@ -40,7 +41,7 @@ _REST = {
 
 DERIVED = frozenset(
     [
-        *("tool_calls", "previews", "hints", "grant_uses", "runs", "policy_versions"),
+        *("tool_calls", "previews", "hints", "intents", "grant_uses", "runs", "policy_versions"),
         *("tool_definitions", "approvals", "approval_answers", "grant_refusals", "switches"),
         *("rollups", "totals", "buckets", "gaps", "counters", "search"),
     ]
@@ -58,12 +59,23 @@ def add_arguments(parser: Parser) -> None:
         help="hold the ledger to the anchors in a file, such as a CI log; - reads stdin",
     )
     parser.add_argument("--artifact", metavar="DIR", help="verify an exported artifact instead")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--audit-records",
+        metavar="FILE",
+        help="verify a file of a kernel's audit records instead, JSONL or an array; - reads stdin",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object; one per audit record"
+    )
 
 
 def run(args: Args, out: Output) -> int:
     if args.artifact and (args.run or args.anchor):
         raise UsageError("`--artifact` cannot be used together with `--run` or `--anchor`")
+    if args.audit_records and (args.artifact or args.run or args.anchor):
+        raise UsageError("`--audit-records` cannot be used together with the other options")
+    if args.audit_records:
+        return _verify_audit_records(args.audit_records, out, as_json=args.json)
     if args.artifact:
         return _verify_artifact(args.artifact, out, as_json=args.json)
     need_daemon_extra()
@@ -181,4 +193,29 @@ def _verify_artifact(directory: str, out: Output, *, as_json: bool) -> int:
     out.line(f"verified {events} of {shims} and {counted(proof.files, 'file')}")
     if not proof.files:
         out.talk("Without a chain.json it is not proven that no events are missing at the end.")
+    return ExitCode.OK
+
+
+def _verify_audit_records(path: str, out: Output, *, as_json: bool) -> int:
+    """Verifies a file of audit records. Needs neither a home nor the ledger's libraries."""
+    from subluminal.cli.files import display_name, read_file
+    from subluminal.operator.packs.audit_files import MAX_BYTES, read_records, verify_records
+
+    rows = verify_records(read_records(read_file(path, MAX_BYTES), display_name(path)))
+    wrong = [row for row in rows if row.verified is False]
+    unknown = [row for row in rows if row.verified is None]
+    if as_json:
+        for row in rows:
+            out.json(row._asdict())
+        return ExitCode.NO if wrong else ExitCode.OK
+    for row in [*wrong, *unknown]:
+        out.line(f"{shown(row.intent_hash)}: {row.reason}")
+    if wrong:
+        verb = "was" if len(wrong) == 1 else "were"
+        out.error(
+            f"{counted(len(wrong), 'audit record')} of {len(rows)} {verb} changed",
+            "do not rely on them",
+        )
+        return ExitCode.NO
+    out.line(f"verified {counted(len(rows) - len(unknown), 'audit record')} of {len(rows)}")
     return ExitCode.OK

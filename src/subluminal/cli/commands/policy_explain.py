@@ -1,7 +1,7 @@
 """`sub policy explain`: one decision, rule by rule, with the counters before and after."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from subluminal.canonical import parse
 from subluminal.cli.files import load_policy
@@ -13,10 +13,15 @@ from subluminal.config.places import places
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Client, Env
+from subluminal.contracts.vocabulary import Client, Env, Taint
+from subluminal.core.policies.installed import installed_judge
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
-from subluminal.policy.explaining import as_text, explain, with_disabled
+from subluminal.policy.evaluation import Call
+from subluminal.policy.explaining import PackStep, PackSteps, as_text, explain, with_disabled
+
+if TYPE_CHECKING:
+    from subluminal.core.intents.judging import CallJudge
 
 EXAMPLE = """sub policy explain --policy policy.yaml --server git --tool push --args '{"a":1}'
 sub policy explain --policy policy.yaml --server git --tool push --env ci --repeat 3 --json"""
@@ -60,6 +65,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--cwd", metavar="DIR", help="directory in which the call acts; default the current one"
     )
+    parser.add_argument(
+        "--taint",
+        choices=[level.value for level in Taint],
+        default=Taint.SYSTEM.value,
+        help="level of the run before the call; default SYSTEM",
+    )
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
@@ -68,6 +79,12 @@ def run(args: Args, out: Output) -> int:
         raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
     policy = load_policy(args.policy)
     call = (args.server, args.tool, _object(args.args, "--args"))
+    judges: list[CallJudge] = []
+
+    def judge_of(call: Call, run_id: str, wall_ms: int) -> "CallJudge":
+        judges.append(installed_judge(call, run_id, wall_ms))
+        return judges[-1]
+
     found = explain(
         policy.snapshot,
         _identity(args),
@@ -75,7 +92,10 @@ def run(args: Args, out: Output) -> int:
         wall_ms=_wall_ms(args.at),
         repeat=args.repeat,
         targets=_targets(call, args.cwd),
+        taint=Taint(args.taint),
+        judge_of=judge_of,
     )
+    found = found._replace(packs=_packs(judges))
     if policy.loaded is not None:
         steps = with_disabled(found.steps, policy.loaded.bundle.rules)
         found = found._replace(steps=steps)
@@ -85,6 +105,20 @@ def run(args: Args, out: Output) -> int:
         for line in as_text(found):
             out.line(shown(line))
     return ExitCode.OK
+
+
+def _packs(judges: "list[CallJudge]") -> tuple[PackSteps, ...]:
+    """Returns how the packs that a call asked came to their decisions."""
+    return tuple(
+        PackSteps(
+            trace.rule_id,
+            trace.said.kernel,
+            [PackStep(each.phase, each.outcome, each.guard_name) for each in trace.steps],
+        )
+        for judge in judges
+        for trace in judge.traces
+        if trace.said.kernel is not None
+    )
 
 
 def _targets(call: tuple[str, str, dict[str, Any]], cwd: str | None) -> Targets:

@@ -9,10 +9,9 @@ from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
 from subluminal.config.places import places
-from subluminal.contracts.vocabulary import Layer, Mode
+from subluminal.contracts.vocabulary import POLICY_LAYERS, Mode
 from subluminal.errors import ExitCode
-from subluminal.ledger.client.finding import find_run
-from subluminal.ledger.client.ledger import Ledger
+from subluminal.ledger.client.finding import find_runs
 from subluminal.ledger.client.opening import open_ledger_file
 from subluminal.operator.policies import in_mode, replay_of, replay_summary
 from subluminal.policy.replay.comparing import Change, Replayed
@@ -46,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--layer",
-        choices=[layer.value for layer in Layer],
+        choices=[layer.value for layer in POLICY_LAYERS],
         help="the layer that the policy replaces; default: the layer of the policy with the same "
         "policy_id, else all layers",
     )
@@ -75,17 +74,11 @@ def run(args: Args, out: Output) -> int:
         return ExitCode.OK
     try:
         replay = replay_of(connection, candidate, layer=args.layer, since_ms=since)
-        _print(replay, _runs(ledger, args.run), args, out)
+        _print(replay, find_runs(ledger, args.run), args, out)
         _end(replay.tally, candidate, replay.layering.missing, args, out)
     finally:
         connection.close()
     return ExitCode.NO if _fails(replay.tally, args.fail_on) else ExitCode.OK
-
-
-def _runs(ledger: Ledger, names: list[str] | None) -> list[str] | None:
-    if names is None:
-        return None
-    return list(dict.fromkeys(find_run(ledger, name) for name in names))
 
 
 def _print(replay: "LedgerReplay", runs: list[str] | None, args: Args, out: Output) -> None:

@@ -10,6 +10,7 @@ from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import ExitCode
 from subluminal.operator.policies import Policy
 from subluminal.policy.case_running import CaseResult, run_case
@@ -37,7 +38,7 @@ def run(args: Args, out: Output) -> int:
     cases = [
         (path, case, tester.layers_of(case, path))
         for path in args.files
-        for case in parse_cases(read_file(path), display_name(path))
+        for case in parse_cases(read_file(path), display_name(path), find_installed)
     ]
     for path, case, policies in cases:
         tester.run(path, case, policies)
@@ -105,7 +106,7 @@ class _Tester:
     def run(self, path: str, case: LoadedCase, policies: list[tuple[Layer, str, Policy]]) -> None:
         """Runs one case."""
         layers = [(layer, policy.snapshot) for layer, _, policy in policies]
-        result = run_case(case, layers, _targets_of)
+        result = run_case(case, layers, _targets_of, installed_judge)
         self._cases += 1
         self.failed += not result.passed
         for _, name, policy in policies:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.main import open_host
 from subluminal.cli.output import Output, shown
-from subluminal.contracts.vocabulary import Client, Env, Severity
+from subluminal.contracts.vocabulary import Client, Env, Severity, Taint
 from subluminal.counts import counted
 from subluminal.errors import UsageError
 from subluminal.export.violations import Demands, Strict, Violation
@@ -59,6 +59,11 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         help="record this with the run; may be repeated; adds to SUB_RUN_META",
+    )
+    parser.add_argument(
+        "--taint",
+        choices=[level.value for level in Taint],
+        help="the level that the run starts with at most; default SUB_TAINT, else SYSTEM",
     )
     parser.add_argument(
         "--print-run-id", action="store_true", help="print the run's id before the agent starts"
@@ -122,6 +127,7 @@ def run(args: Args, out: Output) -> int:
             args.policy,
             args.run_id,
             tuple(args.meta),
+            None if args.taint is None else Taint(args.taint),
         ),
         Demands(args.strict, fail_on, tuple(args.allow_silent)),
         args.events,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from subluminal.cli.output import shown
-from subluminal.contracts.vocabulary import Action, ErrorClass, RunStatus, Severity, Status
+from subluminal.contracts.vocabulary import Action, ErrorClass, RunStatus, Severity, Status, Taint
 from subluminal.ledger.filter.fields import RUNNING, UNKNOWN
 from subluminal.operator import amounts
 from subluminal.timestamps import parse_rfc3339
@@ -28,6 +28,15 @@ _STATUS_COLOURS: dict[str, str] = {
     RUNNING: "blue",
 }
 _SEVERITY_COLOURS: dict[str, str] = {Severity.WARN: "yellow", Severity.CRITICAL: "red"}
+_KERNEL_DECISIONS = {
+    "EXECUTE": ("EXECUTE", "green"),
+    "REFUSE": ("REFUSE", "red"),
+    "ESCALATE": ("ESCALATE", "cyan"),
+    "REQUEST_CONFIRMATION": ("CONFIRM", "cyan"),
+    "DEFER": ("DEFER", "yellow"),
+    "REWRITE": ("REWRITE", "cyan"),
+}
+_EXECUTION_COLOURS = {"claimed": "blue", "done": "green", "unknown": "magenta"}
 _AGES = ((604_800_000, "w"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 
 
@@ -86,6 +95,27 @@ def why(summary: dict[str, Any] | None) -> str:
 def severity(word: str | None) -> Cell:
     """Formats a severity."""
     return Cell(word or NOTHING, _SEVERITY_COLOURS.get(word or "", ""))
+
+
+def kernel_decision(kind: str | None) -> Cell:
+    """Formats the decision of a pack as one short word."""
+    word, colour = _KERNEL_DECISIONS.get(kind or "", (kind or NOTHING, ""))
+    return Cell(word, colour)
+
+
+def execution(status: str | None) -> Cell:
+    """Formats how far an execution is."""
+    return Cell(status or NOTHING, _EXECUTION_COLOURS.get(status or "", ""))
+
+
+def taint(level: str | None) -> Cell:
+    """Formats a level."""
+    return Cell(level or NOTHING, "yellow" if level == Taint.UNTRUSTED else "")
+
+
+def short_hash(digest: str) -> str:
+    """Shortens a hash to its beginning, which is how commands take it."""
+    return digest[:12]
 
 
 def moment(ts: str | None, now_ms: int | None) -> Cell:

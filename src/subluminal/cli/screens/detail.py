@@ -6,10 +6,12 @@ from typing import Any
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.lists import Row
+from subluminal.cli.screens.intents import count_decisions, pack_said, print_kernel
+from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action, EnvSource, EventType
 from subluminal.core.runs.meta import RESERVED
+from subluminal.counts import counted
 from subluminal.ledger.filter.fields import RUNNING
 from subluminal.timestamps import parse_rfc3339
 
@@ -38,6 +40,9 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     screen.field("decision", decided, _why(call, events))
+    if call["taint"] is not None:
+        screen.field("taint", Cell(call["taint"]), "level of the run before this call")
+    print_kernel(screen, detail)
     if call["decision"] in (None, Action.ALLOW):
         took = cells.took(call["status"], call["error_class"], call["latency_ms"])
         ended = cells.outcome(call["status"], call["error_class"])
@@ -52,7 +57,7 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     preview = call["preview"]
     cut_off = " (truncated)" if preview["truncated"] else ""
     _text(screen, f"arguments, {cells.size(call['bytes_in'])}{cut_off}", preview["args_preview"])
-    if preview["result_preview"] is not None:
+    if preview["result_preview"]:
         _text(screen, f"result, {cells.size(call['bytes_out'])}", preview["result_preview"])
     if preview["redaction_flags"]:
         screen.field("masked", Cell(", ".join(preview["redaction_flags"])))
@@ -124,6 +129,12 @@ def _pretty(text: str) -> str:
 def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> None:
     """Prints a run, then one line per call, oldest first."""
     _head(screen, run)
+    levels = _levels(calls)
+    if levels:
+        _run_field(screen, "taint", levels)
+    intents = count_decisions(calls)
+    if intents:
+        _run_field(screen, "intents", intents)
     if not calls:
         screen.out.line("\n  no calls")
         return
@@ -138,15 +149,37 @@ def print_run(screen: Screen, run: Row, calls: list[Row], *, is_cut: bool) -> No
         Column("TIME", right=True),
         Column("WHY", shrinks_to=8),
     ]
+    has_levels = any(map(_level, calls))
+    if has_levels:
+        columns.append(Column("TAINT", needs=WIDE))
     if screen.width is not None:
-        columns.insert(1, Column("TIMELINE"))
+        # What a pack said needs the room of the timeline on a narrow terminal.
+        columns.insert(1, Column("TIMELINE", needs=WIDE if intents else 0))
     screen.out.line()
-    screen.table(columns, [_row(screen, call, began, end) for call in calls])
+    screen.table(
+        columns,
+        [
+            [*_row(screen, call, began, end), *([cells.taint(_level(call))] if has_levels else [])]
+            for call in calls
+        ],
+    )
     if is_cut:
         screen.out.talk(
             f"These are the first {len(calls)} calls. See all with"
             f" `sub query calls --run {run['run_id']}`."
         )
+
+
+def _levels(calls: list[Row]) -> str:
+    """Returns the levels that the calls of a run met, in order; empty if no policy asked for it."""
+    told: list[str] = []
+    last = None
+    for call in calls:
+        level = call["taint"]
+        if level is not None and level != last:
+            told.append(f"{level} from call {call['seq']}" if told else level)
+            last = level
+    return ", ".join(told)
 
 
 def _head(screen: Screen, run: Row) -> None:
@@ -181,7 +214,8 @@ def _head(screen: Screen, run: Row) -> None:
             "calls",
             f"{totals['calls_total']}: {totals['calls_allowed']} allowed, "
             f"{totals['calls_blocked']} refused, {totals['calls_throttled']} throttled; "
-            f"{totals['errors_total']} errors; took {cells.duration(totals['duration_ms'])}",
+            f"{counted(totals['errors_total'], 'error')}; "
+            f"took {cells.duration(totals['duration_ms'])}",
         )
 
 
@@ -202,11 +236,23 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
         Cell()
         if is_refused
         else cells.took(call["status"], call["error_class"], call["latency_ms"]),
-        Cell(call["rule_id"] or cells.NOTHING),
+        Cell(_decided_by(call)),
     ]
     if screen.width is not None:
         row.insert(1, _bar(at, call["latency_ms"] or 0, end - began, decision.colour))
     return row
+
+
+def _decided_by(call: Row) -> str:
+    """Returns the rule that decided a call, and what a pack said about it."""
+    said = pack_said(call["kernel"]) if call["kernel"] else ""
+    return " ".join(filter(None, [call["rule_id"], said])) or cells.NOTHING
+
+
+def _level(call: Row) -> str | None:
+    """Returns the level of the run before a call; if it is not on record, that of the intent."""
+    level: str | None = call["taint"] or (call["kernel"] and call["kernel"]["taint"])
+    return level
 
 
 def _bar(at_ms: int, took_ms: int, whole_ms: int, colour: str) -> Cell:

@@ -10,9 +10,16 @@ from typing import Any
 from subluminal.cli.output import Output, terminal_width
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
+from subluminal.cli.screens.intents import is_refused_by_pack, pack_said
 from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
-from subluminal.contracts.vocabulary import Action, ApprovalAnswer, EventType, SwitchState
+from subluminal.contracts.vocabulary import (
+    Action,
+    ApprovalAnswer,
+    EventType,
+    SwitchState,
+    TaintCause,
+)
 from subluminal.counts import counted
 from subluminal.ledger.filter.matching import ODD_SHAPES
 from subluminal.timestamps import parse_rfc3339
@@ -96,6 +103,9 @@ def _decision(event: Event, facts: Facts) -> Told:
     decision = event["decision"]
     would_be = (decision.get("would_be") or {}).get("action")
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
+    kernel = decision.get("kernel")
+    if kernel:
+        tool = f"{tool} {kernel['taint']}  {pack_said(kernel)}"
     if decision["action"] == Action.ALLOW and not would_be:
         grant = decision.get("grant")
         who = f"granted by {grant['approver']}: " if grant else ""
@@ -104,6 +114,8 @@ def _decision(event: Event, facts: Facts) -> Told:
     summary = decision["explain"]["summary"]
     hint = (decision.get("hint") or {}).get("hint_text")
     told = hint if hint and hint != summary else summary
+    if kernel and is_refused_by_pack(kernel, decision.get("rule_id")):
+        return cells.decision(decision["action"], would_be), f"{tool}: {told}"
     return cells.decision(decision["action"], would_be), f"{tool}  {why}: {told}"
 
 
@@ -177,7 +189,7 @@ def _injection(event: Event, _facts: Facts) -> Told:
 def _approval_requested(event: Event, _facts: Facts) -> Told:
     call, approval = event["call"], event["approval"]
     tool = f"{call['server_name']}/{call['tool_name']}"
-    text = f"{tool}  {approval['rule_id']}: `sub approve {approval['approval_id']}`"
+    text = f"`sub approve {approval['approval_id']}`  {tool}  {approval['rule_id']}"
     return Cell("WAITS", "yellow"), text
 
 
@@ -208,12 +220,30 @@ def _prompt(event: Event, _facts: Facts) -> Told:
     return Cell("PROMPT", "dim"), f"{event['prompt']['bytes']} bytes"
 
 
+def _taint_changed(event: Event, _facts: Facts) -> Told:
+    taint = event["taint"]
+    server = taint.get("server_name")
+    where = f"  {server}/{taint.get('tool_name', '')}" if server else ""
+    typed = "sub taint set" if taint["by"] == TaintCause.COMMAND else taint["by"]
+    by = taint.get("rule_id") or typed
+    reason = f": {taint['reason']}" if taint.get("reason") else ""
+    text = f"{taint['from']} -> {taint['to']} at call {taint['seq']}{where}  by {by}{reason}"
+    return Cell("TAINT", "yellow"), text
+
+
+def _intent_released(event: Event, _facts: Facts) -> Told:
+    intent = event["intent"]
+    what = f"{intent['intent_kind']} {intent['intent_hash'][:12]}"
+    return Cell("RELEASED", "yellow"), f"{what} by {intent['by']}: {intent['reason']}"
+
+
 _SILENT = frozenset(
     [
         EventType.TOOL_CALL_START,
         EventType.HINT_ISSUED,
         EventType.BREAKER_TRIP,
         EventType.TOOLS_LISTED,
+        EventType.AUDIT_RECORD,
     ]
 )
 """Events without a line of their own: a decision tells of the same."""
@@ -231,4 +261,6 @@ _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.APPROVAL_DECIDED: _approval_decided,
     EventType.GRANT_REFUSED: _grant_refused,
     EventType.KILL_SWITCH: _kill_switch,
+    EventType.TAINT_CHANGED: _taint_changed,
+    EventType.INTENT_RELEASED: _intent_released,
 }

@@ -1,4 +1,4 @@
-"""The lists of `sub query` and `sub hints`: calls, runs, hints, recovery, approvals and tools."""
+"""The lists of `sub query` and `sub hints`: calls, runs, hints, intents, approvals and tools."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _MARKS = {
     Action.TERMINATE_RUN: "X",
 }
 
-_WIDE = 100
+WIDE = 100
 """Width of a terminal that has room for a run's id beside the arguments."""
 _MAX_ARGUMENTS = 200
 """Characters of the arguments that are printed in a pipe, where nothing else is cut."""
@@ -32,7 +32,7 @@ def print_calls(screen: Screen, rows: list[Row]) -> None:
     columns = [
         _WHEN,
         Column("CALL"),
-        Column("RUN", needs=_WIDE),
+        Column("RUN", needs=WIDE),
         Column("DECISION"),
         Column("TOOL", shrinks_to=10),
         Column("STATUS"),
@@ -130,6 +130,41 @@ def print_hints(screen: Screen, rows: list[Row]) -> None:
             for row in rows
         ],
     )
+
+
+def print_intents(screen: Screen, rows: list[Row]) -> None:
+    """Prints what packs decided, and how far each execution is."""
+    columns = [
+        _WHEN,
+        Column("CALL"),
+        Column("RUN", needs=WIDE),
+        Column("KERNEL"),
+        Column("INTENT", shrinks_to=12),
+        Column("CODE", shrinks_to=6),
+        Column("STATUS"),
+        Column("TAINT"),
+        Column("BY", needs=WIDE),
+        Column("NONCE", shrinks_to=6, needs=WIDE),
+        Column("HASH"),
+    ]
+    screen.table(columns, [_intent(screen, row) for row in rows])
+
+
+def _intent(screen: Screen, row: Row) -> list[Cell]:
+    pack = f"{row['pack']}/" if row["pack"] else ""
+    return [
+        screen.time(row["ts"]),
+        screen.id(row["call_id"] or cells.NOTHING),
+        screen.id(row["run_id"]),
+        cells.kernel_decision(row["decision_kind"]),
+        Cell(f"{pack}{row['intent_kind']}"),
+        Cell(row["refusal_code"] or cells.NOTHING),
+        cells.execution(row["status"]),
+        cells.taint(row["taint"]),
+        Cell(row["principal"] or cells.NOTHING),
+        Cell(row["nonce"] or cells.NOTHING),
+        Cell(cells.short_hash(row["intent_hash"])),
+    ]
 
 
 def print_recovery(screen: Screen, rows: list[Row]) -> None:

@@ -9,7 +9,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, print_table
 from subluminal.contracts.vocabulary import Action
 from subluminal.counts import counted
-from subluminal.policy.replay.comparing import Change, Replayed
+from subluminal.policy.replay.comparing import Change, Doubt, Replayed
 from subluminal.policy.replay.recorded import Said
 from subluminal.policy.replay.tallying import Tally
 
@@ -65,7 +65,7 @@ def _row(row: Replayed) -> list[Cell]:
         Cell(f"{call.server_name}/{call.tool_name}"),
         Cell(row.change.value, _COLOURS.get(row.change, "")),
         _said(call.decision.said),
-        _said(row.now) if row.now else Cell(f"? ({row.doubt} not recorded)", "magenta"),
+        _said(row.now) if row.now else Cell(_doubted(row), "magenta"),
     ]
 
 
@@ -105,3 +105,8 @@ def print_tally(out: Output, tally: Tally, policy_id: str, missing: list[str]) -
 
 def _words(change: Change) -> str:
     return change.value.replace("_", " ")
+
+
+def _doubted(row: Replayed) -> str:
+    missing = "not installed" if row.doubt is Doubt.PACK else "not recorded"
+    return f"? ({row.doubt} {missing})"

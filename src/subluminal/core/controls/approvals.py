@@ -19,6 +19,7 @@ from subluminal.contracts.vocabulary import (
     Action,
     ApprovalAnswer,
     GrantProblem,
+    Layer,
     ReasonCode,
 )
 from subluminal.core.controls import passphrase
@@ -34,7 +35,7 @@ from subluminal.core.controls.sealed import SealBroken, seal_key
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call, Engine, Evaluation
-from subluminal.policy.rules.access import AccessEntry
+from subluminal.policy.refusing import Refuser, client_may_ask, left_to_client
 
 _MAX_TOLD = 1_024
 """Most refused grants that are remembered, so that each is recorded once."""
@@ -112,7 +113,7 @@ class Approvals:
 
     # Answers
 
-    def _find(self, entry: AccessEntry, tried: Try) -> _Found | None:
+    def _find(self, entry: Refuser, tried: Try) -> _Found | None:
         """Returns the answer in force for this call and rule; one for this very call goes first."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slots = [Slot(call.server_name, call.tool_name, None, layer, rule_id)]
@@ -254,14 +255,14 @@ class Approvals:
         entries = refused.refused_by
         if passphrase.is_set(self._state_dir):
             return None  # only a person who knows it may approve
-        if not entries or not all(entry.client_may_ask for entry in entries):
+        if not entries or not all(client_may_ask(entry) for entry in entries):
             return None
         keys = {entry.grant_key for entry in entries}
         call = msgspec.structs.replace(tried.call, granted=tried.call.granted.union(keys))
         evaluation = engine.evaluate(call, counters, wall_ms=tried.wall_ms, mono_ms=tried.mono_ms)
         if not evaluation.forwarded:
             return None
-        evaluation.decision = entries[0].left_to_client
+        evaluation.decision = left_to_client(entries[0])
         return evaluation
 
     def _ask(self, evaluation: Evaluation, tried: Try) -> None:
@@ -286,7 +287,7 @@ class Approvals:
             decision, hint=msgspec.structs.replace(hint, retry_advice=way)
         )
 
-    def _request(self, entry: AccessEntry, tried: Try) -> Request | str:
+    def _request(self, entry: Refuser, tried: Try) -> Request | str:
         way = self._asking.ask(entry, tried)
         if isinstance(way, Request) and way.asked == 1:
             self.news.append((ApprovalRequested, {"call": way.call, "approval": way.approval}))
@@ -310,12 +311,13 @@ def _is_no(found: _Found) -> bool:
     return found.answer.given.answer is ApprovalAnswer.DENIED
 
 
-def _decided(entry: AccessEntry, decision: Decision) -> bool:
+def _decided(entry: Refuser, decision: Decision) -> bool:
     """Returns True if this rule made the decision that the client is told."""
-    return decision.reason_code == entry.refusal.reason_code and decision.rule_id == entry.rule_id
+    refusal = entry.refusal
+    return decision.reason_code == refusal.reason_code and decision.rule_id == refusal.rule_id
 
 
-def _denied(evaluation: Evaluation, entries: list[AccessEntry], no: _Found) -> Evaluation:
+def _denied(evaluation: Evaluation, entries: list[Refuser], no: _Found) -> Evaluation:
     """Turns the refusal into a person's no, if a rule that asked for approval decided.
 
     Another decision stands: it may, for example, end the run.
@@ -326,7 +328,7 @@ def _denied(evaluation: Evaluation, entries: list[AccessEntry], no: _Found) -> E
     reason = "" if given.reason is UNSET else f": {given.reason}"
     evaluation.decision = Decision(
         action=Action.BLOCK,
-        rule_id=given.rule_id,
+        rule_id=None if given.layer is Layer.PACK else given.rule_id,
         severity=evaluation.decision.severity,
         reason_code=ReasonCode.APPROVAL_DENIED,
         summary=f"{given.by} denied this call{reason}",

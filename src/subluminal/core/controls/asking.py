@@ -16,10 +16,11 @@ from subluminal.contracts.events import CallRef
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.approval_files import MAX_WAITING, OPEN, ApprovalFiles, Request, Slot
 from subluminal.core.controls.sealed import SealBroken
+from subluminal.core.levels import since
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call
-from subluminal.policy.rules.access import AccessEntry
+from subluminal.policy.refusing import Refuser
 
 _PENDING_MS = 86_400_000
 """How long a request stays open after the last try of its call."""
@@ -54,7 +55,7 @@ class Asking:
         """opens the run's approval files when they are first needed"""
         self._full_until_ms = 0
 
-    def ask(self, entry: AccessEntry, tried: Try) -> Request | str:
+    def ask(self, entry: Refuser, tried: Try) -> Request | str:
         """Writes or renews a request and returns it, or returns why no approval was requested."""
         call, (layer, rule_id) = tried.call, entry.grant_key
         slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
@@ -103,9 +104,11 @@ class Asking:
         # A call that comes here although its request was answered has a spent or expired grant.
         return answer is None or answer.given.approval_id != request.approval.approval_id
 
-    def _new_request(self, entry: AccessEntry, tried: Try, expires_ms: int) -> Request:
+    def _new_request(self, entry: Refuser, tried: Try, expires_ms: int) -> Request:
         shown, is_cut = self._shown(tried)
-        refusal = entry.refusal
+        refusal, message = entry.refusal, entry.refusal.summary
+        if entry.tests_taint:
+            message += f"; {since(self._run.state.taint.state())}"
         assert entry.requirement is not None
         layer, rule_id = entry.grant_key
         return Request(
@@ -120,7 +123,7 @@ class Asking:
                 requirement=entry.requirement,
                 reason_code=refusal.reason_code,
                 severity=refusal.severity,
-                message=self._previews.safe(refusal.summary),
+                message=self._previews.safe(message),
                 requested_at=rfc3339(tried.wall_ms),
                 expires_at=rfc3339(expires_ms),
                 approver_role=entry.approver_role or UNSET,

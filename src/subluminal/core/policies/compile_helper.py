@@ -101,6 +101,7 @@ def _file_of(data: bytes) -> int:
 
 def main() -> int:
     """Runs the helper; returns its exit code."""
+    from subluminal.core.policies.installed import find_installed
     from subluminal.errors import InvalidInput, SubluminalError
     from subluminal.policy.compiling import compile_bundle, read_snapshot
     from subluminal.policy.loading import parse_bundle
@@ -109,9 +110,9 @@ def main() -> int:
     data = sys.stdin.buffer.read()
     try:
         if name.endswith(".json") and b'"policy_hash"' in data:
-            snapshot, _ = read_snapshot(data)
+            snapshot, _ = read_snapshot(data, find_installed)
         else:
-            snapshot = compile_bundle(parse_bundle(data, name).bundle)
+            snapshot = compile_bundle(parse_bundle(data, name, find_installed).bundle)
     except InvalidInput as error:
         text = "; ".join(str(problem) for problem in error.problems)
         sys.stdout.write(text[:MAX_PROBLEM_CHARS])

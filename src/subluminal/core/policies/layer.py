@@ -61,7 +61,8 @@ class SnapshotCache:
                 return None
             if os.access(path, os.W_OK):
                 os.utime(path)  # so that core.runs.tidying keeps it
-            return Snapshot.from_json(text)
+            snapshot = Snapshot.from_json(text)
+            return snapshot if _has_its_packs(snapshot) else None
         except (OSError, SubluminalError):
             return None  # without the cache, compiling takes longer; nothing else changes
 
@@ -92,6 +93,16 @@ class SnapshotCache:
 
     def _path(self, content_hash: str) -> str:
         return os.path.join(self._directory, f"{content_hash}.json")
+
+
+def _has_its_packs(snapshot: Snapshot) -> bool:
+    """Whether the packs that a policy asks are those that it was compiled with."""
+    packs = snapshot.packs
+    if not packs:
+        return True
+    from subluminal.core.intents.index import is_current  # loads the kernel
+
+    return is_current(packs)
 
 
 class PolicyLayer:

@@ -6,7 +6,7 @@ never replaces one.
 """
 
 from subluminal.config.places import Places
-from subluminal.contracts.decision import Decision
+from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
 from subluminal.core.policies.files import PolicyFile, policy_files
@@ -23,12 +23,24 @@ class Policies:
     """Watches the policy files of one host, and makes an engine for each of its runs."""
 
     def __init__(
-        self, places: Places, identity: Identity, cwd: str, explicit: str | None = None
+        self,
+        places: Places,
+        identity: Identity,
+        cwd: str,
+        explicit: str | None = None,
+        *,
+        pack: PolicyRef | None = None,
+        switch: Decision | None = None,
     ) -> None:
+        """`pack` is the pack that the door asks about every call, if it does. `switch` is the
+        refusal of every call, if the environment asks for it.
+        """
         self._places = places
         self._identity = identity
         self._cwd = cwd
         self._explicit = explicit
+        self._pack = pack
+        self._switch = switch
         self._cache = SnapshotCache(places)
         self._layers: list[PolicyLayer] = []
         self._pins: dict[str, Pin] = {}
@@ -64,6 +76,8 @@ class Policies:
 
         A policy that never compiled must not mean that calls are allowed.
         """
+        if self._switch is not None:
+            return self._switch
         for layer in self._layers:
             if layer.problem and not layer.snapshot:
                 path = layer.file.path
@@ -89,8 +103,16 @@ class Policies:
             if run_id not in self._pins:
                 self._pins[run_id] = Pin(self._places, run_id)
                 self._pins[run_id].look(self._repository())
-            self._engines[run_id] = engine = Engine(self._in_force(run_id), self._identity)
+            self._engines[run_id] = engine = self._engine(self._in_force(run_id))
         return engine
+
+    def _engine(self, layers: list[tuple[Layer, Snapshot]]) -> Engine:
+        if self._pack is None:
+            return Engine(layers, self._identity)
+        # Most doors ask no pack, and need not load this.
+        from subluminal.policy.pack_engine import PackEngine
+
+        return PackEngine(layers, self._identity, pack=self._pack)
 
     def forget(self, run_id: str) -> None:
         """Drops a run that this process has left."""

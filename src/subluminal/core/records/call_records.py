@@ -24,11 +24,13 @@ from subluminal.contracts.events import (
     HintedCall,
     HintIssued,
     RoundCall,
+    TaintChanged,
 )
 from subluminal.contracts.gate import Assessment
 from subluminal.contracts.templates import ToolTemplates, encode_json
-from subluminal.contracts.vocabulary import Action, Transport
+from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
+from subluminal.core.records.refusals import masked_kernel
 from subluminal.core.ruling import Outcome, Ruling
 from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
@@ -54,6 +56,7 @@ class _Tool:
         "policy",
         "start",
         "tags_json",
+        "taint",
         "transport",
     )
 
@@ -62,6 +65,8 @@ class _Tool:
         self.transport = transport
         self.decision: Decision | None = None
         """the decision that `decision_json` was made from, with `policy` and `policies`"""
+        self.taint: Taint | None = None
+        """the level of the run that `decision_json` names"""
         self.policy: PolicyRef | None = None
         self.policies: list[LayeredPolicyRef] | None = None
         self.decision_json = b""
@@ -123,6 +128,8 @@ class CallRecords:
     ) -> None:
         """Writes start and decision in one write(2), or raises JournalUnavailable."""
         call, assessment, journal = ruling.call, ruling.assessment, self._journal
+        level = ruling.level
+        taint = None if level is None else level.before
         tool = self._tools.get((call.server_name, call.tool_name))
         if tool is None or tool.transport is not call.transport:
             tool = self._new_tool(call)
@@ -131,12 +138,16 @@ class CallRecords:
             # Layers share decision objects, and a reload may change a layer that did not decide.
             and tool.policy is assessment.policy
             and tool.policies is policies
+            and tool.taint is taint
             and assessment.would_be is None
             and not assessment.grants
+            and assessment.kernel is None
         ):
             decision_json = tool.decision_json
         else:
-            decision_json = _decision_json(tool, assessment, policies)
+            if assessment.kernel is not None:
+                assessment.kernel = masked_kernel(assessment.kernel, self._previews.safe)
+            decision_json = _decision_json(tool, assessment, policies, taint)
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
@@ -144,6 +155,8 @@ class CallRecords:
             extra_json += self._context_json(call.context)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
+        if not seq:
+            extra_json += b',"after_seq":%d' % self._run.state.known_seq()
         ts = self._timestamps.at(wall_ms)
         call_id, args_hash = ruling.call_id.encode(), call.args_hash.encode()
         n, prev = journal.n, journal.prev
@@ -174,6 +187,8 @@ class CallRecords:
         journal.add_chained(lines, 2, link.hexdigest().encode())
         if not assessment.forwarded:
             self._refused(ruling, assessment)
+        if level is not None and level.change is not None:
+            self._run.emit(TaintChanged, taint=level.change)
         journal.flush()
 
     def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
@@ -226,7 +241,9 @@ class CallRecords:
                 round=number,
                 bytes_in=bytes_in,
             ),
-            decision=_decision_made(assessment, policies),
+            decision=_decision_made(
+                assessment, policies, None if ruling.level is None else ruling.level.before
+            ),
         )
         if not assessment.forwarded:
             self._refused(ruling, assessment)
@@ -317,17 +334,24 @@ class ThreadedCallRecords(CallRecords):
             return  # the journal has counted the loss
 
 
-def _decision_json(tool: _Tool, assessment: Assessment, policies: list[LayeredPolicyRef]) -> bytes:
+def _decision_json(
+    tool: _Tool,
+    assessment: Assessment,
+    policies: list[LayeredPolicyRef],
+    taint: Taint | None,
+) -> bytes:
     """Encodes a decision; keeps the JSON of an ALLOW for the tool's next call."""
-    encoded = encode_json(_decision_made(assessment, policies))
-    is_all = assessment.would_be is None and not assessment.grants
+    encoded = encode_json(_decision_made(assessment, policies, taint))
+    is_all = assessment.would_be is None and not assessment.grants and assessment.kernel is None
     if is_all and assessment.decision.action is Action.ALLOW:
         tool.decision, tool.decision_json = assessment.decision, encoded
-        tool.policy, tool.policies = assessment.policy, policies
+        tool.policy, tool.policies, tool.taint = assessment.policy, policies, taint
     return encoded
 
 
-def _decision_made(assessment: Assessment, policies: list[LayeredPolicyRef]) -> DecisionMade:
+def _decision_made(
+    assessment: Assessment, policies: list[LayeredPolicyRef], taint: Taint | None
+) -> DecisionMade:
     decision = assessment.decision
     would_be = assessment.would_be
     grants = assessment.grants
@@ -344,6 +368,9 @@ def _decision_made(assessment: Assessment, policies: list[LayeredPolicyRef]) -> 
         grant=grants[0] if grants else UNSET,
         grants=list(grants) if len(grants) > 1 else UNSET,
         policies=policies if len(policies) > 1 else UNSET,
+        taint=UNSET if taint is None else taint,
+        defer=UNSET if decision.defer is None else decision.defer,
+        kernel=UNSET if assessment.kernel is None else assessment.kernel,
     )
 
 

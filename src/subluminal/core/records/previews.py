@@ -51,12 +51,28 @@ class Previewer:
     ) -> None:
         self._redactor = redactor
         self._off = record_mode == "off"
-        self._max_bytes = full_bytes if record_mode == "full" else max_bytes
+        self._is_full = record_mode == "full"
+        self._max_bytes = full_bytes if self._is_full else max_bytes
 
     def adopt(self, other: "Previewer") -> None:
         """Takes over the settings of another previewer, for all who hold this one."""
         self._redactor, self._off = other._redactor, other._off
-        self._max_bytes = other._max_bytes
+        self._is_full, self._max_bytes = other._is_full, other._max_bytes
+
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing of a call's contents is recorded."""
+        return self._off
+
+    @property
+    def is_full(self) -> bool:
+        """Whether contents are recorded as far as they are inspected."""
+        return self._is_full
+
+    @property
+    def max_bytes(self) -> int:
+        """Size limit of one preview."""
+        return self._max_bytes
 
     @property
     def looked_at_bytes(self) -> int:

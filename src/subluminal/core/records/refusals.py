@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from subluminal.contracts.decision import Decision, Hint
+from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.limits import REDACTED
 from subluminal.contracts.templates import encode_json
 
@@ -39,6 +40,20 @@ def masked_refusal(decision: Decision, args: dict[str, Any] | None, mask: Mask) 
     if shown.hint is None or _is_clean(shown.hint.suggested_args, mask):
         return shown
     return replace(shown, hint=replace(shown.hint, suggested_args=None, partial=msgspec.UNSET))
+
+
+def masked_kernel(kernel: KernelDecision, mask: Mask) -> KernelDecision:
+    """Returns the decision of a pack for the record: an agent can put anything into its names."""
+    text = encode_json(kernel).decode()
+    masked = mask(text)
+    if masked == text:
+        return kernel
+    try:
+        return msgspec.json.decode(masked, type=KernelDecision)
+    except msgspec.MsgspecError:  # the secret is one of our own words
+        hidden = dict.fromkeys(("pack", "version", "fingerprint", "intent_kind"), REDACTED)
+        bare = replace(kernel, basis=[], guard=msgspec.UNSET, refusal_code=msgspec.UNSET)
+        return replace(bare, kind=REDACTED, intent_hash=REDACTED, **hidden)
 
 
 def _without_masks(

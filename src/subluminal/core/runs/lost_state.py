@@ -16,10 +16,10 @@ from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.config.plain_files import plain_file
 from subluminal.contracts.decision import Terminate
-from subluminal.contracts.vocabulary import Action, EventType, Status
+from subluminal.contracts.vocabulary import TAINT_RANK, Action, EventType, Status, Taint, TaintCause
 from subluminal.core.runs.names import journal_dir
 from subluminal.journal.reading import files_in, lines_of
-from subluminal.state.errors import StateLost, StateUnusable
+from subluminal.state.errors import StateBusy, StateLost, StateUnusable
 from subluminal.state.run_state import RunState, Total
 from subluminal.state.storage import set_aside, state_path
 from subluminal.timestamps import parse_rfc3339
@@ -27,23 +27,41 @@ from subluminal.timestamps import parse_rfc3339
 _HEAD_BYTES = 65_536
 # Events that only a process with a state writes: a run's start, and calls that were counted.
 _COUNTED = re.compile(rb'"type":"run_start"|"seq":[1-9]')
+_CALLED = re.compile(rb'"type":"tool_call_start"')
+_MADE_ANEW = (TaintCause.RULE, "", "", "", "its state was made anew")
+_LOWEST = TAINT_RANK[Taint.UNTRUSTED]
 
 
 def lost_state(places: Places, run_id: str) -> StateLost | None:
     """Returns the error for a run whose state was removed; None if it has one, or never had."""
     path = state_path(places.state, run_id)
-    if os.path.lexists(path) or not _has_counted(places, run_id):
+    if os.path.lexists(path) or not _tells(places, run_id, _COUNTED):
         return None
     # A process that starts the run makes the state before its journal, so this second look finds
     # the state of a run that was started in between.
     return None if os.path.lexists(path) else StateLost(path, run_id)
 
 
-def _has_counted(places: Places, run_id: str) -> bool:
+def distrust(state: RunState, places: Places, run_id: str) -> None:
+    """Lowers a run whose state was just made, if its journals tell of calls.
+
+    They were made while the state could not be had, and nobody knows what they brought.
+    """
+    if not _tells(places, run_id, _CALLED):
+        return
+    try:
+        with state.locked():
+            state.taint.start(_LOWEST, _MADE_ANEW)
+    except StateBusy:
+        state.lower_unlocked(_LOWEST)
+
+
+def _tells(places: Places, run_id: str, what: re.Pattern[bytes]) -> bool:
+    """Whether the beginning of a journal of a run tells of something."""
     for file in files_in(journal_dir(places, run_id), ""):
         try:
             with open(file.path, "rb", opener=plain_file) as opened:
-                if _COUNTED.search(opened.read(_HEAD_BYTES)):
+                if what.search(opened.read(_HEAD_BYTES)):
                     return True
         except OSError:
             continue  # ledgerd has removed it meanwhile
@@ -67,6 +85,8 @@ def renew_state(places: Places, run_id: str) -> bool:
         if told.started_ms is not None:
             state.claim_start(told.started_ms, now().mono_ms)
         state.go_on_from(told.seq, told.totals)
+        # Nobody knows what the run has read.
+        state.taint.start(_LOWEST, _MADE_ANEW)
         if told.end is not None:
             state.terminate(told.end.terminate_code, told.end.terminate_message)
     return True

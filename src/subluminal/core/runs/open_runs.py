@@ -20,7 +20,7 @@ from subluminal.config.places import Places
 from subluminal.config.settings import Settings
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import ReasonCode, RunStatus
+from subluminal.contracts.vocabulary import ReasonCode, RunStatus, Taint
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.gates import STATE_LOST, Gates, approvals_folder, blocked
@@ -46,6 +46,7 @@ from subluminal.core.runs.opening import (
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.policy.evaluation import Engine
+from subluminal.policy.taint import lowest
 from subluminal.state.errors import StateLost
 from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.run_state import RunState
@@ -81,6 +82,8 @@ class Parts(NamedTuple):
     """what SUB_RUN_META says about every run that begins here"""
     client_asks: bool = False
     """whether the client asks its person about calls that need approval"""
+    taint: Taint | None = None
+    """level that SUB_TAINT gives to every run that begins here"""
 
 
 class OpenRuns:
@@ -98,7 +101,7 @@ class OpenRuns:
         self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
-        self._meta, self._client_asks = parts.meta, parts.client_asks
+        self._meta, self._client_asks, self._taint = parts.meta, parts.client_asks, parts.taint
         self._max_journal_bytes = settings.limits.max_journal_bytes
         self._targets = TargetSource(settings)
         self._on_bug = on_bug
@@ -235,7 +238,13 @@ class OpenRuns:
         attendance = Attendance(run_id, self._identity, run.source)
         note_attendance(self._places, os.getpid(), attendance, self._owner)
         engine = enforcer.engine
-        run.enter(engine.mode, engine.policy, self._meta_with(meta), self._policies.problem)
+        run.enter(
+            engine.mode,
+            engine.policy,
+            self._meta_with(meta),
+            self._policies.problem,
+            self._start_of(engine),
+        )
         with self._mutex:
             self.open[run_id] = enforcer
             if not _is_whole(run):
@@ -247,6 +256,12 @@ class OpenRuns:
         self.listings.record_all(run)
         self.finders.look(run_id)
         return enforcer
+
+    def _start_of(self, engine: Engine) -> Taint | None:
+        """Returns the level that a run starts with at most; None if nothing speaks of it."""
+        if self._taint is None:
+            return engine.start if engine.asks_taint else None
+        return lowest([self._taint, engine.start])
 
     def _meta_with(self, meta: dict[str, Any] | None) -> dict[str, Any] | None:
         if not self._meta:
@@ -265,7 +280,8 @@ class OpenRuns:
         if problem_of(run):
             return self._reopened(run_id) or found
         engine, problem = found.engine, self._policies.problem
-        if run.enter(engine.mode, engine.policy, self._meta_with(None), problem):
+        meta, start = self._meta_with(None), self._start_of(engine)
+        if run.enter(engine.mode, engine.policy, meta, problem, start):
             self.partial.discard(run_id)
         return found
 
@@ -334,6 +350,8 @@ class OpenRuns:
     def _adopt(self, enforcer: Enforcer) -> None:
         enforcer.engine = self._policies.engine_for(enforcer.run.run_id)
         enforcer.refusal = self._refusal_of(enforcer.run)
+        if enforcer.engine.start is not Taint.SYSTEM:
+            enforcer.run.start_at(enforcer.engine.start)
 
     def adopt_settings(self, previewer: Previewer, settings: Settings) -> None:
         """Puts new settings into force in every run."""

@@ -196,22 +196,33 @@ def open_record(places: Places, run_id: str, identity: Identity) -> Run:
 
 def open_state(places: Places, run_id: str, sharing: Sharing) -> RunState:
     """Opens the state of a run. Returns a stand-in instead of failing, or of a lost state."""
-    if os.path.isdir(journal_dir(places, run_id)):
-        lost = _lost_state(places, run_id)
-        if lost is not None:
-            return AbsentState(lost)
+    has_journals = os.path.isdir(journal_dir(places, run_id))
+    has_state = not has_journals or os.path.lexists(state_path(places.state, run_id))
     try:
-        return RunState.open(places.state, run_id, threads=sharing.threads, wait_ms=sharing.wait_ms)
+        return (_opened if has_state else _made_anew)(places, run_id, sharing)
     except StateUnusable as problem:
         return AbsentState(problem)
 
 
-def _lost_state(places: Places, run_id: str) -> StateUnusable | None:
-    if os.path.lexists(state_path(places.state, run_id)):
-        return None
-    from subluminal.core.runs.lost_state import lost_state  # a new run has no journals
+def _opened(places: Places, run_id: str, sharing: Sharing) -> RunState:
+    threads, wait_ms = sharing
+    return RunState.open(places.state, run_id, threads=threads, wait_ms=wait_ms)
 
-    return lost_state(places, run_id)
+
+def _made_anew(places: Places, run_id: str, sharing: Sharing) -> RunState:
+    """Makes the state of a run that has journals. Raises StateUnusable, also for a lost state."""
+    from subluminal.core.runs.lost_state import distrust, lost_state  # a new run does not need it
+
+    lost = lost_state(places, run_id)
+    if lost is not None:
+        raise lost
+    state = _opened(places, run_id, sharing)
+    try:
+        distrust(state, places, run_id)
+    except StateUnusable:
+        state.close()
+        raise
+    return state
 
 
 _shared_journals: "WeakSet[Journal] | None" = None

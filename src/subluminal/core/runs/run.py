@@ -27,11 +27,14 @@ from subluminal.contracts.events import (
     RunStarted,
     RunSummary,
     ShimHealth,
+    TaintChange,
+    TaintChanged,
 )
 from subluminal.contracts.identity import Identity, Source, Workload
 from subluminal.contracts.templates import EventTemplates, encode_json
-from subluminal.contracts.vocabulary import Mode, RunStatus
+from subluminal.contracts.vocabulary import Mode, RunStatus, Taint
 from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
+from subluminal.core.runs.start_level import lower_to_start, lower_to_start_unlocked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
 from subluminal.state.errors import StateAbsent, StateBusy, StateUnusable
@@ -127,10 +130,12 @@ class Run:
         policy: PolicyRef,
         meta: dict[str, Any] | None = None,
         policy_problem: str | None = None,
+        start: Taint | None = None,
     ) -> bool:
         """Attaches to the run, and writes run_start if nobody has.
 
-        `policy_problem` is why a policy is not in force. Returns False if the run's state cannot be
+        `policy_problem` is why a policy is not in force. `start` is the level that the run starts
+        with at most; None if nothing speaks of it. Returns False if the run's state cannot be
         reached.
         """
         at = now()
@@ -139,7 +144,11 @@ class Run:
             with self.state.locked():
                 first = self.state.claim_start(at.wall_ms, at.mono_ms)
                 self.state.attach(self.shim_id, os.getpid(), born)
+                change = None if start is None else lower_to_start(self.state, start)
+                level = self.state.taint.state().level
         except (StateBusy, StateUnusable):
+            if start is not None:
+                self._record_change(lower_to_start_unlocked(self.state, start))
             return False
         self.count_events()
         self.is_entered = True
@@ -152,9 +161,25 @@ class Run:
                 policy=policy,
                 meta={**known, **(meta or {})} or UNSET,
                 policy_problem=policy_problem or UNSET,
+                taint=UNSET if start is None else level,
             )
             self.record(lambda: self.emit(RunStart, run=started))
+        else:
+            self._record_change(change)
         return True
+
+    def start_at(self, start: Taint) -> None:
+        """Lowers the run as a policy says that came into force during the run."""
+        try:
+            with self.state.locked():
+                change = lower_to_start(self.state, start)
+        except (StateBusy, StateUnusable):
+            change = lower_to_start_unlocked(self.state, start)
+        self._record_change(change)
+
+    def _record_change(self, change: TaintChange | None) -> None:
+        if change is not None:
+            self.record(lambda: self.emit(TaintChanged, taint=change))
 
     def count_events(self) -> None:
         """Keeps the number of events in the journal in the run's state (provable-ledger)."""

@@ -57,7 +57,8 @@ class Commands:
             if word.globs:
                 self._found.globs += 1
                 is_late = self._found.changes or self._found.globs > MAX_GLOBS
-                texts = None if is_late else resolve_globs(word, directories)
+                is_hidden = is_late or not self._found.looks
+                texts = None if is_hidden else resolve_globs(word, directories)
             if texts is None or not word.known:
                 known = False
                 texts = word.texts
@@ -180,7 +181,8 @@ class Commands:
         to = operands[0] if operands else self._found.home
         if to.startswith("/"):
             return (os.path.normpath(to),), directories
-        searched = to.partition("/")[0] not in (".", "..") and "CDPATH" in os.environ
+        is_named = self._found.looks and to.partition("/")[0] not in (".", "..")
+        searched = is_named and "CDPATH" in os.environ
         if directories is None or searched or not to or to in self._found.unread:
             return None, directories
         return tuple(os.path.normpath(f"{each}/{to}") for each in directories), directories

@@ -22,9 +22,11 @@ Directories = tuple[str, ...] | None
 class Found:
     """The targets of one call so far."""
 
-    def __init__(self, cwd: str, home: str) -> None:
+    def __init__(self, cwd: str, home: str, *, looks: bool = True) -> None:
         self.cwd = cwd
         self.home = home
+        self.looks = looks
+        """whether links and globs are resolved; if not, the machine is not looked at"""
         self._commands: list[list[str]] = []
         self._paths: dict[tuple[str, Access], None] = {}
         self._hosts: dict[str, None] = {}
@@ -62,7 +64,7 @@ class Found:
             self.opaque(f"`{written}` is relative to a directory that is not known")
             return
         for directory in directories or ("/",):
-            forms = forms_of(written, directory)
+            forms = forms_of(written, directory, looks=self.looks)
             self._touched.update(forms)
             self._add(forms, access)
 
@@ -74,7 +76,7 @@ class Found:
         if not written.startswith("/") and directories is None:
             self.opaque(f"`{written}` is relative to a directory that is not known")
         for directory in directories or ("/",):
-            forms = forms_of(written, directory)
+            forms = forms_of(written, directory, looks=self.looks)
             if not written.endswith("/"):
                 self._links.update(dict.fromkeys(forms))
             if shown:

@@ -15,12 +15,17 @@ def is_file(path: str) -> bool:
     return path not in _NOT_FILES and _OPEN_FILE.fullmatch(path) is None
 
 
-def forms_of(written: str, directory: str) -> tuple[str, ...]:
-    """Returns a path as written, made absolute, and as links resolve it if that differs."""
+def forms_of(written: str, directory: str, *, looks: bool = True) -> tuple[str, ...]:
+    """Returns a path as written, made absolute, and as links resolve it if that differs.
+
+    `looks`: whether links are resolved at all.
+    """
     joined = written if written.startswith("/") else f"{directory}/{written}"
     plain = os.path.normpath(joined)
     if plain.startswith("//"):
         plain = plain[1:]
+    if not looks:
+        return (plain,)
     try:
         resolved = os.path.realpath(joined)
     except (OSError, ValueError):  # a loop of links, or a NUL

@@ -9,13 +9,20 @@ from msgspec import Struct
 from subluminal.clock import now
 from subluminal.contracts.shape import did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
-from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, UNKNOWN, Field
+from subluminal.ledger.filter.fields import (
+    CALL_FIELDS,
+    RECORDED_INTENT_FIELDS,
+    RUN_FIELDS,
+    UNKNOWN,
+    Field,
+)
 from subluminal.ledger.filter.language import Filter, parse_filter
 from subluminal.ledger.ingest.hint_outcomes import HintOutcome
 from subluminal.ledger.query.questions import (
     DEFAULT_LIMIT,
     ApprovalState,
     CallFilter,
+    IntentFilter,
     InvalidQuery,
     Paging,
     RecoveryBy,
@@ -127,6 +134,26 @@ class HintPageParameters(PageParameters, frozen=True, kw_only=True):
 
     def terms(self) -> Filter:
         return _terms(self.where, CALL_FIELDS)
+
+
+class IntentPageParameters(PageParameters, frozen=True, kw_only=True):
+    """A page of intents."""
+
+    run: str | None = None
+    pack: str | None = None
+    since: str | None = None
+    until: str | None = None
+    where: str | None = None
+    """the filter language of `sub query intents`, without `status`, which ledgerd does not know"""
+
+    def filter(self) -> IntentFilter:
+        return IntentFilter(
+            run=self.run,
+            pack=self.pack,
+            since_ms=_time(self.since),
+            until_ms=_time(self.until),
+            terms=_terms(self.where, RECORDED_INTENT_FIELDS),
+        )
 
 
 class ApprovalPageParameters(PageParameters, frozen=True, kw_only=True):

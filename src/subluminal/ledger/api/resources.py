@@ -15,6 +15,7 @@ from subluminal.ledger.api.parameters import (
     CallParameters,
     HintPageParameters,
     HistogramParameters,
+    IntentPageParameters,
     NoParameters,
     PageParameters,
     RecoveryParameters,
@@ -27,6 +28,7 @@ from subluminal.ledger.query import (
     calls,
     facets,
     hints,
+    intents,
     policies,
     records,
     runs,
@@ -69,6 +71,10 @@ async def _run(readers: Readers, _: NoParameters, path: dict[str, str]) -> Any:
 async def _hints(readers: Readers, given: HintPageParameters, _: dict[str, str]) -> Any:
     wanted = (given.run, given.paging(), given.terms(), given.outcome)
     return await readers.run_fresh(hints.find_hints, *wanted)
+
+
+async def _intents(readers: Readers, given: IntentPageParameters, _: dict[str, str]) -> Any:
+    return await readers.run_fresh(intents.find_intents, given.filter(), given.paging())
 
 
 async def _approvals(readers: Readers, given: ApprovalPageParameters, _: dict[str, str]) -> Any:
@@ -119,6 +125,13 @@ RESOURCES = (
     ),
     Resource("/v1/runs/{run_id}", "one run", NoParameters, records.RunRecord, _run),
     Resource("/v1/hints", "hints, a page at a time", HintPageParameters, records.HintPage, _hints),
+    Resource(
+        "/v1/intents",
+        "intents that packs decided, a page at a time",
+        IntentPageParameters,
+        records.IntentPage,
+        _intents,
+    ),
     Resource(
         "/v1/approvals",
         "approvals and their answers, a page at a time",

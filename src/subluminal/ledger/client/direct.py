@@ -15,11 +15,22 @@ from subluminal.clock import now
 from subluminal.config.places import Places
 from subluminal.journal.reading import journal_files
 from subluminal.ledger.client.ledger import Found, Page, Row
-from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, Field
+from subluminal.ledger.filter.fields import (
+    CALL_FIELDS,
+    RECORDED_INTENT_FIELDS,
+    RUN_FIELDS,
+    Field,
+)
 from subluminal.ledger.filter.language import Filter, parse_filter
 from subluminal.ledger.ingest.hint_outcomes import HintOutcome
-from subluminal.ledger.query import approvals, calls, hints, runs, tools
-from subluminal.ledger.query.questions import Paging, RecoveryBy, RunFilter, call_filter
+from subluminal.ledger.query import approvals, calls, hints, intents, runs, tools
+from subluminal.ledger.query.questions import (
+    IntentFilter,
+    Paging,
+    RecoveryBy,
+    RunFilter,
+    call_filter,
+)
 from subluminal.ledger.store.database import LedgerOutdated, open_reader
 
 _MAX_WAIT_S = 20.0
@@ -51,6 +62,11 @@ class DirectLedger:
         wanted = None if outcome is None else HintOutcome(outcome)
         found = hints.find_hints(self._connection, None, _paging(page), terms, wanted)
         return Found(_plain(found.hints), found.next)
+
+    def intents(self, where: str, page: Page) -> Found:
+        wanted = IntentFilter(terms=_terms(where, RECORDED_INTENT_FIELDS))
+        found = intents.find_intents(self._connection, wanted, _paging(page))
+        return Found(_plain(found.intents), found.next)
 
     def approvals(self, where: str, page: Page) -> Found:
         terms = _terms(where, CALL_FIELDS)

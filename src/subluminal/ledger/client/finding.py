@@ -51,6 +51,11 @@ def find_run(ledger: Ledger, name: str) -> str:
     return meant.run_id
 
 
+def find_runs(ledger: Ledger, names: list[str] | None) -> list[str] | None:
+    """Returns the ids of the runs with these names, each once; None if no name is given."""
+    return None if names is None else list(dict.fromkeys(find_run(ledger, one) for one in names))
+
+
 def several(name: str, ids: list[str]) -> SubluminalError:
     """The error for a name that more than one id ends in."""
     return SubluminalError(

@@ -41,6 +41,7 @@ class Ledger(Protocol):
     def calls(self, where: str, page: Page) -> Found: ...
     def runs(self, where: str, page: Page) -> Found: ...
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found: ...
+    def intents(self, where: str, page: Page) -> Found: ...
     def approvals(self, where: str, page: Page) -> Found: ...
     def recovery(self, by: str, since_ms: int | None, until_ms: int | None) -> list[Row]: ...
     def tools(self) -> list[Row]: ...
@@ -63,6 +64,9 @@ class DaemonLedger:
 
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         return self._list("/v1/hints", "hints", where, page, outcome=outcome)
+
+    def intents(self, where: str, page: Page) -> Found:
+        return self._list("/v1/intents", "intents", where, page)
 
     def approvals(self, where: str, page: Page) -> Found:
         return self._list("/v1/approvals", "approvals", where, page)
@@ -109,7 +113,7 @@ class EmptyLedger:
     def calls(self, where: str, page: Page) -> Found:
         return Found([], None)
 
-    runs = approvals = calls
+    runs = intents = approvals = calls
 
     def hints(self, where: str, page: Page, outcome: str | None = None) -> Found:
         return Found([], None)

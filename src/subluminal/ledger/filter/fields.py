@@ -3,7 +3,7 @@
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status
+from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status, Taint
 
 UNKNOWN = "UNKNOWN"
 """Status of a call that was forwarded and whose outcome is unknown.
@@ -13,6 +13,14 @@ no end yet.
 """
 RUNNING = "RUNNING"
 """Status of a run that has not ended."""
+
+
+KERNEL_KINDS = ("EXECUTE", "REFUSE", "ESCALATE", "REQUEST_CONFIRMATION", "DEFER", "REWRITE")
+"""The decisions of a pack. Loading the kernel for its own enum would cost every command."""
+EXECUTION_STATUSES = ("claimed", "done", "unknown")
+"""How far the execution of an intent is. Only the execution ledger knows it."""
+PRINCIPALS = ("llm", "user", "system")
+"""Who may propose an intent."""
 
 
 class Kind(IntEnum):
@@ -83,6 +91,7 @@ CALL_FIELDS = {
         Field(
             "would_be", Kind.WORD, "what enforcing would have done, in observe mode", _words(Action)
         ),
+        Field("taint", Kind.WORD, "the level of the run before the call", _words(Taint)),
         Field("text", Kind.TEXT, "words in arguments and results"),
         Field("latency", Kind.NUMBER, "how long the call took, in ms", unit="ms"),
         Field("bytes_in", Kind.NUMBER, "size of the request in bytes", unit="bytes"),
@@ -91,9 +100,29 @@ CALL_FIELDS = {
         Field("call", Kind.NAME, "the call's id"),
         Field("hash", Kind.NAME, "the args_hash"),
         Field("error", Kind.NAME, "the error class of a call that failed"),
+        Field("pack", Kind.NAME, "the pack that was asked about the call"),
+        Field("intent", Kind.NAME, "the kind of the intent that the call stands for"),
+        Field("intent_hash", Kind.NAME, "the hash of the intent"),
+        Field("kernel", Kind.WORD, "what the pack decided", KERNEL_KINDS),
         *_ABOUT_RUNS,
     )
 }
+
+INTENT_FIELDS = CALL_FIELDS | {
+    field.name: field
+    for field in (
+        Field("status", Kind.WORD, "how far the execution is", EXECUTION_STATUSES),
+        Field("refusal", Kind.NAME, "the code of the pack's refusal"),
+        Field("guard", Kind.NAME, "the guard that decided"),
+        Field("nonce", Kind.NAME, "the intent's nonce"),
+        Field("principal", Kind.WORD, "who proposed the intent", PRINCIPALS),
+        Field("taint", Kind.WORD, "the level of the intent", _words(Taint)),
+    )
+}
+"""Fields for intents: those of their calls, and a few that mean the intent instead of the call."""
+
+RECORDED_INTENT_FIELDS = {name: field for name, field in INTENT_FIELDS.items() if name != "status"}
+"""Fields for intents that the ledger itself can answer."""
 
 RUN_FIELDS = {
     field.name: field

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, Status
-from subluminal.ledger.filter.fields import CALL_FIELDS, UNKNOWN, Kind
+from subluminal.ledger.filter.fields import CALL_FIELDS, UNKNOWN, Field, Kind
 from subluminal.ledger.filter.language import Filter, Term
 from subluminal.timestamps import parse_rfc3339
 
@@ -24,17 +24,21 @@ Facts = Mapping[str, Any]
 
 _TOKEN = re.compile(r"[^\W_]+")
 _AT_END = frozenset(["status", "latency", "bytes_out", "error"])
-_AT_DECISION = frozenset(["decision", "rule", "reason", "severity", "would_be"])
+_AT_DECISION = frozenset(
+    [
+        *("decision", "rule", "reason", "severity", "would_be"),
+        *("pack", "intent", "intent_hash", "kernel"),
+    ]
+)
 _OF_A_CALL = frozenset(["server", "tool", "text", "seq", "call", "hash", "bytes_in"])
 
 
-def matches(terms: Filter, facts: Facts) -> bool:
+def matches(terms: Filter, facts: Facts, fields: Mapping[str, Field] = CALL_FIELDS) -> bool:
     """Whether all terms of a filter hold."""
-    return all(_holds(term, facts) for term in terms)
+    return all(_holds(term, facts, fields[term.field].kind) for term in terms)
 
 
-def _holds(term: Term, facts: Facts) -> bool:
-    kind = CALL_FIELDS[term.field].kind
+def _holds(term: Term, facts: Facts, kind: Kind) -> bool:
     fact = facts.get("at" if kind is Kind.TIME else term.field)
     if fact is None:
         return False
@@ -162,7 +166,9 @@ def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:
             "reason": (decision.get("explain") or {}).get("reason_code"),
             "severity": decision.get("severity"),
             "would_be": (decision.get("would_be") or {}).get("action"),
+            "taint": decision.get("taint"),
         }
+        found |= _about_intent(decision.get("kernel") or {})
     if event["type"] == EventType.TOOL_CALL_END:
         found |= {
             "status": event.get("status"),
@@ -172,6 +178,15 @@ def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:
             "text": (event.get("preview") or {}).get("result_preview"),
         }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _about_intent(kernel: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "pack": kernel.get("pack"),
+        "intent": kernel.get("intent_kind"),
+        "intent_hash": kernel.get("intent_hash"),
+        "kernel": kernel.get("kind"),
+    }
 
 
 def _about_call(call: dict[str, Any]) -> dict[str, Any]:

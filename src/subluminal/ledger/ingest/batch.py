@@ -13,6 +13,7 @@ from subluminal.ledger.ingest.rows import (
     ControlRow,
     EndAhead,
     HintRow,
+    IntentRow,
     Previews,
     RollupKey,
 )
@@ -49,6 +50,9 @@ class Batch:
         """the rollup in which the ledger counts a changed call now"""
         self.previews: dict[int, Previews] = {}
         self.hints: dict[int, HintRow] = {}
+        self.intents: dict[int, IntentRow] = {}
+        self.proposals: list[tuple[str | None, str | None, int]] = []
+        """nonce and principal of intents of earlier batches, and the row id of the call"""
         self.runs: dict[str, RunDelta] = {}
         self.policies: list[tuple[PolicyLoaded, int]] = []
         """policies that came into force, and when, in milliseconds"""

@@ -77,6 +77,8 @@ def decide(row: Call, event: CallDecision | CallRound, n: int) -> None:
     row.severity = decision.severity
     if decision.would_be is not UNSET:
         row.would_be = decision.would_be.action
+    if decision.taint is not UNSET:
+        row.taint = decision.taint
     row.decision_n = n
 
 

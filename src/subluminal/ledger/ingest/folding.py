@@ -11,6 +11,7 @@ from msgspec import UNSET
 from subluminal.contracts.events import (
     ApprovalDecided,
     ApprovalRequested,
+    AuditRecorded,
     CallRound,
     Event,
     GrantRefused,
@@ -21,7 +22,8 @@ from subluminal.contracts.events import (
     RunStart,
     ToolsListed,
 )
-from subluminal.ledger.ingest import deriving
+from subluminal.contracts.intents import KernelDecision
+from subluminal.ledger.ingest import deriving, deriving_intents
 from subluminal.ledger.ingest.batch import Batch, ControlAct, RunDelta
 from subluminal.ledger.ingest.deriving_control import control_row
 from subluminal.ledger.ingest.lookups import Lookups
@@ -30,6 +32,7 @@ from subluminal.ledger.ingest.wire import (
     CallDecision,
     CallEnd,
     CallStart,
+    Judged,
     RowEvent,
     decode_end,
 )
@@ -63,6 +66,7 @@ class Folder:
             RunEnd: self._fold_run_end,
             HintIssued: self._fold_hint,
             CallRound: self._fold_round,
+            AuditRecorded: self._fold_audit,
             PolicyLoaded: self._fold_policy,
             ToolsListed: self._fold_listing,
             ApprovalRequested: self._fold_act,
@@ -148,6 +152,8 @@ class Folder:
         if decision.grant is not UNSET:
             grants = deriving.grants_of(event)
             self.batch.grant_uses += [(grant_id, call.id, at_ms) for grant_id in grants]
+        if decision.kernel is not UNSET:
+            self._add_intent(decision.kernel, call)
 
     def _fold_end(self, event: CallEnd, shim: int, n: int, at_ms: int) -> None:
         if (event.latency_ms | event.bytes_out) >> 63:
@@ -202,6 +208,26 @@ class Folder:
         call = self._find(shim, event.call.call_id)
         if call is not None and deriving.is_refused(event):
             deriving.decide(call, event, n)
+            if event.decision.kernel is not UNSET:
+                self._add_intent(event.decision.kernel, call)
+
+    def _fold_audit(self, event: AuditRecorded, shim: int, n: int, at_ms: int) -> None:
+        call = self._find(shim, event.call.call_id)
+        if call is None:
+            return
+        said = deriving_intents.proposal_of(event.audit)
+        row = self.batch.intents.get(call.id)
+        if row is not None:
+            deriving_intents.add_proposal(row, said)
+        elif call.id < self.batch.first_new_id:
+            self.batch.proposals.append((*said, call.id))
+
+    def _add_intent(self, kernel: Judged | KernelDecision, call: Call) -> None:
+        row = deriving_intents.intent_row(kernel, call)
+        earlier = self.batch.intents.get(call.id)
+        if earlier is not None:
+            deriving_intents.take_place(row, earlier)
+        self.batch.intents[call.id] = row
 
     def _fold_hint(self, event: HintIssued, shim: int, n: int, at_ms: int) -> None:
         call = self._find(shim, event.call.call_id)

@@ -42,6 +42,7 @@ class Call(Struct, gc=False):
     end_n: int | None = None
     end_shim: int | None = None
     """the shim that recorded the end, if it is not the one that recorded the start"""
+    taint: str | None = None
 
 
 class EndAhead(Struct, gc=False):
@@ -76,6 +77,27 @@ class HintRow(Struct, gc=False):
     hint_text: str
     suggested_args_json: str | None
     retry_advice: str | None
+    created_at: int
+
+
+class IntentRow(Struct, gc=False):
+    """A row of `intents`."""
+
+    id: int
+    call_id: str
+    run_id: str
+    pack: str
+    version: str
+    fingerprint: str
+    intent_kind: str
+    intent_hash: str
+    nonce: str | None
+    principal: str | None
+    taint: str
+    decision_kind: str
+    refusal_code: str | None
+    guard: str | None
+    divergence: str | None
     created_at: int
 
 

@@ -80,6 +80,21 @@ class Hinted(_Lean, frozen=True, gc=False):
     hint_kind: str = HintKind.OTHER
 
 
+class Judged(_Lean, frozen=True, gc=False):
+    """The fields of `decision.kernel` that a row has."""
+
+    pack: str
+    version: str
+    fingerprint: str
+    intent_kind: str
+    intent_hash: str
+    kind: str
+    taint: str
+    refusal_code: str | UnsetType = UNSET
+    guard: str | UnsetType = UNSET
+    divergence: str | UnsetType = UNSET
+
+
 class Decided(_Lean, frozen=True, gc=False):
     action: str
     rule_id: str | None
@@ -89,6 +104,8 @@ class Decided(_Lean, frozen=True, gc=False):
     would_be: WouldBe | UnsetType = UNSET
     grant: Granted | UnsetType = UNSET
     grants: list[Granted] | UnsetType = UNSET
+    taint: str | UnsetType = UNSET
+    kernel: Judged | UnsetType = UNSET
 
 
 class Error(_Lean, frozen=True, gc=False):

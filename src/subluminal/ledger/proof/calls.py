@@ -1,4 +1,4 @@
-"""Proves that the stored calls, previews, hints and uses of grants follow from the chained events.
+"""Proves that stored calls, previews, hints, intents and uses of grants follow from the events.
 
 The calls of one shim are derived again, in the order of ingest. Later events may still change a
 call, so each is held back until it is one of the oldest, and only then compared with its row.
@@ -17,13 +17,15 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from subluminal.contracts.codec import NO_EVENT
-from subluminal.contracts.events import CallRound, Event, HintIssued
-from subluminal.ledger.ingest import deriving
-from subluminal.ledger.ingest.rows import Call, HintRow
+from subluminal.contracts.events import AuditRecorded, CallRound, Event, HintIssued
+from subluminal.contracts.intents import KernelDecision
+from subluminal.ledger.ingest import deriving, deriving_intents
+from subluminal.ledger.ingest.rows import Call, HintRow, IntentRow
 from subluminal.ledger.ingest.wire import (
     CallDecision,
     CallEnd,
     CallStart,
+    Judged,
     RowEvent,
     decode_row_event,
 )
@@ -55,6 +57,7 @@ _FIND_AHEAD = (
 _HAS_DROPPED = "SELECT 1 FROM segments WHERE shim = ? AND lines IS NULL"
 _FIND_USE = "SELECT grant_id FROM grant_uses WHERE id = ?"
 _FIND_HINT = f"SELECT {columns(HintRow)} FROM hints WHERE id = ?"
+_FIND_INTENT = f"SELECT {columns(IntentRow)} FROM intents WHERE id = ?"
 
 
 class Derived(Struct):
@@ -62,6 +65,7 @@ class Derived(Struct):
 
     call: Call
     hint: HintRow | None = None
+    intent: IntentRow | None = None
     args: str | UnsetType = UNSET
     """the hash of the preview that the event commits to; the text itself if the event carries it"""
     result: str | UnsetType = UNSET
@@ -87,6 +91,7 @@ class CallProof:
         self.calls = 0
         self.previews_missing = 0
         self.hints = 0
+        self.intents = 0
         self.grant_uses = 0
 
     def feed(self, event: RowEvent, n: int) -> None:
@@ -104,16 +109,15 @@ class CallProof:
                 _add_hint(derived, deriving.hint_of_decision(event, derived.call))
             if event.decision.grant is not UNSET:
                 derived.grants |= deriving.grants_of(event)
+            _add_intent(derived, event.decision.kernel)
         elif isinstance(event, CallEnd) and event.begun_by is not UNSET:
             self._check_handed(event, event.begun_by)
         elif isinstance(event, CallEnd):
             _end(self._derived(event, n), event, n)
-        elif isinstance(event, CallRound) and event.call.call_id in self._latest:
-            if deriving.is_refused(event):
-                deriving.decide(self._latest[event.call.call_id].call, event, n)
-        elif isinstance(event, HintIssued) and event.call.call_id in self._latest:
-            derived = self._latest[event.call.call_id]
-            _add_hint(derived, deriving.hint_of_event(event, derived.call))
+        elif isinstance(event, CallRound | AuditRecorded | HintIssued):
+            known = self._latest.get(event.call.call_id)
+            if known is not None:
+                _add_more(known, event, n)
 
     def take_runs(self) -> set[str]:
         """The runs that events named since the last call."""
@@ -193,6 +197,7 @@ class CallProof:
         self._compare_columns(call, stored, where)
         self._compare_previews(derived, rows[0][_WIDTH:], where)
         self._compare_hint(derived, where)
+        self._compare_intent(derived, where)
         if derived.grants:
             self._compare_grants(derived, where)
 
@@ -234,6 +239,15 @@ class CallProof:
         if told != row:
             self._report.add("hints", where, "the hint is not the one in the events")
 
+    def _compare_intent(self, derived: Derived, where: str) -> None:
+        row = self._connection.execute(_FIND_INTENT, (derived.call.id,)).fetchone()
+        if derived.intent is not None:
+            self.intents += 1
+            derived.intent.id = derived.call.id
+        told = None if derived.intent is None else structs.astuple(derived.intent)
+        if told != row:
+            self._report.add("intents", where, "the intent is not the one in the events")
+
     def _compare_grants(self, derived: Derived, where: str) -> None:
         rows = self._connection.execute(_FIND_USE, (derived.call.id,))
         stored = {str(grant_id) for (grant_id,) in rows} & derived.grants
@@ -264,11 +278,32 @@ def _end(derived: Derived, event: CallEnd, n: int, end_shim: int | None = None) 
     derived.result_flags = _flags(event.preview.redaction_flags)
 
 
+def _add_more(derived: Derived, event: CallRound | AuditRecorded | HintIssued, n: int) -> None:
+    """Adds an event about a call that has begun."""
+    if isinstance(event, HintIssued):
+        _add_hint(derived, deriving.hint_of_event(event, derived.call))
+    elif isinstance(event, AuditRecorded):
+        if derived.intent is not None:
+            said = deriving_intents.proposal_of(event.audit)
+            deriving_intents.add_proposal(derived.intent, said)
+    elif deriving.is_refused(event):
+        deriving.decide(derived.call, event, n)
+        _add_intent(derived, event.decision.kernel)
+
+
 def _add_hint(derived: Derived, hint: HintRow) -> None:
     if derived.hint is None:
         derived.hint = hint
     else:
         deriving.merge_hint(derived.hint, hint)
+
+
+def _add_intent(derived: Derived, kernel: Judged | KernelDecision | UnsetType) -> None:
+    if kernel is UNSET:
+        return
+    earlier, derived.intent = derived.intent, deriving_intents.intent_row(kernel, derived.call)
+    if earlier is not None:
+        deriving_intents.take_place(derived.intent, earlier)
 
 
 def _committed(digest: str | UnsetType, text: str | UnsetType) -> str | UnsetType:

@@ -37,6 +37,9 @@ from subluminal.ledger.upkeep.anchors import Anchor, recorded_anchors
 from subluminal.ledger.upkeep.note import read_note
 from subluminal.ledger.upkeep.written import Counts, count_written, find_behind
 
+_ROWS_OF_CALLS = ("hints", "intents", "grant_uses")
+"""Tables with rows of some calls. `CallProof` counts the rows that events explain."""
+
 Progress = Callable[[int, int], None]
 """called with the number of shims done, and of all shims"""
 
@@ -98,7 +101,7 @@ def _verify(
 ) -> None:
     """Proves each shim's chain and the rows derived from it, then what all shims share."""
     shared = (RunProof(), PolicyProof(), ToolProof(), ControlProof())
-    hints = uses = 0
+    rows = dict.fromkeys(_ROWS_OF_CALLS, 0)
     for done, (shim, chain) in enumerate(shims):
         progress(done, len(shims))
         if report.is_full:
@@ -107,12 +110,12 @@ def _verify(
         proof = _check_calls(connection, shim, shared, report)
         report.calls += proof.calls
         report.previews_missing += proof.previews_missing
-        hints += proof.hints
-        uses += proof.grant_uses
+        for table in rows:
+            rows[table] += getattr(proof, table)
     if run_id is None:
         for each in shared:
             each.compare(connection, report)
-        _check_counts(connection, hints, uses, report)
+        _check_counts(connection, rows, report)
         shared[0].compare_calls(connection, report)
         check_derived(connection, report)
         check_search(connection, report)
@@ -159,18 +162,16 @@ def _check_calls(
     return proof
 
 
-def _check_counts(connection: apsw.Connection, hints: int, uses: int, report: Report) -> None:
+def _check_counts(connection: apsw.Connection, rows: dict[str, int], report: Report) -> None:
     """Reports rows that no event explains. By now every row that an event explains was found."""
     stored = connection.execute("SELECT count(*) FROM tool_calls").fetchone()
     if stored is not None and stored[0] > report.calls:
         _name_extra_calls(connection, report)
-    row = connection.execute("SELECT count(*) FROM hints").fetchone()
-    if row is not None and row[0] > hints:
-        report.add("hints", f"{row[0] - hints} rows", "there is no event for them")
-    row = connection.execute("SELECT count(*) FROM grant_uses").fetchone()
-    if row is not None and row[0] > uses:
-        report.add("grant_uses", f"{row[0] - uses} rows", "there is no event for them")
-    for table in ("previews", "hints"):
+    for table, found in rows.items():
+        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        if row is not None and row[0] > found:
+            report.add(table, f"{row[0] - found} rows", "there is no event for them")
+    for table in ("previews", "hints", "intents"):
         sql = f"SELECT call_id FROM {table} WHERE id NOT IN (SELECT id FROM tool_calls)"
         for (call_id,) in connection.execute(sql):
             report.add(table, f"call `{call_id}`", "there is no such call")

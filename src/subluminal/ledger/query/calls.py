@@ -14,7 +14,13 @@ from subluminal.ledger.query.events import decode_stored
 from subluminal.ledger.query.paging import Key, after_cursor, order_by
 from subluminal.ledger.query.planning import AccessPath, Leg, choose_path, conditions
 from subluminal.ledger.query.questions import CallFilter, Paging, checked, cursor_of
-from subluminal.ledger.query.records import CallDetail, CallPage, CallRecord, PreviewRecord
+from subluminal.ledger.query.records import (
+    CallDetail,
+    CallPage,
+    CallRecord,
+    KernelRecord,
+    PreviewRecord,
+)
 from subluminal.ledger.query.spans import growing_spans
 from subluminal.ledger.query.terms import match_expression
 from subluminal.ledger.store.segments import EventReader
@@ -22,15 +28,18 @@ from subluminal.ledger.store.segments import EventReader
 _NAMES = (
     "id, call_id, run_id, server_name, tool_name, args_hash, decision, rule_id, status, "
     "latency_ms, bytes_in, bytes_out, preview_truncated, created_at, reason_code, severity, "
-    "would_be, error_class, seq, transport"
+    "would_be, error_class, seq, transport, taint"
 )
+_KERNEL = KernelRecord.__struct_fields__
 _ROWS = (
     f"SELECT {', '.join('c.' + name for name in _NAMES.split(', '))}, p.args_preview, "
-    "p.result_preview, p.redaction_flags FROM tool_calls c LEFT JOIN previews p USING (id) "
+    f"p.result_preview, p.redaction_flags, {', '.join('i.' + name for name in _KERNEL)} "
+    "FROM tool_calls c LEFT JOIN previews p USING (id) LEFT JOIN intents i USING (id) "
 )
 
 _DECIDED = tuple(
-    b'{"type":"%b"' % kind.encode() for kind in (EventType.TOOL_CALL_DECISION, EventType.CALL_ROUND)
+    b'{"type":"%b"' % kind.encode()
+    for kind in (EventType.TOOL_CALL_DECISION, EventType.CALL_ROUND, EventType.AUDIT_RECORD)
 )
 _MAX_SEARCHED = 20_000
 """Events after a call's start among which its further rounds are looked for."""
@@ -78,7 +87,7 @@ def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
 
 
 def _decided(reader: EventReader, call_id: str, shim: int, first: int, last: int) -> set[int]:
-    """The numbers of the decisions about a call and its rounds, from `first` to before `last`."""
+    """The numbers of decisions and audit records about a call, from `first` to before `last`."""
     mark = b'"call_id":%b' % encode_json(call_id)
     found = set()
     for n in range(first, min(last, first + _MAX_SEARCHED)):
@@ -144,9 +153,11 @@ def _records(connection: apsw.Connection, ids: list[int]) -> list[CallRecord]:
 
 
 def _record(row: tuple[Any, ...]) -> CallRecord:
-    *call, args, result, flags = row
+    told = row[-len(_KERNEL) :]
+    kernel = None if told[0] is None else KernelRecord(*told)
+    *call, args, result, flags = row[: -len(_KERNEL)]
     truncated, at = bool(call[12]), rfc3339(call[13])
     preview = PreviewRecord(
         truncated, args, result, [] if flags is None else msgspec.json.decode(flags)
     )
-    return CallRecord(*[*call[:12], truncated, at, at, *call[14:], preview])
+    return CallRecord(*[*call[:12], truncated, at, at, *call[14:], kernel, preview])

@@ -63,6 +63,17 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     """terms of the filter language"""
 
 
+class IntentFilter(Struct, frozen=True, kw_only=True):
+    """Which intents. All fields that are given must match."""
+
+    run: str | None = None
+    pack: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    terms: Filter = ()
+    """terms of the filter language"""
+
+
 class ApprovalState(StrEnum):
     """The state of an approval, in the words of `sub approvals`."""
 

@@ -3,10 +3,12 @@
 Reads one run at a time, and one segment at a time of each of its shims, so memory does not grow
 with the ledger.
 
-The order: each shim's events are in order already, and each gets a key (seq, 0 for a call or 1 for
-an end, monotonic time). The shims of a run are then merged by key. An end states the last `seq` of
-the run that was decided before breakers learnt of it (`after_seq`), and follows that call. So does
-the end of a call that another shim began (`begun_by`).
+The order: each event gets a key (seq, 0 for a call or 1 for what follows it, time). A shim's events
+are in order already. Those of a door with several threads nearly are, and are sorted. The shims of
+a run are then merged by key. An end states the last `seq` of the run that was decided before
+breakers learnt of it (`after_seq`), and follows that call. So does the end of a call that another
+shim began (`begun_by`). A call without a number follows its `after_seq` as well; such calls and
+changes of the level are in the order of the wall clock.
 """
 
 import heapq
@@ -22,10 +24,19 @@ from msgspec import UNSET, MsgspecError, Raw, Struct
 
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
-from subluminal.contracts.events import DecisionMade
+from subluminal.contracts.events import DecisionMade, TaintChange
 from subluminal.contracts.identity import Identity, Workload
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Client, Env, EventType, Layer, Status
+from subluminal.contracts.vocabulary import (
+    TAINT_RANK,
+    Action,
+    Client,
+    Env,
+    EventType,
+    Layer,
+    Status,
+    Taint,
+)
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
@@ -33,6 +44,7 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     RecordedLoad,
     recorded_decision,
 )
@@ -43,8 +55,12 @@ _CALLED = (
     "AND c.server_name = ? AND c.tool_name = ?)"
 )
 _PAGE = 256
-_LOADED, _ANSWERED = b'"policy_loaded"', b'"approval_decided"'
+_LOADED, _ANSWERED, _STARTED = b'"policy_loaded"', b'"approval_decided"', b'"run_start"'
+_READS = ("resources/read", "prompts/get")
+"""Names in place of a tool, where text was read that no tool gave."""
 _MAX_KEPT = 1_024
+_WINDOW = 256
+"""Most events between an event and its place in the order, if several threads journal."""
 _PREVIEWS = (
     "SELECT c.call_id, p.args_preview FROM tool_calls c JOIN previews p USING (id) "
     "WHERE c.call_id IN (SELECT value FROM json_each(?)) AND c.shim = ?"
@@ -52,7 +68,7 @@ _PREVIEWS = (
 
 Key = tuple[int, int, int]
 """seq, 0 for a call or 1 for an end, monotonic time in milliseconds"""
-Item = RecordedCall | RecordedEnd
+Item = RecordedCall | RecordedEnd | RecordedLevel
 
 
 class _Preview(Struct, frozen=True):
@@ -67,6 +83,7 @@ class _Call(Struct, frozen=True):
     tool_name: str = ""
     args_hash: str = ""
     seq: int = 0
+    after_seq: int = 0
     mono_ms: int | None = None
     tags: list[str] = []
     args_stream_hash: str | None = None
@@ -77,6 +94,10 @@ class _Call(Struct, frozen=True):
 class _Load(Struct, frozen=True):
     layer: Layer
     ok: bool = False
+
+
+class _Run(Struct, frozen=True):
+    taint: str | None = None
 
 
 class _Line(Struct, frozen=True):
@@ -99,11 +120,14 @@ class _Line(Struct, frozen=True):
     policy: PolicyRef | None = None
     load: _Load | None = None
     approval: Raw = Raw(b"")
+    run: _Run = _Run()
+    taint: Raw = Raw(b"")
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 _decode_decision = msgspec.json.Decoder(DecisionMade).decode
 _decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
+_decode_change = msgspec.json.Decoder(TaintChange).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
@@ -130,10 +154,12 @@ def run_ids(
 
 
 class RunSetting(NamedTuple):
-    """The policies that came into force in a run, and the answers to its approvals."""
+    """The policies that came into force in a run, the answers to its approvals, its first level."""
 
     loads: list[RecordedLoad]
     answers: list[RecordedAnswer]
+    start: Taint = Taint.SYSTEM
+    """level with which the run began"""
 
 
 class RunReader:
@@ -152,11 +178,13 @@ class RunReader:
                 for line in _lines_of(segment):
                     if _LOADED in line or _ANSWERED in line:
                         _note(found, _event(line))
+                    elif _STARTED in line:
+                        found = found._replace(start=_start_of(_event(line), found.start))
         return found
 
     def items(self, run_id: str) -> Iterator[Item]:
         """The calls and ends of a run, in the order of replay."""
-        streams = [self._of_shim(run_id, shim) for shim in self._shims(run_id)]
+        streams = [_sorted(self._of_shim(run_id, shim)) for shim in self._shims(run_id)]
         ordered = heapq.merge(*streams, key=itemgetter(0)) if len(streams) > 1 else chain(*streams)
         for _, item in ordered:
             yield item
@@ -211,6 +239,18 @@ class RunReader:
         return found
 
 
+def _sorted(placed: Iterator[tuple[Key, Item]]) -> Iterator[tuple[Key, Item]]:
+    """Sorts what is nearly in order: a thread may journal its call after a later one of another."""
+    held: list[tuple[int, int, int, tuple[Key, Item]]] = []
+    for number, each in enumerate(placed):
+        seq, follows, _ = each[0]
+        heapq.heappush(held, (seq, follows, number, each))
+        if len(held) > _WINDOW:
+            yield heapq.heappop(held)[-1]
+    while held:
+        yield heapq.heappop(held)[-1]
+
+
 class _ShimEvents:
     """Turns the events of one shim into calls and ends, each with its key."""
 
@@ -240,7 +280,23 @@ class _ShimEvents:
                 self._refused.remove(call_id)
                 return None
             return self._ended(event)
+        elif event.type == EventType.TAINT_CHANGED:
+            return self._level_changed(event)
         return None
+
+    def _level_changed(self, event: _Line) -> tuple[Key, RecordedLevel] | None:
+        try:
+            change = _decode_change(event.taint)
+        except MsgspecError:
+            return None
+        server_name = None if change.server_name is UNSET else change.server_name
+        if server_name is not None and change.tool_name not in _READS:
+            return None  # a call lowered the run, and is replayed
+        self._seq = max(self._seq, change.seq)
+        raises = TAINT_RANK[change.to] < TAINT_RANK[change.from_]
+        return (self._seq, 1, parse_rfc3339(event.ts)), RecordedLevel(
+            change.to, server_name, raises
+        )
 
     def _decided(self, event: _Line) -> tuple[Key, RecordedCall] | None:
         start, text = self._started.pop(event.call.call_id, (None, None))
@@ -251,7 +307,7 @@ class _ShimEvents:
         wall_ms = parse_rfc3339(start.ts)
         mono_ms = wall_ms if call.mono_ms is None else call.mono_ms
         self._tells_learning = call.mono_ms is not None
-        self._seq = max(self._seq, call.seq)
+        self._seq = max(self._seq, call.seq or call.after_seq)
         found = RecordedCall(
             run_id=self._run_id,
             call_id=call.call_id,
@@ -271,7 +327,7 @@ class _ShimEvents:
             tags=frozenset(call.tags),
             targets=None if call.targets is None or call.targets.masked else call.targets,
         )
-        return (self._seq, 0, mono_ms), found
+        return (call.seq, 0, mono_ms) if call.seq else (self._seq, 1, wall_ms), found
 
     def _ended(self, event: _Line) -> tuple[Key, RecordedEnd] | None:
         if event.status not in _STATUSES:
@@ -285,7 +341,7 @@ class _ShimEvents:
         return (self._seq, 1, event.mono_ms or 0), ended
 
 
-_CLIENTS, _ENVS, _STATUSES = (frozenset(words) for words in (Client, Env, Status))
+_CLIENTS, _ENVS, _STATUSES, _LEVELS = (frozenset(words) for words in (Client, Env, Status, Taint))
 
 
 def _lines_of(segment: StoredSegment) -> list[bytes]:
@@ -308,6 +364,12 @@ def _note(found: RunSetting, event: _Line | None) -> None:
             return
         expires_ms = None if given.expires_at is UNSET else parse_rfc3339(given.expires_at)
         found.answers.append(RecordedAnswer(parse_rfc3339(event.ts), given, expires_ms))
+
+
+def _start_of(event: _Line | None, known: Taint) -> Taint:
+    if event is None or event.type != EventType.RUN_START or event.run.taint not in _LEVELS:
+        return known
+    return Taint(event.run.taint)
 
 
 def _event(line: bytes) -> _Line | None:

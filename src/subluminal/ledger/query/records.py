@@ -18,6 +18,25 @@ class PreviewRecord(Struct, frozen=True):
     redaction_flags: list[str]
 
 
+class KernelRecord(Struct, frozen=True):
+    """What a pack decided about a call."""
+
+    pack: str
+    version: str
+    fingerprint: str
+    intent_kind: str
+    intent_hash: str
+    nonce: str | None
+    """None if the call has no audit record; so is `principal`"""
+    principal: str | None
+    taint: str
+    """level of the intent"""
+    decision_kind: str
+    refusal_code: str | None
+    guard: str | None
+    divergence: str | None
+
+
 class CallRecord(Struct, frozen=True):
     """One tool call."""
 
@@ -44,6 +63,10 @@ class CallRecord(Struct, frozen=True):
     error_class: str | None
     seq: int | None
     transport: str | None
+    taint: str | None
+    """level of the run before the call; None if no policy spoke of it"""
+    kernel: KernelRecord | None
+    """what a pack decided; None if no pack was asked"""
     preview: PreviewRecord
 
 
@@ -145,6 +168,36 @@ class HintPage(Struct, frozen=True):
     """One page of hints."""
 
     hints: list[HintRecord]
+    next: str | None
+
+
+class IntentRecord(Struct, frozen=True):
+    """An intent that a pack decided. The status of its execution is in the execution ledger."""
+
+    id: int
+    """row id of its call"""
+    ts: str
+    run_id: str
+    call_id: str
+    pack: str
+    version: str
+    fingerprint: str
+    intent_kind: str
+    intent_hash: str
+    nonce: str | None
+    """None if the call has no audit record; so is `principal`"""
+    principal: str | None
+    taint: str
+    decision_kind: str
+    refusal_code: str | None
+    guard: str | None
+    divergence: str | None
+
+
+class IntentPage(Struct, frozen=True):
+    """One page of intents."""
+
+    intents: list[IntentRecord]
     next: str | None
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 import apsw
 
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.policies.installed import installed_judge
 from subluminal.core.targets.reading import targets_later
 from subluminal.errors import SubluminalError
 from subluminal.ledger.query.policies import find_policy
 from subluminal.ledger.query.recorded_runs import RunReader, run_ids
 from subluminal.policy.replay.comparing import Replayed
 from subluminal.policy.replay.layering import FindSnapshot, Layering
-from subluminal.policy.replay.recorded import RecordedCall
+from subluminal.policy.replay.recorded import RecordedCall, RecordedEnd, RecordedLevel
 from subluminal.policy.replay.replaying import RunReplay
 from subluminal.policy.replay.tallying import Backtest, Tally
 from subluminal.policy.snapshot import Snapshot
@@ -43,11 +44,14 @@ class LedgerReplay:
             runs = run_ids(self._connection, self._since_ms)
         for run_id in runs:
             known = self._reader.setting(run_id)
-            replay = RunReplay(self.layering.of_run(known.loads), known.answers, targets_later)
+            layering = self.layering.of_run(known.loads)
+            replay = RunReplay(
+                *(layering, known.answers, targets_later, known.start, installed_judge)
+            )
             calls = 0
             for item in self._reader.items(run_id):
                 if not isinstance(item, RecordedCall):
-                    replay.end(item)
+                    _go_on(replay, item)
                     continue
                 replayed = replay.decide(item)
                 if item.wall_ms >= (self._since_ms or 0):
@@ -82,12 +86,16 @@ def backtest(
     for run_id in run_ids(connection, since_ms, tool):
         known = reader.setting(run_id)
         replays = [
-            RunReplay(each.of_run(known.loads), known.answers, targets_later) for each in layerings
+            RunReplay(
+                *(each.of_run(known.loads), known.answers, targets_later, known.start),
+                installed_judge,
+            )
+            for each in layerings
         ]
         for item in reader.items(run_id):
             if not isinstance(item, RecordedCall):
                 for replay in replays:
-                    replay.end(item)
+                    _go_on(replay, item)
                 continue
             then, now = (replay.decide(item) for replay in replays)
             if item.wall_ms >= (since_ms or 0):
@@ -95,6 +103,13 @@ def backtest(
         if watch is not None:
             watch(found.calls)
     return found
+
+
+def _go_on(replay: RunReplay, item: RecordedEnd | RecordedLevel) -> None:
+    if isinstance(item, RecordedEnd):
+        replay.end(item)
+    else:
+        replay.change_level(item)
 
 
 def snapshots_of(connection: apsw.Connection) -> FindSnapshot:

@@ -1,7 +1,14 @@
 """The filter language as SQL over `tool_calls` and `runs`, and text as a full-text query."""
 
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status
-from subluminal.ledger.filter.fields import CALL_FIELDS, RUN_FIELDS, RUNNING, UNKNOWN, Kind
+from subluminal.ledger.filter.fields import (
+    CALL_FIELDS,
+    INTENT_FIELDS,
+    RUN_FIELDS,
+    RUNNING,
+    UNKNOWN,
+    Kind,
+)
 from subluminal.ledger.filter.language import Filter, Term
 from subluminal.ledger.query.questions import InvalidQuery, has_wildcard
 
@@ -20,6 +27,7 @@ _CALL_COLUMNS = {
     "reason": "reason_code",
     "severity": "severity",
     "would_be": "would_be",
+    "taint": "taint",
     "latency": "latency_ms",
     "bytes_in": "bytes_in",
     "bytes_out": "bytes_out",
@@ -36,6 +44,24 @@ _OF_THE_RUN = {
     "env": "env",
     "principal": "principal",
 }
+_OF_THE_INTENT = {
+    "pack": "pack",
+    "intent": "intent_kind",
+    "intent_hash": "intent_hash",
+    "kernel": "decision_kind",
+}
+_INTENT_COLUMNS = {
+    **_OF_THE_INTENT,
+    "run": "run_id",
+    "call": "call_id",
+    "refusal": "refusal_code",
+    "guard": "guard",
+    "nonce": "nonce",
+    "principal": "principal",
+    "taint": "taint",
+    "since": "created_at",
+    "until": "created_at",
+}
 _RUN_COLUMNS = {
     **_OF_THE_RUN,
     "run": "run_id",
@@ -51,6 +77,18 @@ _RUN_COLUMNS = {
 def term_conditions(terms: Filter, prefix: str = "") -> list[Condition]:
     """Conditions on calls. `prefix` stands before column names, such as `c.`."""
     return [_call_condition(term, prefix) for term in terms]
+
+
+def intent_conditions(terms: Filter) -> list[Condition]:
+    """Conditions on intents `i`, joined with their calls `c`."""
+    found = []
+    for term in terms:
+        column = _INTENT_COLUMNS.get(term.field)
+        if column is None:
+            found.append(_call_condition(term, "c."))
+        else:
+            found.append(_compared(term, f"i.{column}", INTENT_FIELDS[term.field].kind))
+    return found
 
 
 def run_conditions(terms: Filter) -> list[Condition]:
@@ -108,6 +146,9 @@ def _call_condition(term: Term, prefix: str) -> Condition:
     if term.field in _OF_THE_RUN:
         where, values = _compared(term, _OF_THE_RUN[term.field], kind)
         return f"+{prefix}run_id IN (SELECT run_id FROM runs WHERE {where})", values
+    if term.field in _OF_THE_INTENT:
+        where, values = _compared(term, _OF_THE_INTENT[term.field], kind)
+        return f"+{prefix}id IN (SELECT id FROM intents WHERE {where})", values
     if kind is Kind.TEXT:
         words = " OR ".join(f"({match_expression(f'{value}')})" for value in term.values)
         operator = "NOT IN" if term.negated else "IN"

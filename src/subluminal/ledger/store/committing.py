@@ -12,7 +12,7 @@ from subluminal.clock import now
 from subluminal.ledger.ingest.batch import Batch, Damaged, Segment, ShimState
 from subluminal.ledger.ingest.deriving import merged_flags
 from subluminal.ledger.ingest.intake import Intake
-from subluminal.ledger.ingest.rows import Call, EndAhead, HintRow, Previews
+from subluminal.ledger.ingest.rows import Call, EndAhead, HintRow, IntentRow, Previews
 from subluminal.ledger.store.counting import (
     EVENTS_TOTAL,
     NEWER_EVENTS,
@@ -34,7 +34,7 @@ _INSERT_CALL = f"INSERT INTO tool_calls ({columns(Call)}) VALUES ({marks(Call)})
 _UPDATE_CALL = (
     "UPDATE tool_calls SET decision = ?, rule_id = ?, status = ?, latency_ms = ?, bytes_out = ?, "
     "preview_truncated = ?, reason_code = ?, severity = ?, would_be = ?, error_class = ?, "
-    "decision_n = ?, end_n = ?, end_shim = ? WHERE id = ?"
+    "decision_n = ?, end_n = ?, end_shim = ?, taint = ? WHERE id = ?"
 )
 _UPSERT_PREVIEW = (
     f"INSERT INTO previews ({columns(Previews)}) VALUES ({marks(Previews)}) ON CONFLICT (id) DO "
@@ -45,6 +45,18 @@ _UPSERT_HINT = (
     f"INSERT INTO hints ({columns(HintRow)}) VALUES ({marks(HintRow)}) ON CONFLICT (id) DO "
     "UPDATE SET hint_id = ifnull(excluded.hint_id, hint_id), "
     "rule_id = ifnull(excluded.rule_id, rule_id)"
+)
+_PUT_PROPOSAL = (
+    "UPDATE intents SET nonce = ifnull(nonce, ?), principal = ifnull(principal, ?) WHERE id = ?"
+)
+_PUT_INTENT = (
+    f"INSERT INTO intents ({columns(IntentRow)}) VALUES ({marks(IntentRow)}) ON CONFLICT (id) DO "
+    "UPDATE SET pack = excluded.pack, version = excluded.version, "
+    "fingerprint = excluded.fingerprint, intent_kind = excluded.intent_kind, "
+    "intent_hash = excluded.intent_hash, nonce = ifnull(nonce, excluded.nonce), "
+    "principal = ifnull(principal, excluded.principal), taint = excluded.taint, "
+    "decision_kind = excluded.decision_kind, refusal_code = excluded.refusal_code, "
+    "guard = excluded.guard, divergence = excluded.divergence"
 )
 _PUT_AHEAD = f"INSERT OR REPLACE INTO ends_ahead ({columns(EndAhead)}) VALUES ({marks(EndAhead)})"
 _UPSERT_SHIM = (
@@ -144,6 +156,8 @@ class Store:
         self._merge_stored_flags([batch.previews[row_id] for row_id in late])
         executemany(_UPSERT_PREVIEW, map(structs.astuple, batch.previews.values()))
         executemany(_UPSERT_HINT, map(structs.astuple, batch.hints.values()))
+        executemany(_PUT_PROPOSAL, batch.proposals)  # first: the earliest audit record counts
+        executemany(_PUT_INTENT, map(structs.astuple, batch.intents.values()))
         executemany(_PUT_AHEAD, map(structs.astuple, batch.ends_ahead.values()))
         executemany("DELETE FROM ends_ahead WHERE begun_by = ? AND call_id = ?", batch.ends_met)
         write_runs(self.connection, batch)
@@ -222,6 +236,7 @@ def _update_row(call: Call) -> tuple[object, ...]:
         call.decision_n,
         call.end_n,
         call.end_shim,
+        call.taint,
         call.id,
     )
 

@@ -60,7 +60,7 @@ Progress = Callable[[int, int], None]
 """called with the number of events done, and of all events"""
 
 _CLEARED = (
-    *("tool_calls", "ends_ahead", "previews", "hints", "grant_uses", "search_again"),
+    *("tool_calls", "ends_ahead", "previews", "hints", "intents", "grant_uses", "search_again"),
     *("runs", "policy_versions", "tool_definitions"),
     *("rollups", "totals", "buckets"),
     *(table.name for table in CONTROL_TABLES),

@@ -187,6 +187,7 @@ def _drop_calls(connection: apsw.Connection, segment: StoredSegment) -> None:
         ("tool_calls", "id"),
         ("previews", "id"),
         ("hints", "id"),
+        ("intents", "id"),
         ("grant_uses", "id"),
         ("search", "rowid"),
         ("search_again", "id"),

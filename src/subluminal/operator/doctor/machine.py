@@ -112,6 +112,7 @@ def _permissions(places: Places) -> Check:
         places.runtime_dir,
         places.ledger,
         f"{places.ledger}-wal",
+        places.executions,
     ):
         try:
             status = os.stat(path)

@@ -16,6 +16,7 @@ from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import EventType
 from subluminal.core.controls.kill_switch import stops
 from subluminal.core.policies.files import policy_files, read_policy
+from subluminal.core.policies.installed import find_installed
 from subluminal.core.runs.attendance import attendances
 from subluminal.core.runs.living import LivingRun, living_runs
 from subluminal.core.runs.names import journal_dir
@@ -56,7 +57,7 @@ def check_files(places: Places) -> Iterator[Check]:
     for file in found:
         name = f"policy ({file.layer})"
         try:
-            bundle = parse_bundle(read_policy(file.path), file.path).bundle
+            bundle = parse_bundle(read_policy(file.path), file.path, find_installed).bundle
             compile_bundle(bundle)
         except SubluminalError as problem:
             hint = (

@@ -7,6 +7,7 @@ import msgspec
 from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.policies import is_snapshot
 from subluminal.operator.promoting.hinted import Hinted
@@ -72,7 +73,7 @@ def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdi
         raise SubluminalError(
             f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
         )
-    old = parse_bundle(data, file).bundle
+    old = parse_bundle(data, file, find_installed).bundle
     index, refused_by = refusing_rule(old, hinted.rule_id, hinted.reason_code)
     if isinstance(refused_by, AllowRule | DenyRule):
         return _with_exception(data, file, hinted, wish, old, index, refused_by)
@@ -103,7 +104,7 @@ def _with_exception(
         message=f"an exception to {refused_by.rule_id}",
     )
     made = insert_rule(data, index, rule)
-    new = parse_bundle(made, file).bundle
+    new = parse_bundle(made, file, find_installed).bundle
     if is_proven:
         _check_passes(new, hinted)
     match = msgspec.convert(rule["match"], Match)
@@ -133,7 +134,9 @@ def _with_numbers(
     made = replace_numbers(data, {(*path, name): number for name, number in wanted.items()})
     given = numbers_of(limit)
     numbers = [Number(name, given[name], number) for name, number in wanted.items()]
-    return PolicyEdit(old, parse_bundle(made, file).bundle, made, None, numbers, [], False)
+    return PolicyEdit(
+        old, parse_bundle(made, file, find_installed).bundle, made, None, numbers, [], False
+    )
 
 
 def _keys(hinted: Hinted, refused_by: AllowRule | DenyRule, wish: Wish) -> list[str]:
@@ -189,7 +192,7 @@ def _check_applies(old: Bundle, hinted: Hinted) -> Decision:
     """Decides the call by this policy. Raises SubluminalError if the policy enforces nothing."""
     if old.mode is Mode.OBSERVE:
         raise SubluminalError(f"policy `{old.policy_id}` is in observe mode and refuses no calls")
-    decision = decide(compile_bundle(old), hinted.call)
+    decision = decide(compile_bundle(old), hinted.call, installed_judge)
     if decision.reason_code == ReasonCode.POLICY_NOT_APPLICABLE:
         raise SubluminalError(
             f"policy `{old.policy_id}` does not apply to the run of this call",
@@ -199,7 +202,7 @@ def _check_applies(old: Bundle, hinted: Hinted) -> Decision:
 
 
 def _check_passes(new: Bundle, hinted: Hinted) -> None:
-    decision = decide(compile_bundle(new), hinted.call)
+    decision = decide(compile_bundle(new), hinted.call, installed_judge)
     if decision.action is not Action.ALLOW:
         raise SubluminalError(
             f"an exception would not help: rule `{decision.rule_id}` refuses this call too",

@@ -3,7 +3,7 @@
 A limit is passed by the very call that it refused, once or as often as a person says.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subluminal.config.places import Places
 from subluminal.contracts.control import ApprovalGiven
@@ -13,6 +13,7 @@ from subluminal.errors import SubluminalError
 from subluminal.ledger.query.replaying import snapshots_of
 from subluminal.operator.approving import check_uses, grant_ms
 from subluminal.operator.promoting.hinted import Hinted
+from subluminal.policy.promoting import left_to_pack
 from subluminal.policy.raising import limit_kind
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def grant_for_run(
 
     `ttl` is a duration such as `10m`; without it one hour. Raises SubluminalError.
     """
-    longest_ms = _longest_ms(connection, hinted)
+    effect = _effect(connection, hinted)
+    if "kernel" in effect:
+        raise left_to_pack(hinted.rule_id or "", effect["kernel"]["pack"])
+    longest_ms: int | None = effect.get("expires_ms")
     ttl_ms = grant_ms(ttl, DEFAULT_TTL_MS, hinted.rule_id or "", longest_ms)
     if uses is not None:
         check_uses(uses)
@@ -56,10 +60,9 @@ def grant_for_run(
     return answer.given
 
 
-def _longest_ms(connection: "apsw.Connection", hinted: Hinted) -> int | None:
-    """Returns the rule's `expires_ms` at the time when it refused the call."""
+def _effect(connection: "apsw.Connection", hinted: Hinted) -> dict[str, Any]:
+    """Returns the effect of the rule at the time when it refused the call; empty if unknown."""
     snapshot = snapshots_of(connection)(hinted.policy_hash or "")
     rules = [] if snapshot is None else snapshot.data["rules"]
     effects = [rule["effect"] for rule in rules if rule["rule_id"] == hinted.rule_id]
-    longest_ms: int | None = effects[0].get("expires_ms") if effects else None
-    return longest_ms
+    return effects[0] if effects else {}

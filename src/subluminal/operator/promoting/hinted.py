@@ -8,7 +8,7 @@ import msgspec
 from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.vocabulary import Layer, Taint
 from subluminal.errors import SubluminalError
 from subluminal.ledger.client.finding import ending_in, several
 from subluminal.ledger.client.ledger import Ledger, Page, Row
@@ -71,6 +71,7 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
             identity=_identity(events),
             wall_ms=parse_rfc3339(call["ts"]),
             targets=_targets(events),
+            taint=_taint(decisions),
         ),
         call_id=call["call_id"],
         cause=_cause(events, hint["rule_id"]),
@@ -84,6 +85,12 @@ def _targets(events: list[Row]) -> Targets | None:
         if given is not None and not given.get("masked"):
             return msgspec.convert(given, Targets)
     return None
+
+
+def _taint(decisions: list[Row]) -> Taint:
+    """Returns the level of the run before the call; SYSTEM if no policy spoke of it."""
+    given = decisions[0].get("taint") if decisions else None
+    return Taint(given) if given in list(Taint) else Taint.SYSTEM
 
 
 def _cause(events: list[Row], rule_id: str | None) -> str | None:

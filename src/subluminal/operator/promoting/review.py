@@ -8,6 +8,7 @@ import msgspec
 
 from subluminal.clock import now, rfc3339
 from subluminal.contracts.vocabulary import Action
+from subluminal.core.policies.installed import installed_judge
 from subluminal.importer.files import ReadFile, read_config, refuse_unwritable, replace
 from subluminal.ledger.query.replaying import LedgerReplay, backtest, snapshots_of
 from subluminal.operator.promoting.editing import PolicyEdit, Wish, edit_policy
@@ -127,7 +128,7 @@ def _still_refused_by(connection: "apsw.Connection", hinted: Hinted) -> list[str
         snapshot = find(policy_hash)
         if snapshot is None:
             continue
-        decision = decide(snapshot, hinted.call)
+        decision = decide(snapshot, hinted.call, installed_judge)
         if decision.action is not Action.ALLOW:
             told.append(f"rule `{decision.rule_id}` of `{snapshot.policy_id}` ({layer.value})")
     return told

@@ -21,6 +21,7 @@ from subluminal.operator.running.home import Home, find_home
 from subluminal.operator.running.record import RunRecord
 from subluminal.operator.running.servers import Servers, read_servers, runs_hooks, told_silent
 from subluminal.operator.running.stamping import Stamp, Wishes, stamp
+from subluminal.operator.tainting import level_for_child
 from subluminal.supervise import become_subreaper
 
 if TYPE_CHECKING:
@@ -93,7 +94,14 @@ def _run(order: Order, environ: Mapping[str, str], stage: _Stage, announce: Tell
         stage.tell("cannot write to the home, so only the events or artifact of this run will stay")
     cwd = os.getcwd()
     where = stage.home.places
-    stamped = stamp(order.wishes, order.command, environ, cwd, lambda run_id: lives(where, run_id))
+    stamped = stamp(
+        order.wishes,
+        order.command,
+        environ,
+        cwd,
+        lambda run_id: lives(where, run_id),
+        lambda run_id: level_for_child(where, run_id),
+    )
     policy = stamped.environ.get(env.SUB_POLICY.name)
     watch = _Watch(order, stamped, where, cwd)
     record = RunRecord.open(

@@ -12,9 +12,10 @@ import msgspec
 from subluminal.config import env
 from subluminal.config.places import recordable
 from subluminal.contracts.identity import Identity, Workload
-from subluminal.contracts.vocabulary import Client, Env, EnvSource
+from subluminal.contracts.vocabulary import Client, Env, EnvSource, Taint
 from subluminal.core.runs.names import session_of, uuid7
 from subluminal.errors import SubluminalError, UsageError
+from subluminal.policy.taint import lowest
 from subluminal.trust.identity.agent import find_env, recordable_identity
 from subluminal.trust.identity.clients import PROGRAMS
 from subluminal.trust.identity.workload import find_principal, find_workload
@@ -23,6 +24,8 @@ _MAX_ID_CHARS = 200
 
 IsLiving = Callable[[str], bool]
 """Returns True if a process takes part in the run of this id."""
+LevelOf = Callable[[str], Taint | None]
+"""Returns the level of the run of this id; None if nothing has lowered it."""
 
 
 class Wishes(NamedTuple):
@@ -36,6 +39,8 @@ class Wishes(NamedTuple):
     run_id: str | None = None
     meta: tuple[str, ...] = ()
     """`KEY=VALUE` pairs"""
+    taint: Taint | None = None
+    """level that the run starts with at most"""
 
 
 class Stamp(NamedTuple):
@@ -54,6 +59,7 @@ def stamp(
     environ: Mapping[str, str],
     cwd: str,
     is_living: IsLiving = lambda _: False,
+    level_of: LevelOf = lambda _: None,
 ) -> Stamp:
     """Names a new run. Raises SubluminalError if the wished name or meta cannot be used."""
     program = os.path.basename(command[0])
@@ -85,6 +91,9 @@ def stamp(
     meta = _meta(wishes.meta, environ)
     if meta:
         stamped[env.SUB_RUN_META.name] = msgspec.json.encode(meta).decode()
+    taint = _taint(wishes.taint, environ, parent and level_of(parent))
+    if taint is not None:
+        stamped[env.SUB_TAINT.name] = taint.value
     if wishes.policy:
         # Absolute, because the agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
@@ -122,6 +131,18 @@ def _check_name(name: str, where: str) -> None:
         raise UsageError(f"{where} is not a usable id of a run", hint=hint)
     if len(name) > _MAX_ID_CHARS:
         raise UsageError(f"{where} is longer than {_MAX_ID_CHARS} characters")
+
+
+def _taint(
+    wished: Taint | None, environ: Mapping[str, str], parents: Taint | str | None
+) -> Taint | None:
+    """Returns the lowest of the levels that are asked for; None if there are none."""
+    given = environ.get(env.SUB_TAINT.name)
+    if given and given not in list(Taint):
+        hint = "write SYSTEM, TRUSTED or UNTRUSTED"
+        raise UsageError(f"{env.SUB_TAINT.name}: `{given[:40]}` is not a level", hint=hint)
+    found = [Taint(each) for each in (wished, given, parents) if each]
+    return lowest(found) if found else None
 
 
 def _meta(pairs: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, Any]:

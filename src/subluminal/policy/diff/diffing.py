@@ -13,6 +13,7 @@ from subluminal.contracts.bundle import Bundle, Selectors, WorkloadSelector
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, Mode, Severity
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
 from subluminal.policy.diff.rules import rule_changes
+from subluminal.policy.diff.taint import level_rank
 
 
 def diff(old: Bundle, new: Bundle) -> list[Change]:
@@ -50,6 +51,9 @@ def _defaults(old: Bundle, new: Bundle) -> Iterator[Change]:
         yield _default_change("decision_on_error", opens, before, after)
     if before.fail_open_read_tools != after.fail_open_read_tools:
         yield _default_change("fail_open_read_tools", after.fail_open_read_tools, before, after)
+    was, now = level_rank(before.taint), level_rank(after.taint)
+    if was != now:
+        yield _default_change("taint", now < was, before, after)
 
 
 def _default_change(name: str, opens: bool, before: Any, after: Any) -> Change:

@@ -13,10 +13,13 @@ from subluminal.contracts.bundle import (
     BudgetRule,
     DedupeRule,
     DenyRule,
+    KernelRule,
     RateLimitRule,
+    TaintRule,
 )
 from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Scope
-from subluminal.policy.diff.changes import Change, Rank, by_rank, quoted
+from subluminal.policy.diff.changes import LOOSENS, Change, Rank, by_rank, quoted
+from subluminal.policy.diff.taint import level_rank
 
 _NONE = float("-inf")
 _SCOPES = {Scope.SERVER_TOOL: 0, Scope.TOOL: 1, Scope.RUN: 2}
@@ -80,6 +83,9 @@ _BREAKER: dict[str, Rank] = {
     "on_trip": _action,
 }
 _DEDUPE: dict[str, Rank] = {"scope": _scope, "window_ms": _amount, "on_duplicate": _action}
+_TAINT: dict[str, Rank] = {"lower_to": level_rank}
+_BY_PACK = frozenset({"pack", "intent", "payload", "state", "fingerprint"})
+"""Fields of a kernel rule: nobody can tell whether another value lets more calls pass."""
 # Without `approver_role` anyone may approve: looser. A longer grant is looser. A deny that a person
 # can lift is looser than other denies. An allow that needs a person is stricter than other allows.
 _ALLOW: dict[str, Rank] = {"require": _given, "approver_role": _given, "expires_ms": _limit}
@@ -94,7 +100,8 @@ def effect_changes(old: AnyRule, new: AnyRule) -> Iterator[Change]:
         was, now = before[name], after[name]
         if was == now:
             continue
-        severity = by_rank(ranks.get(name), was, now)
+        is_unclear = isinstance(new, KernelRule) and name in _BY_PACK
+        severity = LOOSENS if is_unclear else by_rank(ranks.get(name), was, now)
         yield Change(
             kind="rule_modified",
             rule_id=new.rule_id,
@@ -114,6 +121,8 @@ def _table(rule: AnyRule) -> tuple[str, dict[str, Rank]]:
         RateLimitRule: ("effect.rate_limit.", _RATE_LIMIT),
         BreakerRule: ("effect.breaker.", _BREAKER),
         DedupeRule: ("effect.dedupe.", _DEDUPE),
+        TaintRule: ("effect.taint.", _TAINT),
+        KernelRule: ("effect.kernel.", {}),
     }
     return tables[type(rule)]
 

@@ -7,10 +7,19 @@ to the rules below it, its users. First the relations of a rule to its neighbour
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from subluminal.contracts.bundle import AllowRule, AnyRule, Bundle, DenyRule, TagRule
+from subluminal.contracts.bundle import (
+    AllowRule,
+    AnyRule,
+    Bundle,
+    DenyRule,
+    KernelRule,
+    TagRule,
+    TaintRule,
+)
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import disjoint
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
+from subluminal.policy.diff.taint import exempts
 
 _READ_LIKE = "read_like"
 """The risk class that `fail_open_read_tools` lets pass."""
@@ -27,13 +36,13 @@ def asks(rule: AnyRule) -> bool:
 
 
 def may_shield(upper: AnyRule, lower: AnyRule) -> bool:
-    """Whether a rule may let calls pass that an allow or deny rule below it would refuse.
+    """Whether a rule may let calls pass that an allow, deny or kernel rule below it would refuse.
 
     An allow settles access, and so does a rule with `require` once a person has granted the call.
     """
     return (
         (isinstance(upper, AllowRule) or asks(upper))
-        and (isinstance(lower, DenyRule) or asks(lower))
+        and (isinstance(lower, DenyRule | KernelRule) or asks(lower))
         and not disjoint(upper.match, lower.match)
     )
 
@@ -130,14 +139,15 @@ def _flips(kept: list[tuple[int, AnyRule]]) -> list[tuple[Change, str]]:
 
 
 def _depends_on_order(rule: AnyRule) -> bool:
-    return isinstance(rule, AllowRule | DenyRule | TagRule) or bool(rule.match.risk_class)
+    ordered = AllowRule | DenyRule | TagRule | TaintRule | KernelRule
+    return isinstance(rule, ordered) or bool(rule.match.risk_class)
 
 
 def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
     """Returns what it changes that `upper` is now above `lower`."""
     upper_name, lower_name = quoted(upper.rule_id), quoted(lower.rule_id)
     if may_shield(upper, lower):
-        change = _moved(upper, LOOSENS, f"moved above the deny {lower_name}")
+        change = _moved(upper, LOOSENS, f"moved above the {_refusing(lower)} {lower_name}")
     elif may_shield(lower, upper):
         change = _moved(upper, TIGHTENS, f"moved above the allow {lower_name}")
     elif isinstance(upper, TagRule) and uses(lower, upper.effect.tag.add_risk_class):
@@ -149,9 +159,17 @@ def _meaning(upper: AnyRule, lower: AnyRule) -> list[tuple[Change, str]]:
         only_opens = isinstance(upper, AllowRule) and not asks(upper)
         severity = TIGHTENS if only_opens else LOOSENS
         change = _moved(lower, severity, f"moved below {upper_name}, which uses its risk class")
+    elif exempts(upper, lower):
+        change = _moved(upper, LOOSENS, f"moved above {lower_name}, which lowers further")
+    elif exempts(lower, upper):
+        change = _moved(upper, TIGHTENS, f"moved above {lower_name}, which lowers less")
     else:
         return []
     return [(change, lower.rule_id if change.rule_id == upper.rule_id else upper.rule_id)]
+
+
+def _refusing(rule: AnyRule) -> str:
+    return "kernel rule" if isinstance(rule, KernelRule) else "deny"
 
 
 def _moved(rule: AnyRule, severity: Severity, summary: str) -> Change:

@@ -5,12 +5,22 @@ from typing import Any
 
 import msgspec
 
-from subluminal.contracts.bundle import AllowRule, AnyRule, Bundle, DenyRule, Match, TagRule
+from subluminal.contracts.bundle import (
+    AllowRule,
+    AnyRule,
+    Bundle,
+    DenyRule,
+    KernelRule,
+    Match,
+    TagRule,
+    TaintRule,
+)
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import covers
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted, worst
 from subluminal.policy.diff.effects import effect_changes
 from subluminal.policy.diff.order import asks, class_effect, kind_of, order_changes, shields
+from subluminal.policy.diff.taint import taint_effect
 
 
 def rule_changes(old: Bundle, new: Bundle) -> Iterator[Change]:
@@ -49,7 +59,7 @@ def _content(rule: AnyRule) -> bytes:
 
 
 def _renaming(rule: AnyRule, old_id: str) -> Change:
-    counts = not isinstance(rule, AllowRule | DenyRule | TagRule)
+    counts = not isinstance(rule, AllowRule | DenyRule | TagRule | TaintRule | KernelRule)
     told = "; its counters start from zero" if counts else ""
     return Change(
         kind="rule_renamed",
@@ -91,6 +101,8 @@ def _effect_of(rule: AnyRule, bundle: Bundle, *, adding: bool) -> tuple[Severity
         return NEUTRAL, ", disabled"
     if isinstance(rule, TagRule):
         return class_effect(rule, rule.effect.tag.add_risk_class, bundle, adding=adding)
+    if isinstance(rule, TaintRule):
+        return taint_effect(rule, bundle, adding=adding)
     refuses = not isinstance(rule, AllowRule) or asks(rule)
     shielded = shields(rule, bundle)
     why = "" if shielded is None else f": it settles access before {quoted(shielded)}"

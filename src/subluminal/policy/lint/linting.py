@@ -1,7 +1,8 @@
 """All warnings and notes about a valid bundle, for `sub policy lint`.
 
 `reach` finds rules that never act and writes without a limit; `suggestions` finds suggestions that
-cannot help; `targets` finds rules about targets that do less than they seem to; the rest is here.
+cannot help; `targets` and `taint` find rules about targets and about the run's level
+that do less than they seem to; the rest is here.
 A warning is given only if it is certain.
 """
 
@@ -14,6 +15,7 @@ from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import Problem
 from subluminal.policy.lint.reach import shadowed_rules, unlimited_writes, unreachable_rules
 from subluminal.policy.lint.suggestions import vain_suggestions
+from subluminal.policy.lint.taint import taint_remarks
 from subluminal.policy.lint.targets import target_remarks
 from subluminal.policy.loading import LoadedBundle, rule_title
 from subluminal.policy.text.places import problem_of
@@ -48,6 +50,7 @@ def remarks(bundle: Bundle, value: Any) -> list[Remark]:
         *unlimited_writes(bundle.rules),
         *vain_suggestions(bundle.rules),
         *target_remarks(bundle.rules),
+        *taint_remarks(bundle),
         *_costly_calls(bundle.rules),
         *_idle_defaults(bundle),
         *_empty_lists(value),

@@ -14,9 +14,11 @@ from subluminal.contracts.bundle import (
     AnyRule,
     ArgsMatch,
     DenyRule,
+    KernelRule,
     Match,
     NameMatch,
     TagRule,
+    TaintRule,
 )
 from subluminal.contracts.shape import Misfit, did_you_mean
 from subluminal.policy.covering import (
@@ -124,11 +126,14 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
 
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
-    """Finds allow and deny rules that a rule above always precedes (rule-evaluation)."""
+    """Finds rules about access that a rule above always precedes (rule-evaluation).
+
+    A kernel rule precedes none: the rules below go on if its pack has no objection.
+    """
     above = CoverIndex()
     pairs = 0
     for index, rule in enumerate(rules):
-        if not (rule.enabled and isinstance(rule, AllowRule | DenyRule)):
+        if not (rule.enabled and isinstance(rule, AllowRule | DenyRule | KernelRule)):
             continue
         candidates = above.candidates(rule.match)
         pairs += len(candidates)
@@ -137,7 +142,8 @@ def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
         shadow = next((each for each in candidates if _shadows(rules, each, index)), None)
         if shadow is not None:
             yield _shadowed(rules[shadow], index)
-        above.add(index, rule.match)
+        if not isinstance(rule, KernelRule):
+            above.add(index, rule.match)
 
 
 def _shadowed(shadow: AnyRule, index: int) -> Misfit:
@@ -176,7 +182,7 @@ def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds `write_like` tools that no budget, rate limit, breaker, dedupe or deny covers."""
     limits = CoverIndex()
     for index, rule in enumerate(rules):
-        if rule.enabled and not isinstance(rule, AllowRule | TagRule):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule):
             limits.add(index, rule.match)
     pairs = 0
     for index, rule in enumerate(rules):

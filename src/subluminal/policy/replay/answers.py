@@ -14,8 +14,8 @@ from msgspec import UNSET
 from subluminal.contracts.decision import Decision, GrantRef
 from subluminal.contracts.vocabulary import Action, ApprovalAnswer, ReasonCode
 from subluminal.policy.evaluation import Call, Evaluation
+from subluminal.policy.refusing import Refuser, client_may_ask, left_to_client
 from subluminal.policy.replay.recorded import RecordedAnswer, RecordedCall
-from subluminal.policy.rules.access import AccessEntry
 
 _Slot = tuple[str, str, str | None, str]
 """server_name, tool_name, args_hash (None for all arguments), rule_id"""
@@ -81,7 +81,7 @@ class Answers:
         was_asked = call.decision.said.reason_code == ReasonCode.CLIENT_ASKED
         for entry in entries:
             held = self._held(call, entry, layers)
-            if held is None and was_asked and entry.client_may_ask:
+            if held is None and was_asked and client_may_ask(entry):
                 held = _ASKED
             if held is not None:
                 found[entry.grant_key] = held
@@ -101,7 +101,7 @@ class Answers:
         )
         found |= excused
         if evaluation.forwarded and _ASKED in found.values():
-            evaluation.decision = entries[0].left_to_client
+            evaluation.decision = left_to_client(entries[0])
         elif evaluation.forwarded:
             evaluation.grants = tuple(
                 GrantRef(grant_id=found[key].grant_id, approver="")
@@ -113,9 +113,9 @@ class Answers:
         """Counts the uses of the grants that let a call pass."""
         self._used.update(each.grant_id for each in evaluation.grants)
 
-    def _held(self, call: RecordedCall, entry: AccessEntry, layers: Set[str]) -> _Held | None:
+    def _held(self, call: RecordedCall, entry: Refuser, layers: Set[str]) -> _Held | None:
         recorded = call.decision
-        is_its_rule = recorded.said.rule_id == entry.rule_id
+        is_its_rule = recorded.said.rule_id == entry.refusal.rule_id
         code = recorded.said.reason_code if is_its_rule else ""
         if code == ReasonCode.APPROVAL_DENIED:
             return _Held(False, "", False)
@@ -178,14 +178,14 @@ class Answers:
         return _Held(True, grant_id, given.args_hash is UNSET)
 
 
-def _denied(refused: Evaluation, entries: list[AccessEntry]) -> Evaluation:
+def _denied(refused: Evaluation, entries: list[Refuser]) -> Evaluation:
     """Turns the refusal into a person's denial, if the rule that asked is the one that decides."""
     decision = refused.decision
-    for entry in entries:
-        if (decision.reason_code, decision.rule_id) == (entry.refusal.reason_code, entry.rule_id):
+    for refusal in (entry.refusal for entry in entries):
+        if (decision.reason_code, decision.rule_id) == (refusal.reason_code, refusal.rule_id):
             refused.decision = Decision(
                 action=Action.BLOCK,
-                rule_id=entry.rule_id,
+                rule_id=refusal.rule_id,
                 severity=decision.severity,
                 reason_code=ReasonCode.APPROVAL_DENIED,
                 summary="",

@@ -33,6 +33,8 @@ class Doubt(StrEnum):
     """a counter depends on a call that is undetermined or not in the record"""
     POLICY = "policy"
     """the policy of another layer is not in the record, and might have refused the call"""
+    PACK = "pack"
+    """the pack that a rule asks is not installed here, or not with that fingerprint"""
 
 
 class Replayed(NamedTuple):

@@ -8,10 +8,12 @@ the same policy_id in that run. Otherwise it replaces all layers. Other layers s
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer
 from subluminal.policy.evaluation import Engine
+from subluminal.policy.pack_engine import PackEngine
 from subluminal.policy.predicates import applies
 from subluminal.policy.replay.hidden_args import Possibilities
 from subluminal.policy.replay.recorded import AskedLayer, RecordedCall, RecordedLoad
@@ -77,20 +79,27 @@ class Layering:
         return RunLayering(self, layers, target)
 
     def setting(
-        self, identity: Identity, layers: tuple[AskedLayer, ...], target: Layer | None
+        self,
+        identity: Identity,
+        layers: tuple[AskedLayer, ...],
+        target: Layer | None,
+        pack: PolicyRef | None = None,
     ) -> Setting:
-        """Returns the policies for these layers. The candidate takes the layer `target`."""
+        """Returns the policies for these layers. The candidate takes the layer `target`.
+
+        `pack` is the one that the door asked, beside all layers.
+        """
         place = (layers, target)
         placed = self._placed.get(place)
         if placed is None:
             placed = _kept(self._placed, place, self._place(layers, target))
         # Of an identity, only which layers apply matters: nearly every run has another identity.
         applying = [applies(found.data["selectors"], identity) for _, found in placed.layers]
-        key = (*place, *applying)
+        key = (*place, pack, *applying)
         setting = self._settings.get(key)
         if setting is None:
             made = Setting(
-                Engine(placed.layers, identity, self._gates),
+                self._engine(placed, identity, pack),
                 Possibilities(snapshot for _, snapshot in placed.layers),
                 placed.missing,
                 placed.is_as_recorded,
@@ -98,6 +107,11 @@ class Layering:
             )
             setting = _kept(self._settings, key, made)
         return setting
+
+    def _engine(self, placed: _Placed, identity: Identity, pack: PolicyRef | None) -> Engine:
+        if pack is None:
+            return Engine(placed.layers, identity, self._gates)
+        return PackEngine(placed.layers, identity, self._gates, pack=pack)
 
     def _place(self, layers: tuple[AskedLayer, ...], target: Layer | None) -> _Placed:
         placed: list[tuple[Layer, Snapshot]] = []
@@ -137,16 +151,17 @@ class RunLayering:
         self._layering = layering
         self._layers = layers
         self._target = target
-        self._last: tuple[Identity, tuple[AskedLayer, ...], Setting] | None = None
+        self._last: tuple[Identity, tuple[AskedLayer, ...], PolicyRef | None, Setting] | None = None
         self.stands_for_others = False
         """whether the candidate replaced policies with another policy_id"""
 
     def setting(self, call: RecordedCall) -> Setting:
         """Returns the policies for one call, which are usually those of the call before."""
         asked = call.decision.layers
+        pack = None if call.decision.pack is None else call.decision.pack.ref
         last = self._last
-        if last is not None and last[0] is call.identity and last[1] == asked:
-            return last[2]
+        if last is not None and last[0] is call.identity and last[1:3] == (asked, pack):
+            return last[3]
         layers = tuple(
             each._replace(layer=self._layers.get(each.policy_hash)) if each.layer is None else each
             for each in asked
@@ -154,8 +169,8 @@ class RunLayering:
         target = self._target_of(layers)
         if target is None and layers:
             self.stands_for_others = True
-        found = self._layering.setting(call.identity, layers, target)
-        self._last = (call.identity, asked, found)
+        found = self._layering.setting(call.identity, layers, target, pack)
+        self._last = (call.identity, asked, pack, found)
         return found
 
     def _target_of(self, layers: tuple[AskedLayer, ...]) -> Layer | None:

@@ -9,8 +9,16 @@ from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import (
+    Action,
+    Layer,
+    ReasonCode,
+    Severity,
+    Status,
+    Taint,
+)
 from subluminal.policy.evaluation import NO_POLICY, Evaluation
+from subluminal.policy.replay.recorded_packs import RecordedPack, recorded_pack
 
 _OUTSIDE = frozenset(
     {
@@ -19,6 +27,7 @@ _OUTSIDE = frozenset(
         ReasonCode.AMBIGUOUS_MESSAGE,
         ReasonCode.JOURNAL_UNAVAILABLE,
         ReasonCode.EVALUATION_ERROR,
+        ReasonCode.EXECUTIONS_UNAVAILABLE,
     }
 )
 """Reasons that, without a rule_id, mean that no rule was evaluated."""
@@ -80,6 +89,8 @@ class RecordedDecision(Struct, frozen=True):
     """whether a person had stopped the run"""
     by_rules: bool
     """whether the rules decided, and nothing else"""
+    pack: RecordedPack | None = None
+    """the pack that the door asked, and its answer"""
 
     @property
     def ends_run(self) -> bool:
@@ -118,6 +129,16 @@ class RecordedEnd(NamedTuple):
     """monotonic clock when breakers counted the end, in milliseconds; None if none did"""
 
 
+class RecordedLevel(NamedTuple):
+    """A change of the run's level that no call made: by a person, a program, or a resource read."""
+
+    to: Taint
+    server_name: str | None = None
+    """server whose resource or prompt was read"""
+    raises: bool = False
+    """whether a person raised the level: from then on no policy's start lowers it"""
+
+
 class RecordedAnswer(NamedTuple):
     """A person's answer to an approval, or a rule lifted for a run (no-call-waits)."""
 
@@ -145,11 +166,14 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         backoff_ms=None if event.backoff_ms is UNSET else event.backoff_ms,
         would_be=None if would_be is UNSET else _would_be(would_be),
     )
+    pack = recorded_pack(event)
     if event.policies is not UNSET:
         layers = tuple(
-            AskedLayer(each.layer, each.policy_id, each.policy_hash) for each in event.policies
+            AskedLayer(each.layer, each.policy_id, each.policy_hash)
+            for each in event.policies
+            if each.layer is not Layer.PACK
         )
-    elif event.policy.policy_hash in _NO_POLICY:
+    elif pack is not None or event.policy.policy_hash in _NO_POLICY:
         layers = ()
     else:
         layers = (AskedLayer(None, event.policy.policy_id, event.policy.policy_hash),)
@@ -162,6 +186,7 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         frozenset(each.grant_id for each in grants),
         event.terminate is not UNSET and event.terminate.terminate_code == KILLED,
         event.rule_id is not None or event.explain.reason_code not in _OUTSIDE,
+        pack,
     )
 
 

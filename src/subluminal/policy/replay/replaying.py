@@ -16,12 +16,20 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from subluminal.contracts.counters import CountersFull, Update
-from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, ReasonCode, Severity
+from subluminal.contracts.vocabulary import (
+    ACTION_STRICTNESS,
+    TAINT_RANK,
+    Action,
+    ReasonCode,
+    Severity,
+    Taint,
+)
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
+from subluminal.policy.replay.hidden_packs import AskedAgain, Unanswered
 from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
@@ -29,9 +37,12 @@ from subluminal.policy.replay.recorded import (
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
+    RecordedLevel,
     Said,
     said_by,
 )
+from subluminal.policy.taint import lowering_to
+from subluminal.policy.visit import JudgeOf
 
 _ALLOW = Action.ALLOW
 _ENDED = Said(Action.TERMINATE_RUN, None, Severity.CRITICAL, ReasonCode.RUN_TERMINATED, None, None)
@@ -57,12 +68,25 @@ class RunReplay:
         layering: RunLayering,
         answers: Iterable[RecordedAnswer] = (),
         read_later: ReadLater | None = None,
+        start: Taint = Taint.SYSTEM,
+        judge_of: JudgeOf | None = None,
     ) -> None:
-        """`read_later` reads targets that are not on record, as far as the arguments are."""
+        """`read_later` reads targets that are not on record, as far as the arguments are.
+
+        `start` is the level with which the run began. `judge_of` finds whom `kernel` rules ask.
+        """
+        self._judge_of = judge_of
         self.layering = layering
         self._read_later = read_later
         self._answers = Answers(answers)
         self._counters = DoubtfulCounters()
+        self._counters.write(lowering_to(start))
+        self._start = start
+        """the lowest level with which the run, or a policy of it, starts"""
+        self._is_set = False
+        """whether a person has set the level: then no start lowers it"""
+        self._levels: list[RecordedLevel] = []
+        """changes of the level since the call before"""
         self._open: dict[str, tuple[int, list[Evaluation]]] = {}
         """call_id to the start of the call and the evaluations whose breakers count its end"""
         self._as_recorded = True
@@ -97,6 +121,27 @@ class RunReplay:
             self._as_recorded = False
         return Replayed(call, change, now, depends_on, answer.doubt, answer.risk_classes)
 
+    def change_level(self, change: RecordedLevel) -> None:
+        """Notes a change of the level that no call made; the next call meets it."""
+        self._levels.append(change)
+
+    def _meet_levels(self, setting: Setting) -> None:
+        """Brings the level up to a call: what its policies start with, and what came before it."""
+        engine = setting.engine
+        if TAINT_RANK[engine.start] > TAINT_RANK[self._start]:
+            self._start = engine.start
+            if not self._is_set:
+                self._write(lowering_to(engine.start))
+        for change in self._levels:
+            if change.raises:
+                self._is_set = True
+                self._counters.set_level(TAINT_RANK[change.to])
+            elif change.server_name is not None:
+                self._write(lowering_to(engine.read_from(change.server_name)[0]))
+            else:
+                self._write(lowering_to(change.to))
+        self._levels.clear()
+
     def end(self, ended: RecordedEnd) -> None:
         """Lets breakers count the end of a call, if the replay forwarded it too."""
         began_ms, evaluations = self._open.pop(ended.call_id, (0, []))
@@ -123,24 +168,25 @@ class RunReplay:
 
     def _answer(self, call: RecordedCall) -> _Answer:
         recorded = call.decision
+        setting = self.layering.setting(call)
+        self._meet_levels(setting)
         if not recorded.by_rules and self._stands(recorded):
             return _Answer(recorded.said)
         if self._ended:
             return _Answer(_ENDED)
         if self._may_have_ended:
             return _Answer(None, Doubt.COUNTERS)
-        setting = self.layering.setting(call)
         if not setting.is_as_recorded:
             self._as_recorded = False
         answer = self._by_policy(call, setting)
         return _beside_missing(answer, recorded, setting.missing) if setting.missing else answer
 
     def _stands(self, recorded: RecordedDecision) -> bool:
-        """Whether a person, not a rule, refused this call."""
+        """Whether no rule refused this call, but a person, or a ledger that was out of reach."""
         said = recorded.said
         if said.reason_code == ReasonCode.RUN_TERMINATED:
             return recorded.was_killed or not self._rule_ended
-        return said.reason_code == ReasonCode.KILL_SWITCH
+        return said.reason_code in (ReasonCode.KILL_SWITCH, ReasonCode.EXECUTIONS_UNAVAILABLE)
 
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
@@ -148,25 +194,45 @@ class RunReplay:
         asked = Call(
             call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
         )
+        if recorded.pack is not None:
+            asked = replace(asked, judgement=recorded.pack.judgement)
+        if self._judge_of is not None and setting.engine.asks_kernel:
+            judge = self._judge_of(asked, call.run_id, call.wall_ms)
+            asked = replace(asked, judge=AskedAgain(judge))
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
+            if failed.forwarded:
+                self._lower_unjudged(call, setting)
             return _Answer(said_by(failed))
         self._counters.was_asked = False
-        found = self._possible(call, asked, setting)
+        try:
+            found = self._possible(call, asked, setting)
+        except Unanswered as error:
+            return self._unknown(said, error.doubt)
         if found is None:
-            self._counters.doubt_everything()
-            if self._as_recorded:
-                return _Answer(said)
-            return _Answer(None, Doubt.ARGUMENTS)
+            return self._unknown(said, Doubt.ARGUMENTS)
         if (
             not recorded.by_rules
             and _failed_outside(said)
             and not any(_failed_outside(said_by(each)) for each in found)
         ):
+            if said.action is _ALLOW:
+                self._lower_unjudged(call, setting)
             return _Answer(said)
         if len(found) == 1 and not self._counters.was_asked:
             return self._certain(call, asked, setting, found[0])
         return self._settled(call, asked, setting, found)
+
+    def _unknown(self, said: Said, doubt: Doubt) -> _Answer:
+        """Answers for a call that cannot be evaluated. It may have counted anything."""
+        self._counters.doubt_everything()
+        return _Answer(said) if self._as_recorded else _Answer(None, doubt)
+
+    def _lower_unjudged(self, call: RecordedCall, setting: Setting) -> None:
+        """Lowers the run for a call that was forwarded although no rule judged it."""
+        ambiguous = call.decision.said.reason_code == ReasonCode.AMBIGUOUS_MESSAGE
+        tool_name = None if ambiguous else call.tool_name
+        self._write(lowering_to(setting.engine.unjudged(call.server_name, tool_name)))
 
     def _possible(
         self, call: RecordedCall, asked: Call, setting: Setting

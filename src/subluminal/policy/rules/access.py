@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from subluminal.contracts.decision import Decision, Hint
-from subluminal.contracts.vocabulary import Action, HintKind, Layer, ReasonCode, Requirement
+from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Requirement
 from subluminal.policy.predicates import is_number, same_value
+from subluminal.policy.refusing import granted
 from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.visit import Visit
 
@@ -29,10 +30,6 @@ _WANTED = {
 }
 
 
-_CLIENT_ASKS = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
-"""What a client's own question to its person can fulfil."""
-
-
 class AccessEntry(Entry):
     """An `allow` or `deny` rule."""
 
@@ -45,6 +42,7 @@ class AccessEntry(Entry):
         "grant_key",
         "refusal",
         "requirement",
+        "tests_taint",
     )
 
     is_access = True
@@ -55,7 +53,7 @@ class AccessEntry(Entry):
         rule: dict[str, Any],
         condition: Condition | None,
         subject: Subject,
-        passes: Callable[[dict[str, Any], int], bool],
+        passes: Callable[[dict[str, Any], Visit], bool],
     ) -> None:
         super().__init__(index, rule, condition)
         effect = rule["effect"]
@@ -65,16 +63,12 @@ class AccessEntry(Entry):
         """(layer, rule_id), to which a grant is bound besides the call"""
         self.requirement = None if effect["require"] is None else Requirement(effect["require"])
         """what the rule asks of a person; None if it asks nothing"""
+        self.tests_taint = "taint" in rule["match"]
+        """whether the rule is about runs of some levels only"""
         self.allows = effect["action"] == Action.ALLOW
         self._refuses = not self.allows or self.requirement is not None
         self.refusal = self._decide(effect)
-        self._granted = Decision(
-            action=Action.ALLOW,
-            rule_id=self.rule_id,
-            severity=self.severity,
-            reason_code=ReasonCode.APPROVAL_GRANTED,
-            summary=f"a person approved this call: {effect['message']}",
-        )
+        self._granted = granted(self.refusal, effect["message"])
 
     def visit(self, visit: Visit) -> Decision | None:
         """Settles access: later allow and deny rules are passed over."""
@@ -86,27 +80,11 @@ class AccessEntry(Entry):
             visit.refused_by = self
         if not self._effect["suggest"] or visit.args is None:
             return self.refusal
-        return self._with_suggestion(visit.args, visit.wall_ms)
+        return self._with_suggestion(visit.args, visit)
 
     def needs_grant(self) -> bool:
         """Whether this rule refuses calls until a person has granted them."""
         return self.requirement is not None
-
-    @property
-    def client_may_ask(self) -> bool:
-        """Whether the client may ask its own person whether a call passes this rule."""
-        return self.requirement in _CLIENT_ASKS and self.grant_key[0] != Layer.MANAGED
-
-    @property
-    def left_to_client(self) -> Decision:
-        """The decision about a call about which the client asks its person."""
-        return Decision(
-            action=Action.ALLOW,
-            rule_id=self.rule_id,
-            severity=self.severity,
-            reason_code=ReasonCode.CLIENT_ASKED,
-            summary=self.refusal.summary,
-        )
 
     @property
     def approver_role(self) -> str | None:
@@ -169,9 +147,9 @@ class AccessEntry(Entry):
             hint_kind=HintKind.ARG_FIX if effect["suggest"] else HintKind.OTHER,
         )
 
-    def _with_suggestion(self, args: dict[str, Any], wall_ms: int) -> Decision:
+    def _with_suggestion(self, args: dict[str, Any], visit: Visit) -> Decision:
         mended = suggested_args(self._effect["suggest"], args)
-        if mended is None or not self._passes(mended, wall_ms):
+        if mended is None or not self._passes(mended, visit):
             return self.refusal
         refusal = self.refusal
         return Decision(

@@ -1,0 +1,1 @@
+"""Packs as `sub pack` knows them: found, described, checked, tested and replayed."""
