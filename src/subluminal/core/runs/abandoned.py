@@ -33,6 +33,7 @@ _PATIENCE_S = 5.0
 """Longest wait for a lock that a stopped process holds; the warden waits twice as long for us."""
 
 _CLOCK_SLACK_S = 1.0
+_LATER_S = 0.002
 
 
 def close_abandoned(places: Places, pid: int, reason: str) -> int:
@@ -167,7 +168,8 @@ def _takes_part(places: Places, left: Attendance, pid: int) -> bool:
 def _detach(run: Run, left: LeftBehind, reason: str) -> bool:
     """Detaches a dead process from a run; returns True if no process is left in the run.
 
-    If another shim has ended the run meanwhile, it is ended again: the last end counts.
+    If another shim has ended the run meanwhile, it is ended again: the last end counts. Timestamps
+    have milliseconds, so the second end waits until it has a later one.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -178,9 +180,10 @@ def _detach(run: Run, left: LeftBehind, reason: str) -> bool:
                 run.state.note_server(worked=left.worked)
                 run.state.count_lost(run.shim_id, left.calls_lost)
                 is_last = run.state.detach(run.shim_id) == 0
-                if is_last:
-                    run.state.mark_ended()
-                return is_last
+                is_first_end = is_last and run.state.mark_ended()
+            if is_last and not is_first_end:
+                time.sleep(_LATER_S)
+            return is_last
         except StateUnusable:
             return False  # the state was damaged: nobody knows who takes part in the run
         except StateBusy:
