@@ -25,7 +25,7 @@ from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
-from subluminal.core.gates import NO_GATES, Gates, blocked, refusal_of
+from subluminal.core.gates import NO_GATES, Gates, refusal_of
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
@@ -35,6 +35,7 @@ from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
+from subluminal.policy.refusing import blocked
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 

@@ -19,6 +19,7 @@ from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
 from subluminal.core.controls.kill_switch import Stop
+from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
     from subluminal.core.controls.approvals import Approvals
@@ -56,17 +57,6 @@ NO_GATES = Gates()
 def approvals_folder(state_dir: str, run_id: str) -> str:
     """Returns the folder of a run's requests and grants."""
     return os.path.join(state_dir, "approvals", encode_name(run_id))
-
-
-def blocked(reason_code: ReasonCode, summary: str) -> Decision:
-    """Returns a BLOCK that no rule made."""
-    return Decision(
-        action=Action.BLOCK,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=reason_code,
-        summary=summary,
-    )
 
 
 _LOST = "the state of this run was removed, although the run has journals"

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import WouldBe
 from subluminal.contracts.vocabulary import TAINT_RANK, Action, Mode, ReasonCode
-from subluminal.core.gates import blocked
 from subluminal.core.ruling import Ruling
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
+from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

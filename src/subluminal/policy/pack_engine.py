@@ -18,11 +18,10 @@ from subluminal.contracts.vocabulary import (
     Layer,
     Mode,
     ReasonCode,
-    Severity,
 )
 from subluminal.policy.evaluation import Engine, Evaluation, combine
 from subluminal.policy.program import DEFAULT_ALLOW
-from subluminal.policy.refusing import PackRefusal, granted
+from subluminal.policy.refusing import PackRefusal, blocked, granted
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.taint import rank_in
 from subluminal.policy.tracing import Step
@@ -69,9 +68,9 @@ class PackEngine(Engine):
         visit = Visit(call, call.args, counters.read, wall_ms, mono_ms)
         said = call.judgement
         if said is None:
-            decision = _blocked(ReasonCode.EVALUATION_ERROR, _NOT_ASKED)
+            decision = blocked(ReasonCode.EVALUATION_ERROR, _NOT_ASKED)
         elif said.level is not None and rank_in(counters.read) > TAINT_RANK[said.level]:
-            decision = _blocked(ReasonCode.EVALUATION_ERROR, _LOWERED)
+            decision = blocked(ReasonCode.EVALUATION_ERROR, _LOWERED)
         else:
             decision = _decided(said, visit)
         by_pack = Evaluation(decision, self._pack, decision.action is Action.ALLOW, (visit,))
@@ -82,7 +81,7 @@ class PackEngine(Engine):
 
     def failure(self, call: Call, reason_code: ReasonCode, summary: str) -> Evaluation:
         """Refuses a call that could not be decided or recorded, whatever the policies say."""
-        by_pack = Evaluation(_blocked(reason_code, summary), self._pack, False, ())
+        by_pack = Evaluation(blocked(reason_code, summary), self._pack, False, ())
         return combine([by_pack, super().failure(call, reason_code, summary)])
 
     def refusal(self, decision: Decision) -> Evaluation:
@@ -107,13 +106,3 @@ def _decided(said: Judgement, visit: Visit) -> Decision:
             return granted(said.refusal, said.refusal.summary)
         visit.refused_by = PackRefusal(key, said.refusal, said.requirement)
     return said.refusal
-
-
-def _blocked(reason_code: ReasonCode, summary: str) -> Decision:
-    return Decision(
-        action=Action.BLOCK,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=reason_code,
-        summary=summary,
-    )

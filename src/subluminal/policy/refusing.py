@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Requirement
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Requirement, Severity
 
 _CLIENT_ASKS = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
 """What a client's own question to its person can fulfil."""
@@ -61,6 +61,17 @@ def client_may_ask(refuser: Refuser) -> bool:
 def left_to_client(refuser: Refuser) -> Decision:
     """Returns the decision about a call about which the client asks its person."""
     return _passed(refuser.refusal, ReasonCode.CLIENT_ASKED, refuser.refusal.summary)
+
+
+def blocked(reason_code: ReasonCode, summary: str) -> Decision:
+    """Returns a BLOCK that no rule made."""
+    return Decision(
+        action=Action.BLOCK,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=reason_code,
+        summary=summary,
+    )
 
 
 def granted(refusal: Decision, message: str) -> Decision:

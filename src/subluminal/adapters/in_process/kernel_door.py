@@ -26,7 +26,6 @@ from subluminal.contracts.vocabulary import (
     Taint,
     Transport,
 )
-from subluminal.core.gates import blocked
 from subluminal.core.host import Host
 from subluminal.core.intents.audits import recordable_audit
 from subluminal.core.intents.packs import LoadedPack
@@ -38,6 +37,7 @@ from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.executions import ExecutionStatus
 from subluminal.kernel.planning import Plan
 from subluminal.kernel.refusals import told
+from subluminal.policy.refusing import blocked
 
 Handler = Callable[[IntentEnvelope], Any]
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from subluminal.contracts.intents import Judgement, KernelDecision
 from subluminal.contracts.vocabulary import ReasonCode
-from subluminal.core.gates import blocked
 from subluminal.core.intents.outcomes import AskedPack, refusal_in_contract
 from subluminal.kernel.decisions import DECISIONS, Decision
 from subluminal.kernel.judging import check_decision
 from subluminal.kernel.refusals import told
+from subluminal.policy.refusing import blocked
 
 Legacy = Callable[[], bool | Decision]
 """The code to be replaced: whether it executes the intent, or its decision as the kernel has it."""

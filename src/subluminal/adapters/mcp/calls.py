@@ -31,9 +31,10 @@ from subluminal.canonical import new_hash
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
-from subluminal.core.gates import NOT_EXECUTED, blocked
+from subluminal.core.gates import NOT_EXECUTED
 from subluminal.core.host import Host
 from subluminal.core.ruling import Outcome, Ruling
+from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
     from subluminal.adapters.mcp.large import LargeMessage

@@ -19,7 +19,6 @@ from subluminal.contracts.vocabulary import (
     Severity,
     Taint,
 )
-from subluminal.core.gates import blocked
 from subluminal.kernel.decisions import Decision as Verdict
 from subluminal.kernel.decisions import (
     Defer,
@@ -28,6 +27,7 @@ from subluminal.kernel.decisions import (
     RequestConfirmation,
     Rewrite,
 )
+from subluminal.policy.refusing import blocked
 
 TIME_SIGNAL = "time"
 """A DEFER for this signal waits for nothing but time."""

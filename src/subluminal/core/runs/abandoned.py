@@ -34,6 +34,7 @@ _PATIENCE_S = 5.0
 
 _CLOCK_SLACK_S = 1.0
 _LATER_S = 0.002
+"""More than the millisecond in which two timestamps can be equal."""
 
 
 def close_abandoned(places: Places, pid: int, reason: str) -> int:

@@ -23,7 +23,7 @@ from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus, Taint
 from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.core.enforcer import Enforcer
-from subluminal.core.gates import STATE_LOST, Gates, approvals_folder, blocked
+from subluminal.core.gates import STATE_LOST, Gates, approvals_folder
 from subluminal.core.policies.layer import Load
 from subluminal.core.policies.watching import Policies
 from subluminal.core.records.listings import Listings
@@ -46,6 +46,7 @@ from subluminal.core.runs.opening import (
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.policy.evaluation import Engine
+from subluminal.policy.refusing import blocked
 from subluminal.policy.taint import lowest
 from subluminal.state.errors import StateLost
 from subluminal.state.mutex import UNSHARED, Mutex, Unshared
