@@ -28,3 +28,15 @@ def rfc3339(wall_ms: int) -> str:
     seconds, millis = divmod(wall_ms, 1000)
     year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+
+
+class SystemClock:
+    """Both clocks as the kernel asks them (`kernel.observing.Clock`)."""
+
+    def now_iso(self) -> str:
+        """Returns the time of day."""
+        return rfc3339(now().wall_ms)
+
+    def mono_ms(self) -> float:
+        """Returns milliseconds of the monotonic clock."""
+        return time.monotonic_ns() / 1_000_000

@@ -8,7 +8,7 @@ from tests.adapters.in_process.paying import KIND, paying
 from tests.requirements import requirement
 
 from subluminal.adapters.in_process.attempts import Collector
-from subluminal.core.intents.system_clock import SystemClock
+from subluminal.clock import SystemClock
 from subluminal.kernel import (
     Decision,
     Defer,

@@ -17,13 +17,13 @@ from subluminal import __version__
 from subluminal.adapters.in_process.any_level import CAPS, any_level
 from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
+from subluminal.clock import SystemClock
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Taint, Transport
 from subluminal.core.intents.confirming import Confirmed
 from subluminal.core.intents.outcomes import Adjudged, AskedPack, judgement
 from subluminal.core.intents.packs import LoadedPack
-from subluminal.core.intents.system_clock import SystemClock
 from subluminal.kernel.adjudication import adjudicate_with_trace, taint_refusal
 from subluminal.kernel.audit import AuditRecord, Supersedes, build_audit_record
 from subluminal.kernel.auditing import Adjudicated, Confirmation, adjudicate_and_audit

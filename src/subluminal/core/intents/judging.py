@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from subluminal.canonical import AmbiguousJSON, args_hash
-from subluminal.clock import rfc3339
+from subluminal.clock import SystemClock, rfc3339
 from subluminal.contracts.counters import Counters
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import TAINT_RANK, Taint
 from subluminal.core.intents.index import StateProblem, loaded, state_of
 from subluminal.core.intents.outcomes import Adjudged, AskedPack, judgement
 from subluminal.core.intents.packs import LoadedPack, PackProblem
-from subluminal.core.intents.system_clock import SystemClock
 from subluminal.errors import SubluminalError
 from subluminal.kernel.adjudication import TraceStep, adjudicate_with_deadline, taint_refusal
 from subluminal.kernel.decisions import Decision as Verdict
