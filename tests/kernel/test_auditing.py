@@ -180,7 +180,7 @@ def test_a_confirmed_question_executes() -> None:
     assert refused.decision.kind == "REFUSE"
 
 
-@requirement("003:untrusted-never-executes")
+@requirement("003:untrusted-never-executes", "kernel:untrusted-never-executes")
 def test_a_confirmation_does_not_lift_the_taint_gate() -> None:
     """A state guard may ask before the gate: the answer must not lead round it."""
     bundle = policy(state=ASK.business, taint=Minimum("TRUSTED"))
