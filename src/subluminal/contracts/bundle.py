@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, field
 from subluminal.contracts.vocabulary import (
     Action,
     Client,
+    DataClass,
     Env,
     Mode,
     Requirement,
@@ -18,6 +19,7 @@ from subluminal.contracts.vocabulary import (
     Scope,
     Severity,
     Taint,
+    TrustLevel,
 )
 
 # A Literal lists the actions that a field accepts. Its words compare equal to members of Action.
@@ -39,12 +41,16 @@ class NameMatch(_Strict, frozen=True, kw_only=True):
 
 
 class NumericRange(_Strict, frozen=True, kw_only=True):
-    """Inclusive bounds of a number. At least one is required."""
+    """Bounds of a number. At least one is required."""
 
     min: int | float | None = None
     """smallest number that matches"""
     max: int | float | None = None
     """largest number that matches"""
+    gt: int | float | None = None
+    """additive: the number must be greater than this"""
+    lt: int | float | None = None
+    """additive: the number must be less than this"""
 
 
 class ArgsMatch(_Strict, frozen=True, kw_only=True):
@@ -52,8 +58,10 @@ class ArgsMatch(_Strict, frozen=True, kw_only=True):
 
     has_keys: list[str] = field(default_factory=list)
     """keys that must all be present, with any value, even null"""
-    key_equals: dict[str, str | int | float | bool] = field(default_factory=dict)
+    key_equals: dict[str, str | int | float | bool | None] = field(default_factory=dict)
     """key to the value that it must have; 1 equals 1.0, but neither true nor "1" equals 1"""
+    key_not_equals: dict[str, str | int | float | bool | None] = field(default_factory=dict)
+    """additive: key to the value that it must not have; a missing key has another value"""
     key_in: dict[str, list[Any]] = field(default_factory=dict)
     """key to the values of which it must have one"""
     numeric_range: dict[str, NumericRange] = field(default_factory=dict)
@@ -114,6 +122,20 @@ class TaintMatch(_Strict, frozen=True, kw_only=True):
     """TRUSTED or SYSTEM: the level of the run must be lower than this"""
 
 
+class TextMatch(_Strict, frozen=True, kw_only=True):
+    """Additive: what the values of a call say. Compared with every text, number and boolean in the
+    arguments at any depth, never with keys. At least one field is required, and all given fields
+    must match."""
+
+    any_of: list[str] = field(default_factory=list)
+    """texts of which one must be part of a value, in upper or lower case"""
+    none_of: list[str] = field(default_factory=list)
+    """texts of which none may be part of a value, in upper or lower case"""
+    regex: str | None = None
+    """regular expression in RE2 syntax, found anywhere in the values joined by a space, in upper or
+    lower case"""
+
+
 class Match(_Strict, frozen=True, kw_only=True):
     """The calls that a rule is about. All given fields must match; a missing field matches every
     call (Pack 2.4)."""
@@ -132,6 +154,28 @@ class Match(_Strict, frozen=True, kw_only=True):
     """additive: programs, paths and hosts that the call touches"""
     taint: TaintMatch | None = None
     """additive: level of the run before the call"""
+    environment: list[str] = field(default_factory=list)
+    """additive: environments of which the run must have one, as SUB_ENV or `--env` says it"""
+    agent_type: list[str] = field(default_factory=list)
+    """additive: types of which the agent must have one"""
+    trust_level_min: TrustLevel | None = None
+    """additive: least trust in the agent"""
+    agent_roles_any: list[str] = field(default_factory=list)
+    """additive: roles of which the agent must have one"""
+    registered: bool | None = None
+    """additive: whether the agent is registered"""
+    delegation_depth_min: int | None = None
+    """additive: least number of agents that handed the work on"""
+    tool_provider: list[str] = field(default_factory=list)
+    """additive: providers of which the tool must have one, such as `mcp` or `built-in`"""
+    data_labels_any: list[str] = field(default_factory=list)
+    """additive: labels of which the program must have given the call one"""
+    data_any: list[DataClass] = field(default_factory=list)
+    """additive: classes of data of which the arguments must contain one"""
+    text: TextMatch | None = None
+    """additive: what the values of the arguments say"""
+    context: ArgsMatch | None = None
+    """additive: predicates about the context that the program gave with the call"""
 
 
 class Suggestion(_Strict, frozen=True, kw_only=True):
@@ -169,6 +213,8 @@ class AccessEffect(_Strict, frozen=True, kw_only=True):
     """additive: role of the person who should decide"""
     expires_ms: int | None = None
     """additive: longest duration of a person's grant, in milliseconds"""
+    constraints: dict[str, Any] = field(default_factory=dict)
+    """additive: what the agent is told to keep to, such as `max_rows: 100`; told, not enforced"""
 
 
 class Budget(_Strict, frozen=True, kw_only=True):
@@ -188,19 +234,27 @@ class Budget(_Strict, frozen=True, kw_only=True):
     """advice for the agent; by default a summary of the refusal"""
     count: Literal["attempts", "executed"] = "attempts"
     """additive: whether refused calls count too (`attempts`) or only forwarded ones (`executed`)"""
+    reset_ms: int | None = None
+    """additive: the budget starts anew this long after the first call that it counted, in
+    milliseconds; by default it lasts for the run"""
 
 
 class RateLimit(_Strict, frozen=True, kw_only=True):
-    """A token bucket, which starts full and refills continuously."""
+    """A token bucket, which starts full and refills continuously; or, additive, a sliding window of
+    `max_calls` in `window_ms`. Give the fields of one of them."""
 
     scope: Scope
-    """calls that share the bucket"""
-    capacity: int
+    """calls that share the bucket or the window"""
+    capacity: int | None = None
     """tokens that a full bucket holds"""
-    refill_tokens: int
+    refill_tokens: int | None = None
     """tokens that are added in every `refill_period_ms`"""
-    refill_period_ms: int
+    refill_period_ms: int | None = None
     """time in which `refill_tokens` are added, in milliseconds"""
+    max_calls: int | None = None
+    """additive: most calls that pass in any `window_ms`; refused calls do not count"""
+    window_ms: int | None = None
+    """additive: length of the sliding window, in milliseconds"""
     cost_tokens_per_call: int = 1
     """tokens that one call takes"""
     on_limit: Literal["THROTTLE", "BLOCK", "REJECT_WITH_HINT"]
@@ -309,6 +363,20 @@ class PackQuestion(_Strict, frozen=True, kw_only=True):
     """SHA-256 of the pack in hex, which compiling fills in; if it is given, no other is accepted"""
 
 
+class Sequence(_Strict, frozen=True, kw_only=True):
+    """Additive: refuses the call that completes a pattern of calls. The forwarded calls of the run,
+    and this call at the end, contain the pattern in its order; others may lie between."""
+
+    pattern: list[str]
+    """globs over tool names, in order; `*` alone stands for one call or more"""
+    within_ms: int | None = None
+    """time between the first and the last call of the pattern at most, in milliseconds"""
+    on_match: Refusal
+    """action on the call that completes the pattern"""
+    hint_text: str | None = None
+    """advice for the agent; by default a summary of the refusal"""
+
+
 class BudgetEffect(_Strict, frozen=True, kw_only=True):
     """The effect of a `budget` rule."""
 
@@ -363,6 +431,13 @@ class KernelEffect(_Strict, frozen=True, kw_only=True):
 
     kernel: PackQuestion
     """the question"""
+
+
+class SequenceEffect(_Strict, frozen=True, kw_only=True):
+    """Additive: the effect of a `sequence` rule."""
+
+    sequence: Sequence
+    """the pattern"""
 
 
 class Rule(
@@ -459,6 +534,14 @@ class KernelRule(Rule, frozen=True, kw_only=True, tag=RuleKind.KERNEL.value):
     """what the rule does"""
 
 
+class SequenceRule(Rule, frozen=True, kw_only=True, tag=RuleKind.SEQUENCE.value):
+    """Additive: refuses the call that completes a pattern of calls. `match` says which calls of the
+    run can be part of the pattern."""
+
+    effect: SequenceEffect
+    """what the rule does"""
+
+
 AnyRule = (
     AllowRule
     | DenyRule
@@ -470,6 +553,7 @@ AnyRule = (
     | PinRule
     | TaintRule
     | KernelRule
+    | SequenceRule
 )
 
 
@@ -536,3 +620,5 @@ class Bundle(_Strict, frozen=True, kw_only=True):
     """person or team that maintains the policy"""
     created_at: str | None = None
     """time at which the policy was written"""
+    expires_at: str | None = None
+    """additive: time after which the policy refuses every call that it applies to, RFC 3339"""

@@ -4,8 +4,22 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal.contracts.agents import Claims
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """What the program around a call says about it. Only doors inside of a program have it."""
+
+    labels: frozenset[str] = frozenset()
+    """labels of the data that the call handles"""
+    context: dict[str, Any] = {}
+    """further data, which rules can test"""
+    user_input: str | None = None
+    """text of the user that led to the call; rules may search it, records have its hash only"""
+    claims: Claims | None = None
+    """what the caller says of itself"""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
@@ -27,5 +41,9 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """absolute path of the directory in which the call acts; None for that of this process"""
     context: dict[str, str] = {}
     """the Pack's call_context: what the adapter wants recorded with the call"""
+    provider: str = "mcp"
+    """what provides the tool: `mcp`, `built-in`, or a name that a program gives"""
+    given: Given | None = None
+    """what the program says about the call"""
     judgement: Judgement | None = None
     """what a pack says about the call, if the adapter has asked one itself"""

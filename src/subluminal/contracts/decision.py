@@ -90,6 +90,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     """why the run ends; required for TERMINATE_RUN"""
     defer: Deferral | None = None
     """what the call waits for; with SIGNAL_REQUIRED"""
+    constraints: dict[str, Any] | None = None
+    """additive: what the rule tells the agent to keep to; nobody enforces it"""
 
 
 class SubluminalErrorData(Struct, frozen=True, kw_only=True):
@@ -127,6 +129,8 @@ class SubluminalErrorData(Struct, frozen=True, kw_only=True):
     """additive: why the run ended, for TERMINATE_RUN"""
     defer: Deferral | UnsetType = UNSET
     """additive: what the call waits for, with SIGNAL_REQUIRED"""
+    constraints: dict[str, Any] | UnsetType = UNSET
+    """additive: what the rule tells the agent to keep to"""
     code: int | UnsetType = UNSET
     """additive: the Pack's error code, if `error.code` is another one (setting `codes`)"""
 

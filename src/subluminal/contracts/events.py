@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from subluminal.contracts.agents import AgentChange, AgentResolved
 from subluminal.contracts.control import (
     ApprovalAsked,
     ApprovalGiven,
@@ -85,6 +86,8 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     refused"""
     taint: Taint | UnsetType = UNSET
     """additive: level that the run starts with, if a policy or SUB_TAINT speaks of it"""
+    agent: AgentResolved | UnsetType = UNSET
+    """additive: who acts and how that was proven, if a policy asks for it"""
 
 
 class RunStart(Event, frozen=True, kw_only=True, tag=EventType.RUN_START.value):
@@ -226,6 +229,8 @@ class DecisionMade(Struct, frozen=True, kw_only=True):
     """additive: what the call waits for, with SIGNAL_REQUIRED"""
     kernel: KernelDecision | UnsetType = UNSET
     """additive: decision of a pack, if one was asked"""
+    constraints: dict[str, Any] | UnsetType = UNSET
+    """additive: what the rule tells the agent to keep to"""
 
 
 class ToolCallDecision(Event, frozen=True, kw_only=True, tag=EventType.TOOL_CALL_DECISION.value):
@@ -598,6 +603,24 @@ class IntentReleased(Event, frozen=True, kw_only=True, tag=EventType.INTENT_RELE
     """the intent, and why it was released"""
 
 
+class AgentChanged(Event, frozen=True, kw_only=True, tag=EventType.AGENT_CHANGED.value):
+    """Additive: a person registered, changed or revoked an agent. The run `operator` gets the
+    event."""
+
+    agent: AgentChange
+    """the registration after the change"""
+
+
+class AgentResolvedAgain(Event, frozen=True, kw_only=True, tag=EventType.AGENT_RESOLVED.value):
+    """Additive: what is known about the agent of the run has changed since run_start or the event
+    before: a registration, a proof that expired, or a policy that asks for the first time."""
+
+    agent: AgentResolved
+    """who acts, and how that was proven"""
+    seq: int
+    """number of the last call that was decided by the facts before"""
+
+
 class RoundCall(CallRef, frozen=True, kw_only=True):
     """`call` of a call_round event."""
 
@@ -639,6 +662,8 @@ AnyEvent = (
     | TaintChanged
     | AuditRecorded
     | IntentReleased
+    | AgentChanged
+    | AgentResolvedAgain
 )
 
 REQUIRED_EVENTS = (RunStart, ToolCallStart, ToolCallDecision, ToolCallEnd, RunEnd)
@@ -658,5 +683,7 @@ OPTIONAL_EVENTS = (
     TaintChanged,
     AuditRecorded,
     IntentReleased,
+    AgentChanged,
+    AgentResolvedAgain,
 )
 EVENTS = REQUIRED_EVENTS + OPTIONAL_EVENTS

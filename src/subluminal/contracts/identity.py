@@ -59,6 +59,8 @@ class Identity(Struct, frozen=True, kw_only=True):
     """agent client that started the run"""
     env: Env = Env.UNKNOWN
     """environment of the run"""
+    environment: str = ""
+    """environment as it was given, in any words; empty if it was found out, and `env` says all"""
     env_source: EnvSource | None = None
     """how the environment was found out; None if it is not known"""
     principal: str | None = None

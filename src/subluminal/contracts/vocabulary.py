@@ -27,6 +27,8 @@ class EventType(StrEnum):
     TAINT_CHANGED = "taint_changed"
     AUDIT_RECORD = "audit_record"
     INTENT_RELEASED = "intent_released"
+    AGENT_CHANGED = "agent_changed"
+    AGENT_RESOLVED = "agent_resolved"
 
 
 class Client(StrEnum):
@@ -214,6 +216,8 @@ class RuleKind(StrEnum):
     """additive: lowers the level of the run"""
     KERNEL = "kernel"
     """additive: asks an installed pack of the kernel"""
+    SEQUENCE = "sequence"
+    """additive: refuses the call that completes a pattern of calls"""
 
 
 class Taint(StrEnum):
@@ -247,6 +251,89 @@ class Scope(StrEnum):
     """the calls of tools with the same name, on any server"""
     SERVER_TOOL = "server_tool"
     """the calls of one tool on one server"""
+    AGENT = "agent"
+    """additive: the calls of one agent in the run"""
+    AGENT_TOOL = "agent_tool"
+    """additive: the calls of one agent in the run, of tools with the same name"""
+
+
+class TrustLevel(StrEnum):
+    """Additive: how far an agent is trusted, from least to most."""
+
+    UNTRUSTED = "untrusted"
+    """nobody knows the agent"""
+    BASIC = "basic"
+    """the agent is registered"""
+    VERIFIED = "verified"
+    """the identity of the agent is confirmed"""
+    PRIVILEGED = "privileged"
+    """the agent may do sensitive work"""
+    SYSTEM = "system"
+    """the agent belongs to the platform itself"""
+
+
+class ProofKind(StrEnum):
+    """Additive: how an agent proved that it is who it says."""
+
+    NONE = "none"
+    """it did not"""
+    LAUNCHED = "launched"
+    """`sub run --agent-id` started it"""
+    ATTESTED = "attested"
+    """it has a token of an issuer that a person registered"""
+
+
+class AgentState(StrEnum):
+    """Additive: whether a registered agent may act."""
+
+    ACTIVE = "active"
+    """it may"""
+    REVOKED = "revoked"
+    """every call of it is refused, for good"""
+
+
+class DataClass(StrEnum):
+    """Additive: what a value in the arguments of a call looks like."""
+
+    SECRET = "SECRET"
+    """keys, tokens and passwords: the shapes that are masked in records"""
+    PCI = "PCI"
+    """numbers of payment cards with a right check digit"""
+    PII = "PII"
+    """any of the classes below"""
+    PII_SSN = "PII.ssn"
+    """social security numbers of the United States"""
+    PII_EMAIL = "PII.email"
+    """e-mail addresses"""
+    PII_PHONE = "PII.phone"
+    """phone numbers"""
+
+
+class Outcome(StrEnum):
+    """Additive: a decision in Agent-SPM's words; derived from action and reason code."""
+
+    ALLOW = "ALLOW"
+    """the call passed"""
+    DENY = "DENY"
+    """the call was refused"""
+    REQUIRE_APPROVAL = "REQUIRE_APPROVAL"
+    """the call waits for approval"""
+    STEP_UP = "STEP_UP"
+    """the call waits for a person who authenticates again"""
+    REQUIRE_TICKET = "REQUIRE_TICKET"
+    """the call waits for approval with a change ticket"""
+    REQUIRE_HUMAN = "REQUIRE_HUMAN"
+    """the call waits for a person and for nothing else"""
+    APPROVED = "APPROVED"
+    """the call passed because a person approved it"""
+    REJECTED = "REJECTED"
+    """a person denied the call"""
+    KILL_SWITCH = "KILL_SWITCH"
+    """a person stopped the run, the agent or the tool"""
+    RATE_LIMITED = "RATE_LIMITED"
+    """the call came too soon"""
+    TIMEOUT = "TIMEOUT"
+    """nobody answered in time"""
 
 
 class SecretSource(StrEnum):
@@ -443,6 +530,27 @@ class ReasonCode(StrEnum):
 
     The agent should not repeat the call: the summary gives the person's reason. The person can
     still approve it with `sub approve`."""
+    APPROVAL_TIMEOUT = "APPROVAL_TIMEOUT"
+    """A program waited for a person's approval of this call, and nobody answered in time.
+
+    A person can still approve the call with `sub approve`. Then the agent repeats the call with the
+    same arguments."""
+    AGENT_REVOKED = "AGENT_REVOKED"
+    """A person revoked this agent with `sub agents revoke`. All its calls are refused, with and
+    without a policy.
+
+    A revoked agent never comes back. Register a new agent under another id."""
+    POLICY_EXPIRED = "POLICY_EXPIRED"
+    """The policy has passed its `expires_at`. Until a newer one is in force, every call that it
+    applies to is refused.
+
+    Publish the policy again with a later `expires_at`."""
+    SEQUENCE_MATCHED = "SEQUENCE_MATCHED"
+    """The calls of this run so far and this call would complete a pattern that a `sequence` rule
+    forbids.
+
+    The summary names the pattern. Another call may pass; this one is refused in this run, until
+    `within_ms` of the rule is over."""
     APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
     """A rule lets this call pass only if a person approves it. The call was refused, and is
     waiting for approval.
@@ -523,4 +631,6 @@ POLICY_LAYERS = (Layer.MANAGED, Layer.USER, Layer.REPOSITORY)
 """Layers that are written as policies, in order of precedence."""
 TAINT_RANK = {level: rank for rank, level in enumerate(Taint)}
 """Sort key of a level: a higher one is less trusted."""
+TRUST_RANK = {level: rank for rank, level in enumerate(TrustLevel)}
+"""Number of a trust level: a higher one is trusted more."""
 SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}

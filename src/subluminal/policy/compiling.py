@@ -15,16 +15,23 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from subluminal.contracts.bundle import (
+    AccessEffect,
+    ArgsMatch,
+    Budget,
     Bundle,
+    Defaults,
     KernelRule,
     Match,
     NameMatch,
+    NumericRange,
+    RateLimit,
     Rule,
     Suggestion,
     TaintRule,
     TargetsMatch,
 )
 from subluminal.contracts.shape import misfits, struct_of
+from subluminal.contracts.vocabulary import RuleKind, Scope
 from subluminal.errors import SubluminalError
 from subluminal.policy.checking import semantic_misfits
 from subluminal.policy.packs import FindPack, questions_of, stated_packs
@@ -34,30 +41,59 @@ from subluminal.policy.snapshot import (
     SNAPSHOT_FORMAT,
     TAINT_FORMAT,
     TARGETS_FORMAT,
+    TRUST_FORMAT,
     Snapshot,
 )
 from subluminal.policy.text.places import path_text
 from subluminal.policy.texts import TextPatterns, compile_texts
 
 _LEFT_OUT = frozenset({"description", "owner", "created_at", "enabled", "match"})
+_IF_GIVEN: dict[type[Struct], frozenset[str]] = {
+    ArgsMatch: frozenset({"key_not_equals"}),
+    NumericRange: frozenset({"gt", "lt"}),
+    AccessEffect: frozenset({"constraints"}),
+    Budget: frozenset({"reset_ms"}),
+    RateLimit: frozenset({"max_calls", "window_ms"}),
+    Defaults: frozenset({"taint"}),
+}
+"""Fields that are left out if they are not given, so that policies without them keep their hash."""
+_MATCHERS_IF_GIVEN = (
+    "environment",
+    "agent_type",
+    "trust_level_min",
+    "agent_roles_any",
+    "registered",
+    "delegation_depth_min",
+    "tool_provider",
+    "data_labels_any",
+    "data_any",
+    "text",
+    "context",
+)
+"""The same for matchers. An empty list asks nothing."""
+_NOT_GIVEN: tuple[Any, ...] = (None, [], {})
 
 
 def compile_bundle(bundle: Bundle) -> Snapshot:
     """Compiles a bundle in which `checking` found nothing wrong."""
-    return Snapshot(
-        {
-            "format": _format(bundle),
-            "policy_id": bundle.policy_id,
-            "version": bundle.version,
-            "mode": bundle.mode.value,
-            "defaults": _given(_expand(bundle.defaults)),
-            "selectors": _expand(bundle.selectors),
-            "rules": [_rule(rule) for rule in bundle.rules if rule.enabled],
-        }
-    )
+    expiry = {} if bundle.expires_at is None else {"expires_at": bundle.expires_at}
+    snapshot = {
+        **expiry,
+        "format": 0,
+        "policy_id": bundle.policy_id,
+        "version": bundle.version,
+        "mode": bundle.mode.value,
+        "defaults": _expand(bundle.defaults),
+        "selectors": _expand(bundle.selectors),
+        "rules": [_rule(rule) for rule in bundle.rules if rule.enabled],
+    }
+    snapshot["format"] = _format(bundle, snapshot)
+    return Snapshot(snapshot)
 
 
-def _format(bundle: Bundle) -> int:
+def _format(bundle: Bundle, snapshot: dict[str, Any]) -> int:
+    if "expires_at" in snapshot or any(map(_speaks_of_trust, snapshot["rules"])):
+        return TRUST_FORMAT
     enabled = [each for each in bundle.rules if each.enabled]
     if any(isinstance(each, KernelRule) for each in enabled):
         return KERNEL_FORMAT
@@ -70,9 +106,21 @@ def _format(bundle: Bundle) -> int:
     return SNAPSHOT_FORMAT
 
 
-def _given(defaults: dict[str, Any]) -> dict[str, Any]:
-    """Leaves `taint` out if it is not given, so that policies without it keep their hash."""
-    return {name: value for name, value in defaults.items() if name != "taint" or value}
+def _speaks_of_trust(rule: dict[str, Any]) -> bool:
+    match, effect = rule["match"], rule["effect"]
+    args = match["args"] or {}
+    bounds = args.get("numeric_range", {}).values()
+    return (
+        rule["kind"] == RuleKind.SEQUENCE
+        or any(name in match for name in _MATCHERS_IF_GIVEN)
+        or "key_not_equals" in args
+        or None in args.get("key_equals", {}).values()
+        or any("gt" in each or "lt" in each for each in bounds)
+        or "constraints" in effect
+        or "reset_ms" in effect.get("budget", {})
+        or "max_calls" in effect.get("rate_limit", {})
+        or effect.get(rule["kind"], {}).get("scope") in (Scope.AGENT, Scope.AGENT_TOOL)
+    )
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -96,6 +144,10 @@ def _match(match: Match) -> dict[str, Any]:
         compiled["targets"] = _targets(match.targets)
     if match.taint is not None:
         compiled["taint"] = _expand(match.taint)
+    for name in _MATCHERS_IF_GIVEN:
+        value = getattr(match, name)
+        if value not in _NOT_GIVEN:
+            compiled[name] = sorted(set(value)) if isinstance(value, list) else _expand(value)
     return compiled
 
 
@@ -149,14 +201,18 @@ def _expand(value: Any) -> Any:
 
 
 def _fields(value: Struct) -> list[tuple[str, Any]]:
+    optional = _IF_GIVEN.get(type(value), frozenset())
     return [
-        (field.encode_name, _expand(getattr(value, field.name)))
+        (field.encode_name, _expand(given))
         for field in msgspec.structs.fields(value)
-        if field.encode_name not in _LEFT_OUT and getattr(value, field.name) is not UNSET
+        for given in [getattr(value, field.name)]
+        if field.encode_name not in _LEFT_OUT and given is not UNSET
+        if field.name not in optional or given not in _NOT_GIVEN
     ]
 
 
 _HEAD = ("policy_id", "version", "mode", "defaults", "selectors")
+_HEAD_IF_GIVEN = ("expires_at",)
 
 
 def read_snapshot(text: bytes, find_pack: FindPack | None = None) -> tuple[Snapshot, Bundle]:
@@ -201,6 +257,7 @@ def _plain_bundle(data: dict[str, Any]) -> dict[str, Any]:
     rules = data.get("rules")
     return {
         **{name: data.get(name) for name in _HEAD},
+        **{name: data[name] for name in _HEAD_IF_GIVEN if name in data},
         "rules": [_plain_rule(rule) for rule in rules] if isinstance(rules, list) else rules,
     }
 

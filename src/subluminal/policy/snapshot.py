@@ -23,7 +23,11 @@ TAINT_FORMAT = 3
 KERNEL_FORMAT = 4
 """Format of a snapshot that asks packs. It may test targets and levels too."""
 
-_FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT, KERNEL_FORMAT)
+TRUST_FORMAT = 5
+"""Format of a snapshot that speaks of agents, of what arguments say, of sequences, of sliding windows
+or of its own end. It may have all of the above."""
+
+_FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT, KERNEL_FORMAT, TRUST_FORMAT)
 
 NO_POLICY_ID = "none"
 """The `policy_id` of a run without a policy. No bundle may have it."""
@@ -47,7 +51,7 @@ class Snapshot:
     @property
     def packs(self) -> dict[str, str]:
         """The packs that the policy asks, with their fingerprints."""
-        if self.data["format"] != KERNEL_FORMAT:
+        if self.data["format"] < KERNEL_FORMAT:
             return {}
         effects = (rule["effect"].get("kernel") for rule in self.data["rules"])
         return {asked["pack"]: asked["fingerprint"] for asked in effects if asked is not None}

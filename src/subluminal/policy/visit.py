@@ -5,10 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from subluminal.contracts.call import Given
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
 from subluminal.contracts.intents import Judge, Judgement, KernelDecision
 from subluminal.contracts.targets import Targets
+from subluminal.contracts.vocabulary import DataClass
 from subluminal.policy.refusing import Refuser
 
 
@@ -27,6 +29,12 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the limits that a person let this very call pass"""
     targets: Targets | None = None
     """what the call touches; None if nobody read it, which counts as opaque"""
+    provider: str = "mcp"
+    """what provides the tool"""
+    given: Given | None = None
+    """what the program around the call says about it"""
+    data: frozenset[DataClass] | None = None
+    """classes of data in the arguments; None if nobody looked, which counts as all of them"""
     judge: Judge | None = None
     """whom `kernel` rules ask; None if there is nobody"""
     judgement: Judgement | None = None
