@@ -6,6 +6,9 @@ tool of a call asks for what is not on record, the call is undetermined.
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
+from subluminal.contracts.call import Given
 from subluminal.contracts.vocabulary import Env
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.replay.comparing import Doubt
@@ -59,10 +62,16 @@ def _unknown(call: RecordedCall, agent: RecordedAgent | None) -> tuple[str, ...]
     return AGENT_MATCHERS if call.identity.env is Env.UNKNOWN else REGISTRY_MATCHERS
 
 
-def asked_hidden(call: RecordedCall) -> bool:
-    """Whether rules have read a part of the call's context that the record hides."""
-    return (
-        call.given is not None
-        and isinstance(call.given.context, PartialArgs)
-        and bool(call.given.context.asked)
-    )
+def unread(given: Given | None) -> Given | None:
+    """Returns what was said of a call, with a context of which no rule has read anything."""
+    if given is None or not isinstance(given.context, PartialArgs):
+        return given
+    context = given.context
+    return replace(given, context=PartialArgs(context, context.hides, context.present))
+
+
+def asked_hidden(given: Given | None) -> bool:
+    """Whether rules have read a part of the context that the record hides."""
+    if given is None or not isinstance(given.context, PartialArgs):
+        return False
+    return bool(given.context.asked)

@@ -28,7 +28,7 @@ from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
-from subluminal.policy.replay.hidden_agents import asked_hidden
+from subluminal.policy.replay.hidden_agents import asked_hidden, unread
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
 from subluminal.policy.replay.hidden_packs import AskedAgain, Unanswered
 from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
@@ -225,7 +225,7 @@ class RunReplay:
             *(call.server_name, call.tool_name, call.args, call.args_hash),
             targets=call.targets,
             provider=call.provider,
-            given=call.given,
+            given=unread(call.given),
         )
         if call.decision.pack is not None:
             asked = replace(asked, judgement=call.decision.pack.judgement)
@@ -246,7 +246,7 @@ class RunReplay:
         found = self._possible(call, asked, setting)
         if found is None:
             raise Unanswered(Doubt.ARGUMENTS)
-        if asked_hidden(call):
+        if asked_hidden(asked.given):
             raise Unanswered(Doubt.GIVEN)
         return found
 
