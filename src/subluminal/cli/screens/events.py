@@ -243,7 +243,7 @@ def _agent_changed(event: Event, _facts: Facts) -> Told:
     revoked = agent["state"] == AgentState.REVOKED
     word = Cell("REVOKED", "red") if revoked else Cell("AGENT", "yellow")
     reason = f": {agent['reason']}" if agent.get("reason") else ""
-    trust = "" if revoked else f" {agent['trust_level']}, unattested {agent['unattested']},"
+    trust = "" if revoked else f": {agent['trust_level']}, unattested {agent['unattested']},"
     return word, f"{agent['agent_id']}{trust} by {agent['by']}{reason}"
 
 
