@@ -36,7 +36,11 @@ SUB_RUN_ID = Variable(
     "run gets this id, unless a run with this id is still running.",
 )
 SUB_AGENT_ID = Variable("SUB_AGENT_ID", "The agent's stable name, for policy selectors.")
-SUB_ENV = Variable("SUB_ENV", "`dev`, `ci` or `prod`; anything else is recorded as `unknown`.")
+SUB_ENV = Variable(
+    "SUB_ENV",
+    "The environment: `dev`, `ci`, `prod` or any other name. Rules can match every name "
+    "(`environment`); events and selectors know any other one as `unknown`.",
+)
 SUB_CLIENT = Variable(
     "SUB_CLIENT",
     "`claude`, `codex`, `gemini`, `opencode`, `copilot`, `cursor`, `vscode`, `headless` or "

@@ -9,6 +9,12 @@ from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
 
+MCP = "mcp"
+"""Provider of the tools of MCP servers."""
+BUILT_IN = "built-in"
+"""Provider of a client's or a program's own tools."""
+
+
 class Given(Struct, frozen=True, kw_only=True):
     """What the program around a call says about it. Only doors inside of a program have it."""
 
@@ -41,7 +47,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """absolute path of the directory in which the call acts; None for that of this process"""
     context: dict[str, str] = {}
     """the Pack's call_context: what the adapter wants recorded with the call"""
-    provider: str = "mcp"
+    provider: str = MCP
     """what provides the tool: `mcp`, `built-in`, or a name that a program gives"""
     given: Given | None = None
     """what the program says about the call"""
