@@ -8,7 +8,6 @@ from subluminal.contracts.agents import Claims
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
-
 MCP = "mcp"
 """Provider of the tools of MCP servers."""
 BUILT_IN = "built-in"

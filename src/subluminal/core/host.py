@@ -25,7 +25,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
-from subluminal.core.controls.kill_switch import Stop
+from subluminal.core.controls.stops import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing

@@ -93,7 +93,7 @@ def _hard_stop(where: Places, server: str) -> str:
     if len(files) < 2:
         return ""  # the only file is `generation`
     from subluminal.config import env
-    from subluminal.core.controls.kill_switch import hard_stop
+    from subluminal.core.controls.stops import hard_stop
 
     run_id = os.environ.get(env.SUB_RUN_ID.name, "")
     agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"

@@ -104,9 +104,7 @@ def _client(environ: Mapping[str, str], parent: int) -> Client:
     return Client.UNKNOWN
 
 
-def find_env(
-    environ: Mapping[str, str], workload: Workload, parent: int
-) -> FoundEnv:
+def find_env(environ: Mapping[str, str], workload: Workload, parent: int) -> FoundEnv:
     """Returns the environment and how it was found out; UNKNOWN and None if nothing shows it."""
     given = environ.get(env.SUB_ENV.name)
     if given:
