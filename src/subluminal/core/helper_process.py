@@ -15,6 +15,9 @@ from typing import NamedTuple
 from subluminal.config.env import without_tokens
 from subluminal.system.files import unnamed_file
 
+_PIPE_BYTES = 16_384
+"""What a pipe holds on every system."""
+
 
 class Helper(NamedTuple):
     """A running helper: its process, and the pipe that its answer comes from."""
@@ -89,7 +92,15 @@ def end(running: Helper) -> None:
 
 
 def _file_of(data: bytes) -> int:
-    """Returns an unnamed file with `data`. Unlike a pipe, it holds any amount without a reader."""
+    """Returns something to read `data` from, without a writer.
+
+    Small data goes into a pipe, so that a token is on no disk; a file holds any amount.
+    """
+    if len(data) <= _PIPE_BYTES:
+        their_in, own = os.pipe()
+        os.write(own, data)
+        os.close(own)
+        return their_in
     fd = unnamed_file()
     view = memoryview(data)
     while view:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from subluminal.config.places import Places, make_private_dir
+from subluminal.core.acting.attested import Attested
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
 from subluminal.state.processes import start_time
 from subluminal.system import LINUX
@@ -26,21 +27,6 @@ _PURPOSE = "launch"
 _MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 """Most agents that may hand work on to each other."""
-
-
-class Attested(Struct, frozen=True, kw_only=True):
-    """What a token proved about an agent."""
-
-    issuer: str
-    """`iss` of the token"""
-    subject: str
-    """`sub` of the token"""
-    expires_at_ms: int
-    """when the token expires, in ms since 1970"""
-    run_id: str | None = None
-    """the only run that the token is valid in; None for any run"""
-    issuers: str
-    """digest of the issuers that the agent was registered with; a proof by others is void"""
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -53,9 +39,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     is_launched: bool = False
     """whether `sub run --agent-id` named the agent; else the name is only said"""
     attested: Attested | None = None
-    """what the token proved that `sub run` was given"""
-    problem: str | None = None
-    """why that token was refused"""
+    """what the token proves that `sub run` was given; None if it was given none"""
     parent: "Launch | None" = None
     """the agent that handed the work on; None if a person or a program started this one"""
     pid: int = 0

@@ -49,9 +49,9 @@ class KillSwitch:
         self._views: list[StopView] = []
         self.look()
 
-    def view(self, run_id: str, *agent_ids: str) -> "StopView":
-        """Returns the stops of one run, in which these agents act."""
-        view = StopView(self, run_id, agent_ids)
+    def view(self, run_id: str, agent_id: str, *above: str) -> "StopView":
+        """Returns the stops of one run; `above` are agents that handed the work on."""
+        view = StopView(self, run_id, (agent_id, *above))
         self._views.append(view)
         return view
 
@@ -115,7 +115,7 @@ class StopView:
 
     def __init__(self, switch: KillSwitch, run_id: str, agent_ids: Sequence[str]) -> None:
         self._switch = switch
-        self._names = names_of_run(run_id, *agent_ids)
+        self._names = names_of_run(run_id, agent_ids[0])
         self._agent_ids = tuple(dict.fromkeys(agent_ids))
         self._revoked: tuple[Known, Stop | None] | None = None
         """what stops a revoked agent, and the stops that were known when it was looked for"""

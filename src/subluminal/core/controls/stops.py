@@ -153,9 +153,9 @@ def why_stopped(state_dir: str, run_id: str, agent_id: str) -> str:
     return "" if stop is None else stop.sentence
 
 
-def names_of_run(run_id: str, *agent_ids: str) -> tuple[str, ...]:
+def names_of_run(run_id: str, agent_id: str) -> tuple[str, str, str]:
     """Returns the files of the stops that cover a whole run, the widest first."""
-    return "all", *(stop_name("agent", each) for each in agent_ids), stop_name("run", run_id)
+    return "all", stop_name("agent", agent_id), stop_name("run", run_id)
 
 
 def kill_directory(state_dir: str) -> str:
