@@ -8,10 +8,8 @@ from subluminal.contracts.agents import Claims
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
-MCP = "mcp"
-"""Provider of the tools of MCP servers."""
-BUILT_IN = "built-in"
-"""Provider of a client's or a program's own tools."""
+MCP, BUILT_IN = "mcp", "built-in"
+"""Providers of tools: an MCP server, and the agent's own program."""
 
 
 class Given(Struct, frozen=True, kw_only=True):

@@ -217,9 +217,9 @@ class Session:
             args_hash=args_hash,
             bytes_in=size,
             transport=Transport.AGENT_HOOK,
+            provider=BUILT_IN if asked.server_name.startswith("@") else MCP,
             context=context,
             cwd=cwd,
-            provider=BUILT_IN if asked.server_name.startswith("@") else MCP,
         )
         return call, args_text
 
