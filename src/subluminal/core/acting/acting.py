@@ -23,6 +23,7 @@ from subluminal.contracts.agents import AgentFacts, AgentResolved, Claims, Proof
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ProofKind
 from subluminal.core.acting.attested import (
+    NOT_REGISTERED,
     Attested,
     Kept,
     collect_verified,
@@ -184,7 +185,7 @@ class Acting:
             self._shown = refused(self._source.problem) if self._source.problem else None
             return
         if registration is None:
-            self._shown = refused("the agent is not registered")
+            self._shown = refused(NOT_REGISTERED)
             return
         kept = self._kept.get(token, registration)
         if kept is not None:

@@ -5,6 +5,7 @@ A token itself is kept nowhere: the file is named by a digest, and holds issuer,
 
 import hashlib
 import os
+import time
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +14,7 @@ from subluminal.config.places import Places
 from subluminal.contracts.agents import Proof, Registration
 from subluminal.contracts.vocabulary import ProofKind
 from subluminal.core import helper_process
+from subluminal.core.controls.agents import standing
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
 from subluminal.core.helper_process import Helper
 
@@ -21,6 +23,10 @@ _MODULE = "subluminal.core.acting.verify_helper"
 _MAX_BYTES = 65_536
 MAX_SECONDS = 30
 """A helper that takes longer is killed; a verification takes half a second."""
+
+
+_LOOK_S = 0.01
+NOT_REGISTERED = "the agent is not registered"
 
 
 class Attested(Struct, frozen=True, kw_only=True):
@@ -110,3 +116,17 @@ def collect_verified(running: Helper) -> Attested | None:
         return _decode(answer.data)
     except msgspec.MsgspecError:
         return refused("the process that verifies tokens crashed")
+
+
+def verify_now(places: Places, agent_id: str, token: bytes) -> Attested:
+    """Verifies a token and waits for the answer; for commands, not for calls. Raises OSError."""
+    registration, kept = standing(places.state, agent_id).registration, Kept(places)
+    if registration is None:
+        return refused(NOT_REGISTERED)
+    found = kept.get(token, registration)
+    if found is None:
+        helper = start_verifying(places, agent_id, token)
+        while (found := collect_verified(helper)) is None:
+            time.sleep(_LOOK_S)
+        kept.put(token, registration, found)
+    return found

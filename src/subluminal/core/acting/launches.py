@@ -77,6 +77,14 @@ def note_launch(places: Places, launch: Launch) -> str:
     return path
 
 
+def forget_launch(path: str) -> None:
+    """Removes a launch that is over."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # another process removed it, or the disk became read-only
+
+
 def launch_around(places: Places, run_id: str | None = None) -> Launch | None:
     """Returns the launch that this process belongs to; None if there is none.
 
@@ -135,7 +143,4 @@ def _forget_dead(directory: str) -> None:
     """Removes the launches of processes that are dead."""
     for pid in _noted(directory):
         if start_time(pid) is None:
-            try:
-                os.unlink(os.path.join(directory, str(pid)))
-            except OSError:
-                continue  # another process removed it
+            forget_launch(os.path.join(directory, str(pid)))

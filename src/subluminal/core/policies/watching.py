@@ -8,6 +8,7 @@ never replaces one.
 from typing import TYPE_CHECKING
 
 from subluminal.config.places import Places
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
@@ -20,11 +21,11 @@ from subluminal.policy.snapshot import Snapshot
 if TYPE_CHECKING:  # loaded only if a rule asks about the agent
     from collections.abc import Callable
 
-    from subluminal.contracts.agents import AgentFacts
     from subluminal.core.acting.acting import Acting, Actor
 
 _Layers = list[tuple[Layer, Snapshot]]
 
+_NOBODY = AgentFacts()
 LOOK_EVERY_MS = 250
 """Shortest time between two checks of the files."""
 
@@ -139,20 +140,20 @@ class Policies:
 
     def _engine(self, layers: _Layers, run_id: str) -> Engine:
         self._actors.pop(run_id, None)
-        engine = self._without_agent(layers)
+        engine = self._engine_of(layers)
         acting = self._asked() if engine.asks_agent else None
         if acting is None:
             return engine
         self._actors[run_id] = actor = acting.in_run(run_id)
-        return self._without_agent(layers, agent=actor.facts)
+        return self._engine_of(layers, agent=actor.facts)
 
-    def _without_agent(self, layers: _Layers, **agent: "AgentFacts") -> Engine:
+    def _engine_of(self, layers: _Layers, agent: AgentFacts = _NOBODY) -> Engine:
         if self._pack is None:
-            return Engine(layers, self._identity, **agent)
+            return Engine(layers, self._identity, agent=agent)
         # Most doors ask no pack, and need not load this.
         from subluminal.policy.pack_engine import PackEngine
 
-        return PackEngine(layers, self._identity, pack=self._pack, **agent)
+        return PackEngine(layers, self._identity, pack=self._pack, agent=agent)
 
     def _asked(self) -> "Acting | None":
         """Returns who knows the agent, because a rule asks."""
@@ -179,7 +180,7 @@ class Policies:
             loads += layer.collect()
         if loads:
             self._look_at_pins()
-            if self._has_token and self._without_agent(self._now()).asks_agent:
+            if self._has_token and self._engine_of(self._now()).asks_agent:
                 self._asked()  # before the first call, which would have to wait
         is_changed = self._acting is not None and self._acting.poll(mono_ms)
         if loads or is_changed:

@@ -51,6 +51,8 @@ class Stamp(NamedTuple):
     environ: dict[str, str]
     parent_run_id: str | None = None
     """the run that started this one"""
+    is_named: bool = False
+    """whether the command line names the agent"""
 
 
 def stamp(
@@ -60,8 +62,12 @@ def stamp(
     cwd: str,
     is_living: IsLiving = lambda _: False,
     level_of: LevelOf = lambda _: None,
+    started_in: str | None = None,
 ) -> Stamp:
-    """Names a new run. Raises SubluminalError if the wished name or meta cannot be used."""
+    """Names a new run. Raises SubluminalError if the wished name or meta cannot be used.
+
+    `started_in` is the run that this process belongs to, whatever the environment says.
+    """
     program = os.path.basename(command[0])
     workload = find_workload(environ, cwd)
     where, source, given = _env(wishes, environ, workload)
@@ -77,8 +83,10 @@ def stamp(
         workload=workload,
     )
     identity = recordable_identity(found)
-    run_id, parent = _name(wishes.run_id, environ, is_living)
-    stamped = dict(environ)
+    run_id, said = _name(wishes.run_id, environ, is_living)
+    parent = started_in or said
+    # The token is verified once, here: the agent's own programs need not have it.
+    stamped = {k: v for k, v in environ.items() if k != env.SUB_ATTESTATION.name}
     stamped |= {
         env.SUB_RUN_ID.name: run_id,
         env.SUB_AGENT_ID.name: identity.agent_id,
@@ -98,7 +106,7 @@ def stamp(
     if wishes.policy:
         # Absolute, because the agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
-    return Stamp(run_id, identity, stamped, parent)
+    return Stamp(run_id, identity, stamped, parent, wishes.agent_id is not None)
 
 
 def _name(
