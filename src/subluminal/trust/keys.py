@@ -15,7 +15,15 @@ _LEAST_RSA_BITS, _MOST_RSA_BITS = 2048, 8192
 _EC_SIGNATURE_BYTES = 64
 _MAX_KEYS = 100
 
-INSTALL_HINT = "install it with `pip install 'subluminal[trust]'`"
+
+class VerifierMissing(TokenRefused):
+    """Tokens cannot be verified, because the extra `trust` is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the library that verifies tokens is missing",
+            hint="install it with `pip install 'subluminal[trust]'`",
+        )
 
 
 class KeysUnusable(SubluminalError):
@@ -76,9 +84,7 @@ def _is_signed(token: Token, key: dict[str, str]) -> bool:
         from joserfc.jwk import JWKRegistry
         from joserfc.jws import JWSRegistry
     except ImportError:
-        raise TokenRefused(
-            "the library that verifies tokens is missing", hint=INSTALL_HINT
-        ) from None
+        raise VerifierMissing from None
     try:
         public = JWKRegistry.import_key(dict(key))
         # Not `deserialize_compact`: it reads the token again, less strictly, and its registry

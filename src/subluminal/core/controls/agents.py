@@ -93,37 +93,37 @@ def standing(state_dir: str, agent_id: str) -> Standing:
     """Returns what the registry says about an agent. A damaged file is as good as none."""
     revoked = is_revoked(state_dir, agent_id)
     path = _path(state_dir, _AGENT + encode_name(agent_id))
-    if not os.path.lexists(path):
-        return Standing(is_revoked=revoked)
+    problem = ""
     try:
-        return Standing(_current(state_dir, path, agent_id, revoked), revoked)
+        if os.path.lexists(path):
+            return Standing(_current(state_dir, agent_id, revoked), revoked)
     except SealBroken:
         problem = f"`{path}` does not count: it or the index was edited, or another home wrote it"
     except OSError as error:
         problem = f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}"
     except ValueError as error:
         problem = f"`{path}` does not count: {error}"
-    return Standing(None, revoked, problem)
+    return Standing(_kept(state_dir, agent_id) if revoked else None, revoked, problem)
 
 
 def roster(state_dir: str) -> Roster:
     """Returns every agent of the registry. Raises OSError."""
     try:
-        files = sorted(os.listdir(agents_dir(state_dir)))
+        files = os.listdir(agents_dir(state_dir))
     except FileNotFoundError:
         return Roster([], [])
-    found: list[Registration] = []
+    found: dict[str, Registration] = {}
     problems: list[str] = []
-    for file in files:
-        if not file.startswith(_AGENT) or file.endswith(_ASIDE):
-            continue
-        each = standing(state_dir, _name_in(state_dir, file))
-        if each.registration is not None:
-            found.append(each.registration)
-        else:
-            path = _path(state_dir, file)
-            problems.append(each.problem or f"`{path}` does not count: it is another agent's file")
-    return Roster(sorted(found, key=lambda each: each.agent_id), problems)
+    for kind in (_AGENT, _REVOKED):
+        for file in sorted(files):
+            if not file.startswith(kind) or file.endswith(_ASIDE):
+                continue
+            each = standing(state_dir, _name_in(state_dir, kind, file))
+            if each.registration is not None:
+                found[each.registration.agent_id] = each.registration
+            elif kind == _AGENT:
+                problems.append(each.problem or f"`{_path(state_dir, file)}` does not count")
+    return Roster([found[agent_id] for agent_id in sorted(found)], problems)
 
 
 def register(state_dir: str, registration: "Registration") -> None:
@@ -140,13 +140,12 @@ def revoke(state_dir: str, registration: "Registration") -> None:
     from subluminal.contracts.vocabulary import AgentState
 
     name = encode_name(registration.agent_id)
+    revoked = msgspec.structs.replace(registration, state=AgentState.REVOKED)
     # First of all, and without waiting for a lock: from here on the agent is revoked.
-    _seal(state_dir, _REVOKED, name, msgspec.json.encode({"agent_id": registration.agent_id}))
+    _seal(state_dir, _REVOKED, name, msgspec.json.encode(revoked))
     announce(state_dir)
     with _changing(state_dir) as index:
-        if name not in index.revoked:
-            index.revoked.append(name)
-        _write(state_dir, index, msgspec.structs.replace(registration, state=AgentState.REVOKED))
+        _write(state_dir, index, revoked)
 
 
 @contextmanager
@@ -191,23 +190,38 @@ def _seal(state_dir: str, kind: str, name: str, data: bytes) -> None:
     write_sealed(_path(state_dir, kind + name), seal_key(state_dir), _PURPOSES[kind], data)
 
 
-def _current(state_dir: str, path: str, agent_id: str, revoked: bool) -> "Registration":
-    """Returns the registration in a file. Raises OSError, SealBroken or ValueError."""
-    from subluminal.contracts.agents import Registration
+def _current(state_dir: str, agent_id: str, revoked: bool) -> "Registration":
+    """Returns the registration in an agent's file. Raises OSError, SealBroken or ValueError."""
     from subluminal.contracts.vocabulary import AgentState
 
-    data = unseal(path, seal_key(state_dir), _PURPOSES[_AGENT], _MAX_BYTES)
+    found, digest = _unsealed(state_dir, _AGENT, agent_id)
+    index = _read_index(state_dir)
+    if index is None or index.agents.get(encode_name(agent_id)) != digest:
+        raise ValueError("it is not the newest of this agent")
+    return msgspec.structs.replace(found, state=AgentState.REVOKED) if revoked else found
+
+
+def _kept(state_dir: str, agent_id: str) -> "Registration | None":
+    """Returns the registration that was kept when the agent was revoked; None if it is damaged."""
+    try:
+        return _unsealed(state_dir, _REVOKED, agent_id)[0]
+    except (OSError, SealBroken, ValueError):
+        return None
+
+
+def _unsealed(state_dir: str, kind: str, agent_id: str) -> "tuple[Registration, str]":
+    """Returns the registration in a file, and the file's digest."""
+    from subluminal.contracts.agents import Registration
+
+    path = _path(state_dir, kind + encode_name(agent_id))
+    data = unseal(path, seal_key(state_dir), _PURPOSES[kind], _MAX_BYTES)
     try:
         found = msgspec.json.decode(data, type=Registration)
     except msgspec.MsgspecError:
         raise ValueError("another version of sub wrote it") from None
     if found.agent_id != agent_id:
         raise ValueError("it is another agent's file")
-    index = _read_index(state_dir)
-    if index is None or index.agents.get(encode_name(agent_id)) != _digest(data):
-        raise ValueError("it is not the newest of this agent")
-    state = AgentState.REVOKED if revoked else found.state
-    return msgspec.structs.replace(found, state=state)
+    return found, _digest(data)
 
 
 def _read_index(state_dir: str) -> _Index | None:
@@ -234,14 +248,15 @@ def _has_tombstone(state_dir: str, name: str) -> bool:
     return True
 
 
-def _name_in(state_dir: str, file: str) -> str:
+def _name_in(state_dir: str, kind: str, file: str) -> str:
     """Returns the id that a sealed file is for; the encoded name if the file cannot be trusted."""
+    name = file.removeprefix(kind)
     try:
-        data = unseal(_path(state_dir, file), seal_key(state_dir), _PURPOSES[_AGENT], _MAX_BYTES)
+        data = unseal(_path(state_dir, file), seal_key(state_dir), _PURPOSES[kind], _MAX_BYTES)
         agent_id = msgspec.json.decode(data, type=_Named).agent_id
     except (OSError, SealBroken, msgspec.MsgspecError):
-        return file.removeprefix(_AGENT)
-    return agent_id if _AGENT + encode_name(agent_id) == file else file.removeprefix(_AGENT)
+        return name
+    return agent_id if encode_name(agent_id) == name else name
 
 
 def _path(state_dir: str, file: str) -> str:

@@ -1,6 +1,6 @@
 """Verifies the attestation that an agent shows, with this home's registry and key.
 
-Loads cryptography and joserfc, so a shim never imports this: a helper process does.
+Loads cryptography and joserfc, so it runs in commands and helper processes, never in a shim.
 """
 
 from typing import NamedTuple
@@ -10,8 +10,7 @@ from subluminal.contracts.agents import Proof, Registration
 from subluminal.contracts.bundle import NameMatch
 from subluminal.contracts.vocabulary import ProofKind
 from subluminal.policy.patterns import NameIndex, compile_names
-from subluminal.trust.home_key import HomeKeyUnusable, existing_home_key
-from subluminal.trust.home_tokens import home_of
+from subluminal.trust.keys import VerifierMissing
 from subluminal.trust.proofs import Home, TokenExpired, verify_token
 from subluminal.trust.tokens import TokenRefused
 
@@ -73,6 +72,11 @@ def _refused(error: TokenRefused) -> Checked:
 
 
 def _home(state_dir: str) -> Home | None:
+    try:
+        from subluminal.trust.home_key import HomeKeyUnusable, existing_home_key
+        from subluminal.trust.home_tokens import home_of
+    except ImportError:
+        raise VerifierMissing from None
     try:
         key = existing_home_key(state_dir)
     except HomeKeyUnusable:
