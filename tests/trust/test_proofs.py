@@ -56,8 +56,12 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 @requirement("trust:attested")
 @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA", "RS256"])
-@pytest.mark.parametrize("given", [GITHUB_CLAIMS, GITLAB_CLAIMS, POD_CLAIMS], ids=["github", "gitlab", "pod"])
-def test_a_token_of_a_registered_issuer_proves_the_agent(state: str, given: Any, algorithm: str) -> None:
+@pytest.mark.parametrize(
+    "given", [GITHUB_CLAIMS, GITLAB_CLAIMS, POD_CLAIMS], ids=["github", "gitlab", "pod"]
+)
+def test_a_token_of_a_registered_issuer_proves_the_agent(
+    state: str, given: Any, algorithm: str
+) -> None:
     checked = check(state, token(given, algorithm))
     proof = checked.proof
     assert (proof.kind, proof.problem) == (ProofKind.ATTESTED, None)
@@ -71,7 +75,10 @@ def test_a_header_may_lack_the_type_and_name_a_thumbprint(state: str) -> None:
     assert check(state, given).proof.kind is ProofKind.ATTESTED
 
 
-@pytest.mark.parametrize("changes", [{"iat": NOW_S + 60}, {"nbf": NOW_S + 60}, {"exp": NOW_S + 0.001}, {"iat": None, "nbf": None}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"iat": NOW_S + 60}, {"nbf": NOW_S + 60}, {"exp": NOW_S + 0.001}, {"iat": None, "nbf": None}],
+)
 def test_clocks_may_differ_by_a_minute(state: str, changes: dict[str, Any]) -> None:
     assert check(state, token(claims(**changes))).proof.problem is None
 
@@ -241,7 +248,9 @@ def test_keys_for_something_else_verify_nothing(state: str, keys: dict[str, Any]
 
 @pytest.mark.parametrize("changes", [{"x": "AA"}, {"x": "é"}, {"y": text(b"\1" * 32)}])
 def test_a_key_that_is_no_point_verifies_nothing(state: str, changes: dict[str, str]) -> None:
-    agent = registration(issuer(GITHUB, "*", jwks={"keys": [{**jwk("ec", make.EC_KEY), **changes}]}))
+    agent = registration(
+        issuer(GITHUB, "*", jwks={"keys": [{**jwk("ec", make.EC_KEY), **changes}]})
+    )
     assert SIGNATURE in problem_of(state, token(GITHUB_CLAIMS, "ES256"), agent)
 
 
@@ -340,7 +349,10 @@ def test_nothing_proves_a_revoked_agent(state: str) -> None:
 
 def test_nothing_proves_an_agent_that_nobody_registered(state: str) -> None:
     found = check_attestation(state, None, token(GITHUB_CLAIMS), now_ms=NOW_MS, run_id="run-1")
-    assert (found.proof.kind, found.proof.problem) == (ProofKind.NONE, "the agent is not registered")
+    assert (found.proof.kind, found.proof.problem) == (
+        ProofKind.NONE,
+        "the agent is not registered",
+    )
 
 
 def test_a_home_key_that_cannot_be_used_proves_nothing(state: str) -> None:
