@@ -10,7 +10,7 @@ from tests.transports.doors import WITHIN_S, Answer, Door, Doorway, Step
 
 from subluminal.config.places import Places, places
 from subluminal.core.controls.grants import all_waiting, issue_grant
-from subluminal.core.controls.kill_switch import lift_stop, set_stop
+from subluminal.core.controls.stops import lift_stop, set_stop
 
 FINE = {"content": [{"type": "text", "text": "done"}]}
 READ = Step("read", {"path": "/a"}, FINE)

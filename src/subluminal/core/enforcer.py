@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from subluminal.config.settings import Settings
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.targets import Targets
@@ -40,6 +40,7 @@ from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 
 if TYPE_CHECKING:
+    from subluminal.contracts.agents import Claims
     from subluminal.core.controls.approvals import Approvals
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
@@ -77,6 +78,8 @@ class Enforcer:
         self.gates = gates
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
+        self.claims: Claims | None = None
+        """what the agent says by its name alone, if a rule asks about agents"""
         self.open_calls = 0
         """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
@@ -106,7 +109,7 @@ class Enforcer:
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead or call.given is not None:
+            if engine.asks_ahead or call.given is not None or self.claims is not None:
                 asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -235,10 +238,20 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
+    def with_claims(self, asked: Call) -> Call:
+        """Returns a call with what is claimed about its agent: by the call, or by a mere name."""
+        if self.claims is None:
+            return asked
+        from subluminal.core.acting.acting import claims_with
+
+        given = asked.given or Given()
+        return replace(asked, given=replace(given, claims=claims_with(self.claims, given.claims)))
+
     def with_facts(self, asked: Call, call: ToolCall) -> Call:
         """Returns a call with what takes too long under the run's lock: its targets, its packs."""
+        asked = self.with_claims(asked)
         # Rules about other agents may ask too, if the call claims to come from one of them.
-        is_claimed = call.given is not None
+        is_claimed = asked.given is not None
         if self.engine.asks_targets or is_claimed:
             asked = self.with_targets(asked, call)
         if self.engine.asks_kernel or is_claimed:

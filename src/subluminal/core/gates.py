@@ -18,7 +18,7 @@ from subluminal.config.places import encode_name
 from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
-from subluminal.core.controls.kill_switch import Stop
+from subluminal.core.controls.stops import REVOKED, Stop
 from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
@@ -90,7 +90,12 @@ def switched_off(summary: str) -> Decision:
 
 
 def refusal_of(stop: Stop) -> Decision:
-    """Returns the decision about a stopped call: a tool is blocked, anything wider ends the run."""
+    """Returns the decision about a stopped call.
+
+    Calls of a tool or of a revoked agent are blocked; anything wider ends the run.
+    """
+    if stop.scope == REVOKED:
+        return blocked(ReasonCode.AGENT_REVOKED, stop.sentence)
     if stop.scope == "tool" and not stop.problem:
         return blocked(ReasonCode.KILL_SWITCH, stop.sentence)
     is_run = stop.scope == "run" and not stop.problem
