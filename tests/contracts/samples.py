@@ -188,6 +188,14 @@ EFFECTS: dict[str, dict[str, Any]] = {
             "state": {"limit": 100},
         }
     },
+    "sequence": {
+        "sequence": {
+            "pattern": ["read_*", "*", "http_post"],
+            "within_ms": 60_000,
+            "on_match": "BLOCK",
+            "hint_text": "do not send away what you have read",
+        }
+    },
 }
 
 
