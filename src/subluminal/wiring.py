@@ -76,6 +76,7 @@ def open_host(
                 policy or environ.get(env.SUB_POLICY.name),
                 pack=pack,
                 switch=_switch(environ),
+                key_file=settings.policy.hmac_key_file,
             ),
             previewer_for(settings, redactor),
             sharing,

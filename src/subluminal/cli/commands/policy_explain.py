@@ -7,6 +7,7 @@ from subluminal.canonical import parse
 from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.clock import now
 from subluminal.config.loading import load_settings
 from subluminal.config.places import places
@@ -71,13 +72,14 @@ def add_arguments(parser: Parser) -> None:
         default=Taint.SYSTEM.value,
         help="level of the run before the call; default SYSTEM",
     )
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
 def run(args: Args, out: Output) -> int:
     if not 1 <= args.repeat <= _MAX_REPEAT:
         raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
-    policy = load_policy(args.policy)
+    policy = load_policy(args.policy, terms_of(args))
     call = (args.server, args.tool, _object(args.args, "--args"))
     judges: list[CallJudge] = []
 

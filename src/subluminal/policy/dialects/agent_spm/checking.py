@@ -184,7 +184,7 @@ def _fits(value: Any, wanted: dict[str, Any]) -> bool:
 
 
 def bundle_warnings(bundle: SpmBundle, value: dict[str, Any]) -> list[Misfit]:
-    """Returns what a loadable bundle probably does not mean. `value` is the bundle as plain data."""
+    """Returns what a valid bundle probably does not mean. `value` is the bundle as plain data."""
     found = [
         *_ignored(value, _KNOWN, ()),
         *_ignored(value["defaults"], ("outcome",), ("defaults",)),
@@ -198,7 +198,9 @@ def bundle_warnings(bundle: SpmBundle, value: dict[str, Any]) -> list[Misfit]:
 def _ignored(value: dict[str, Any], known: tuple[str, ...], path: Path) -> Iterator[Misfit]:
     for name in value:
         if name not in known:
-            yield Misfit((*path, name), f"`{name[:60]}` is ignored", did_you_mean(name, known), True)
+            yield Misfit(
+                (*path, name), f"`{name[:60]}` is ignored", did_you_mean(name, known), True
+            )
 
 
 def _rule_warnings(rule: SpmRule) -> Iterator[Misfit]:

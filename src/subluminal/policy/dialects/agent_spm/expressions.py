@@ -85,6 +85,13 @@ class _Translator:
         self._groups = len(opened)
         self._is_named = any(each.startswith("(?<") for each in opened)
         self._repeatable = False
+        self._readers = {
+            "\\": self._escape,
+            "[": self._class,
+            "(": self._group,
+            ")": self._close,
+            "{": self._braces,
+        }
 
     def run(self) -> str:
         out: list[str] = []
@@ -96,19 +103,11 @@ class _Translator:
 
     def _next(self) -> str:
         char = self._text[self._at]
-        match char:
-            case "\\":
-                return self._escape()
-            case "[":
-                return self._class()
-            case "(":
-                return self._group()
-            case ")":
-                return self._close()
-            case "*" | "+" | "?":
-                return self._repeat(char)
-            case "{":
-                return self._braces()
+        read = self._readers.get(char)
+        if read is not None:
+            return read()
+        if char in "*+?":
+            return self._repeat(char)
         self._at += 1
         self._repeatable = char not in "^$|"
         return {".": _DOT, "^": r"\A", "$": r"\z", "|": "|"}.get(char) or _literal(ord(char))
