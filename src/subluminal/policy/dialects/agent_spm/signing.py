@@ -7,7 +7,7 @@ its rules. That form is only accepted if a person asks for it.
 
 from typing import Any, NamedTuple
 
-from subluminal.canonical import encode
+from subluminal.canonical import AmbiguousJSON, encode
 from subluminal.canonical.encoding import Profile
 from subluminal.contracts.shape import Misfit
 
@@ -35,19 +35,24 @@ def signature_of(value: dict[str, Any], key: bytes, *, legacy: bool = False) -> 
 
 def signature_misfits(value: Any, key: SigningKey) -> list[Misfit]:
     """Returns what is wrong with the signature of plain data; nothing if it is right."""
-    import hmac
-
     given = value.get(_FIELD) if isinstance(value, dict) else None
-    if isinstance(given, str):
-        forms = (False, True) if key.legacy else (False,)
-        right = [signature_of(value, key.key, legacy=legacy) for legacy in forms]
-        said = given.encode("utf-8")
-        # All forms are compared, so that the time tells nothing.
-        same = [hmac.compare_digest(said, each.encode()) for each in right]
-        if True in same:
+    try:
+        if isinstance(given, str) and _is_right(value, given, key):
             return []
+    except AmbiguousJSON:
+        pass  # it has no canonical form, so nobody signed it
     hint = "sign the bundle with `sub policy sign FILE --hmac-key-file KEY`"
     return [Misfit((_FIELD,), NOT_SIGNED, hint)]
+
+
+def _is_right(value: dict[str, Any], given: str, key: SigningKey) -> bool:
+    import hmac
+
+    forms = (False, True) if key.legacy else (False,)
+    right = [signature_of(value, key.key, legacy=legacy) for legacy in forms]
+    # All forms are compared, so that the time tells nothing.
+    same = [hmac.compare_digest(given.encode(), each.encode()) for each in right]
+    return True in same
 
 
 def _only(value: Any, names: frozenset[str]) -> Any:
