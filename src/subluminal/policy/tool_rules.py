@@ -6,7 +6,7 @@ arguments and targets.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import RuleKind, Taint
@@ -25,9 +25,13 @@ from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.rate_limit import RateLimitEntry
 from subluminal.policy.rules.tag import TagEntry
 from subluminal.policy.rules.taint import TaintEntry
+from subluminal.policy.snapshot import GIVEN_MATCHERS
 from subluminal.policy.taint import TaintTest, taint_test
 from subluminal.policy.targets import TargetsTest, targets_test
 from subluminal.policy.visit import Call, NotInspected, NotJudged, Visit
+
+if TYPE_CHECKING:
+    from subluminal.policy.given import GivenTest
 
 _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
     RuleKind.BUDGET: BudgetEntry,
@@ -40,7 +44,15 @@ _ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | Dedu
 class PreparedRule:
     """A rule of a snapshot with its predicates built. All tools share it."""
 
-    __slots__ = ("args_test", "data", "risk_class", "taint_test", "targets_test", "time_test")
+    __slots__ = (
+        "args_test",
+        "data",
+        "given_test",
+        "risk_class",
+        "taint_test",
+        "targets_test",
+        "time_test",
+    )
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -55,18 +67,31 @@ class PreparedRule:
             match.get("targets"), needs_all=needs_all
         )
         self.taint_test: TaintTest | None = taint_test(match.get("taint"))
+        self.given_test = _given_test(match)
 
     @property
     def is_about_servers(self) -> bool:
         """Whether this is a taint rule that names nothing but servers."""
         match = self.data["match"]
-        tests = (self.args_test, self.time_test, self.targets_test, self.taint_test)
+        tests = (
+            *(self.args_test, self.time_test, self.targets_test, self.taint_test),
+            self.given_test,
+        )
         return (
             self.data["kind"] == RuleKind.TAINT
             and bool(match["tool_name"]["any"])
             and not self.risk_class
             and all(test is None for test in tests)
         )
+
+
+def _given_test(match: dict[str, Any]) -> "GivenTest | None":
+    if not any(name in match for name in GIVEN_MATCHERS):
+        return None
+    # Most policies do not ask for it, and need not load this.
+    from subluminal.policy.given import given_test
+
+    return given_test(match)
 
 
 def _exempts(data: dict[str, Any]) -> bool:
@@ -119,7 +144,7 @@ class ToolRules:
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
                 is_more = wanted or rule.time_test or rule.targets_test or rule.taint_test
-                args_test = None if is_more else rule.args_test
+                args_test = None if is_more or rule.given_test else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
                 self.unpacked.append(unpacked)
         self.classes = frozenset(settled)
@@ -145,7 +170,10 @@ class ToolRules:
         """
         if self.asks_targets:
             return False
-        call = Call("", "", args, "", judge=refused.call.judge)
+        asked = refused.call
+        call = Call(
+            *("", "", args, ""), provider=asked.provider, given=asked.given, judge=asked.judge
+        )
         visit = Visit(call, args, refused.read, refused.wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
@@ -172,8 +200,8 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
     Arguments are tested last: NotInspected is raised only if everything else matches.
     """
     args_test, time_test, targets_test = rule.args_test, rule.time_test, rule.targets_test
-    taint_test = rule.taint_test
-    tests = (args_test, time_test, targets_test, taint_test)
+    taint_test, given_test = rule.taint_test, rule.given_test
+    tests = (args_test, time_test, targets_test, taint_test, given_test)
     if not risk_class and all(test is None for test in tests):
         return None
 
@@ -182,7 +210,9 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
             return False
         if time_test is not None and not time_test(visit.wall_ms):
             return False
-        if taint_test is not None and not taint_test(visit.read):
+        if (taint_test is not None and not taint_test(visit.read)) or (
+            given_test is not None and not given_test(visit.call)
+        ):
             return False
         if args_test is None and targets_test is None:
             return True

@@ -3,7 +3,7 @@
 `trace` uses the same entries as `Program.decide`, so it cannot explain another decision.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from subluminal.contracts.counters import Cell, CellKind
 from subluminal.contracts.decision import Decision
@@ -38,6 +38,8 @@ class Step(NamedTuple):
     """counter of the rule before the call"""
     after: Cell = ()
     """counter of the rule after the call, if the call is forwarded"""
+    claimed: bool = False
+    """whether the rule was tested with what the caller claims to be"""
 
 
 def gate_step(gate: Gate, settled: Settled | None) -> Step:
@@ -54,24 +56,31 @@ def trace(
 ) -> Decision:
     """Decides as `Program.decide` does, and appends a step for every rule."""
     entries = {entry.index: entry for entry in rules.entries}
+    indexes = {place: index for index, place in enumerate(program.places)}
     order: list[Decision] = []
-    for index, rule in enumerate(program.rules):
-        entry = entries.get(index)
-        if entry is not None:
-            steps.append(_visit(program, entry, visit, order))
-            continue
-        settled = index in rules.tagged
-        clause = "" if settled else _failed_clause(program, index, call)
-        steps.append(
-            Step(
-                layer=program.layer.value,
-                rule_id=rule.data["rule_id"],
-                kind=rule.data["kind"],
-                result="matched" if settled else "no match",
-                clause=clause,
-            )
-        )
+    for place, rule in enumerate(program.snapshot.data["rules"]):
+        index = indexes.get(place)
+        if index is None:
+            steps.append(_left_out(program, rule))
+        elif index in entries:
+            steps.append(_visit(program, entries[index], visit, order))
+        else:
+            step = Step(program.layer.value, rule["rule_id"], rule["kind"], "matched")
+            if index not in rules.tagged:
+                clause = _failed_clause(program, index, call)
+                step = step._replace(result="no match", clause=clause)
+            steps.append(step)
     return _settle(order)
+
+
+def _left_out(program: Program, rule: dict[str, Any]) -> Step:
+    """Returns the step of a rule that is about other agents."""
+    from subluminal.policy.agents import Who, failed_clause, words
+
+    who = Who(program.identity, program.agent)
+    clause = failed_clause(rule["match"], who)
+    step = Step(program.layer.value, rule["rule_id"], rule["kind"], "no match", clause)
+    return step._replace(note=words(clause, who))
 
 
 def _settle(order: list[Decision]) -> Decision:
@@ -131,6 +140,10 @@ def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
         return "time"
     if rule.taint_test is not None and not rule.taint_test(visit.read):
         return "taint"
+    if rule.given_test is not None and not rule.given_test(visit.call):
+        from subluminal.policy.given import failed_clause
+
+        return failed_clause(rule.data["match"], visit.call)
     if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
         return "args"
     if rule.targets_test is not None and not rule.targets_test(visit.call.targets):
