@@ -125,8 +125,8 @@ def _when(when: RuleWhen) -> Iterator[Misfit]:
 
 
 def _excludes_itself(when: RuleWhen) -> bool:
-    never = [text.lower() for text in when.not_contains if text]
-    wanted = [text.lower() for text in when.contains_any]
+    never = [text.casefold() for text in when.not_contains if text]
+    wanted = [text.casefold() for text in when.contains_any]
     return bool(wanted) and all(any(each in text for each in never) for text in wanted)
 
 
