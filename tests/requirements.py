@@ -597,6 +597,40 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:run-revoked": Requirement(
         "trust T5", "calls of a revoked agent are refused at every door, policy or none"
     ),
+    # Trust: Agent-SPM's bundles (trust-and-sdk 2, Dialect)
+    "trust:dialect-refuses": Requirement(
+        "issue 19", "what Agent-SPM's loader refuses, and conditions that never hold, are errors"
+    ),
+    "trust:dialect-names": Requirement(
+        "issue 19", "names of tools match as there: `*`, a prefix, equality, lists of exact names"
+    ),
+    "trust:dialect-outcomes": Requirement(
+        "issue 19", "the six outcomes have their actions; the default is a last rule DEFAULT_…"
+    ),
+    "trust:dialect-javascript": Requirement(
+        "issue 19", "regular expressions keep JavaScript's meaning; skipped patterns are enforced"
+    ),
+    "trust:dialect-hash": Requirement(
+        "issue 19", "`compile --as bundle` prints a bundle with the same policy_hash"
+    ),
+    "trust:dialect-commands": Requirement(
+        "issue 19", "every policy command takes a bundle of Agent-SPM"
+    ),
+    "trust:dialect-layers": Requirement(
+        "issue 19", "a layer may be a bundle of Agent-SPM: a shim enforces it"
+    ),
+    "trust:dialect-expired": Requirement(
+        "issue 19", "commands refuse a bundle of Agent-SPM that has expired"
+    ),
+    "trust:dialect-signature": Requirement(
+        "issue 19", "the signature covers every member; the weak form needs a switch of its own"
+    ),
+    "trust:dialect-signed-layers": Requirement(
+        "issue 19", "with a key in the settings, an unsigned policy does not come into force"
+    ),
+    "trust:dialect-agrees": Requirement(
+        "issue 19", "our engine decides as Agent-SPM's evaluator, but for the listed differences"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

@@ -36,8 +36,11 @@ def lint(loaded: LoadedBundle) -> list[Problem]:
     """Returns the warnings and notes with their places, in the order of the file."""
     title = rule_title(loaded.value)
     problems = [
-        problem_of(misfit, loaded.node, loaded.file, title, severity)
+        problem_of(loaded.in_its_words(misfit), loaded.node, loaded.file, title, severity)
         for severity, misfit in remarks(loaded.bundle, loaded.value)
+    ]
+    problems += [
+        problem_of(misfit, loaded.node, loaded.file, title, WARNING) for misfit in loaded.warnings
     ]
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
