@@ -561,6 +561,44 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:grant-fits": Requirement(
         "issue 19", "a grant passes a rule only if it gives what the rule requires now"
     ),
+||||||| 70521d9
+    # Trust (issue 19): the registry, proofs and levels
+    "trust:attested": Requirement(
+        "trust T4", "tokens of GitHub, GitLab and Kubernetes prove an agent, offline"
+    ),
+    "trust:forgeries": Requirement(
+        "issue 19", "every forged token is refused, its problem named, and never repeated"
+    ),
+    "trust:home-tokens": Requirement(
+        "trust T2", "a token of the home's key is good for one agent, one home, and one run if so"
+    ),
+    "trust:no-extra": Requirement(
+        "trust T4", "without the extra `trust` an attestation is refused with a hint"
+    ),
+    "trust:base": Requirement(
+        "trust T2", "unregistered is untrusted; without a proof at most `unattested`"
+    ),
+    "trust:sums": Requirement("trust T3", "upstream's TrustEvaluator, each adjustment explained"),
+    "trust:unproven": Requirement(
+        "trust T1", "a name alone gives neither type nor roles: they are claims"
+    ),
+    "trust:delegation": Requirement(
+        "trust T2", "delegated trust is at most the parent's, roles are intersected"
+    ),
+    "trust:sealed-registry": Requirement(
+        "trust T5", "registry files edited, copied, put back, from another home: never more trust"
+    ),
+    "trust:revoked": Requirement("trust T5", "a revoked id never returns, whatever its files say"),
+    "trust:noticed": Requirement("trust T5", "a change of the registry reaches running processes"),
+    "trust:people": Requirement(
+        "trust T5", "register, attest and revoke are for people, and behind the passphrase"
+    ),
+    "trust:commands": Requirement(
+        "trust 1", "`sub agents` has the flags, rows and exit codes of the design's table"
+    ),
+    "trust:agent-changed": Requirement(
+        "trust T5", "each change of the registry is journalled as agent_changed"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

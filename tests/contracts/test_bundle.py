@@ -56,7 +56,10 @@ def test_a_rule_needs_its_required_fields(kind: str, field: str) -> None:
 @requirement("2.3:rule-fields", "2.5:effect-fields")
 def test_the_words_of_rules_are_the_packs() -> None:
     assert [kind.value for kind in RuleKind if kind is not RuleKind.PIN] == list(samples.EFFECTS)
-    assert [scope.value for scope in Scope] == ["run", "tool", "server_tool"]
+    assert [scope.value for scope in Scope] == [
+        *("run", "tool", "server_tool"),
+        *("agent", "agent_tool"),  # additive
+    ]
     assert [severity.value for severity in Severity] == ["info", "warn", "critical"]
     assert [mode.value for mode in Mode] == ["observe", "guardrails", "control"]
 

@@ -92,7 +92,7 @@ def test_a_valid_bundle_has_no_misfit() -> None:
             with_rule("deny", match={"args": {"key_equals": {"a": []}}}),
             (
                 "rules.0.match.args.key_equals.a",
-                "expected a string or a whole number or a number or true or false, got a list",
+                "expected a string or a whole number or a number or true or false or nothing, got a list",
                 None,
             ),
         ),

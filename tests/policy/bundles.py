@@ -35,6 +35,7 @@ EFFECTS: dict[str, dict[str, Any]] = {
         "version": "1.0.0",
         "fingerprint": "d" * 64,
     },
+    "sequence": {"pattern": ["read", "send"], "on_match": "BLOCK"},
 }
 ACCUMULATORS = ("budget", "rate_limit", "breaker", "dedupe")
 

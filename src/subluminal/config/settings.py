@@ -173,6 +173,14 @@ class KernelSettings(_Section, frozen=True, kw_only=True):
     the password out of this file: libpq reads it from PGPASSWORD or `~/.pgpass`."""
 
 
+class TrustSettings(_Section, frozen=True, kw_only=True):
+    """How far agents are trusted."""
+
+    quiet_hours: bool = False
+    """Trust registered agents less before 6:00 and after 22:59, local time. Agents that work at
+    night may lose a level."""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """The whole of `config.toml`. Every section may be left out."""
 
@@ -185,4 +193,5 @@ class Settings(_Section, frozen=True, kw_only=True):
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
     kernel: KernelSettings = KernelSettings()
+    trust: TrustSettings = TrustSettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -11,7 +11,13 @@ from typing import Any
 
 from subluminal.contracts import short_forms
 from subluminal.contracts.bundle import BREAKER_NUMBERS
-from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
+from subluminal.contracts.limits import (
+    MAX_AMOUNT,
+    MAX_PATTERN_CHARS,
+    MAX_RULES,
+    MAX_SEQUENCE_CALLS,
+    MAX_TEXTS,
+)
 from subluminal.contracts.vocabulary import Taint
 
 Schema = dict[str, Any]
@@ -91,6 +97,12 @@ def _add_names(fields: dict[str, Schema]) -> None:
         if each["type"] == "object":
             each["propertyNames"] = _NAME
             each["additionalProperties"] = {**each["additionalProperties"], **_NAME}
+    for name in ("any_of", "none_of"):
+        fields["TextMatch"][name]["maxItems"] = MAX_TEXTS
+        fields["TextMatch"][name]["items"].update(_GLOB)
+    fields["TextMatch"]["regex"].update(_GLOB)
+    fields["Sequence"]["pattern"].update({"minItems": 2, "maxItems": MAX_SEQUENCE_CALLS})
+    fields["Sequence"]["pattern"]["items"].update(_GLOB)
     for name in ("inside", "outside"):
         fields["PathMatch"][name]["items"].update(_DIRECTORY)
 
@@ -101,6 +113,9 @@ def _add_numbers(fields: dict[str, Schema]) -> None:
         ("Budget", _AMOUNT, ("cost_units_per_call",)),
         ("RateLimit", _AMOUNT, ("capacity", "refill_tokens", "refill_period_ms")),
         ("RateLimit", _AMOUNT, ("cost_tokens_per_call", "backoff_ms")),
+        ("RateLimit", _AMOUNT, ("max_calls", "window_ms")),
+        ("Budget", _AMOUNT, ("reset_ms",)),
+        ("Sequence", _AMOUNT, ("within_ms",)),
         ("Breaker", _AMOUNT, BREAKER_NUMBERS),
         ("Dedupe", _AMOUNT, ("window_ms",)),
         ("AccessEffect", _AMOUNT, ("expires_ms",)),
@@ -116,6 +131,7 @@ def _given(*names: str) -> Schema:
 
 
 _NULL: Schema = {"type": "null"}
+_BUCKET = ("capacity", "refill_tokens", "refill_period_ms")
 
 
 def _any_of(*schemas: Schema) -> Schema:
@@ -135,13 +151,31 @@ _DEMANDS: dict[str, list[Schema]] = {
             {"required": ["opaque"], "properties": {"opaque": {"const": True}}},
         )
     ],
-    "NumericRange": [_any_of(_given("min"), _given("max"))],
+    "NumericRange": [_any_of(*map(_given, ("min", "max", "gt", "lt")))],
+    "TextMatch": [
+        _any_of(
+            {"required": ["any_of"], "properties": {"any_of": {"minItems": 1}}},
+            {"required": ["none_of"], "properties": {"none_of": {"minItems": 1}}},
+            _given("regex"),
+        )
+    ],
     "Budget": [_any_of(_given("limit_calls"), _given("limit_cost_units"))],
     "RateLimit": [
         {
             "if": {"required": ["on_limit"], "properties": {"on_limit": {"const": "THROTTLE"}}},
             "then": _given("backoff_ms"),
-        }
+        },
+        {
+            "if": _any_of(_given("max_calls"), _given("window_ms")),
+            "then": {
+                **_given("max_calls", "window_ms"),
+                "allOf": [
+                    *({"not": _given(name)} for name in _BUCKET),
+                    {"properties": {"cost_tokens_per_call": {"const": 1}}},
+                ],
+            },
+            "else": _given(*_BUCKET),
+        },
     ],
     "Breaker": [
         _any_of(_given("error_threshold"), _given("repeat_threshold"), _given("latency_count")),
@@ -196,7 +230,9 @@ def _relax(defs: dict[str, Schema], definition: Schema, template: Schema) -> Non
 
 def _demands_more(definition: Schema) -> bool:
     """Whether an empty mapping would not do."""
-    return bool(definition["required"]) or definition["title"] in ("Budget", "Breaker")
+    return bool(definition["required"]) or definition["title"] in (
+        *("Budget", "RateLimit", "Breaker"),
+    )
 
 
 def _definition(defs: dict[str, Schema], field: Schema) -> Schema:

@@ -53,3 +53,9 @@ MAX_RECENT_KEYS = 4_096
 
 MAX_COUNTERS = 8_192
 """Budgets, token buckets and windows of one run. Beyond, a new one is an evaluation error."""
+
+MAX_SEQUENCE_CALLS = 64
+"""Longest pattern of a `sequence` rule, in calls: its state fits in one cell."""
+
+MAX_TEXTS = 256
+"""Most texts in one list of `match.text`. Each is searched in all arguments of a call."""

@@ -53,6 +53,7 @@ RULES: dict[str, dict[str, Any]] = {
     RuleKind.TAG.value: _rule(Severity.INFO),
     RuleKind.TAINT.value: _rule(Severity.INFO),
     RuleKind.KERNEL.value: _rule(Severity.WARN),
+    RuleKind.SEQUENCE.value: _rule(Severity.WARN, {"sequence": {"on_match": _HINT}}),
 }
 """Values of missing fields of a rule, by its kind."""
 

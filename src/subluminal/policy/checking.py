@@ -4,9 +4,8 @@ A bundle with a misfit is not compiled, so a rule never does silently less than 
 (rule-evaluation). In this order: the bundle, matches (Pack 2.4), effects kind by kind (Pack 2.5).
 """
 
-import math
 from collections.abc import Callable, Iterator
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import UNSET
 
@@ -27,8 +26,8 @@ from subluminal.contracts.bundle import (
     Match,
     NameMatch,
     PinRule,
-    RateLimit,
     RateLimitRule,
+    SequenceRule,
     Suggestion,
     Tag,
     TagRule,
@@ -36,12 +35,22 @@ from subluminal.contracts.bundle import (
     TargetsMatch,
     TimeMatch,
 )
-from subluminal.contracts.limits import MAX_AMOUNT, MAX_PATTERN_CHARS, MAX_RULES
+from subluminal.contracts.limits import MAX_PATTERN_CHARS, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.contracts.vocabulary import Action, Taint
+from subluminal.policy.bounds import amount_misfits, not_finite, range_misfits
+from subluminal.policy.content_checks import (
+    constraint_misfits,
+    expiry_misfits,
+    number_misfits,
+    rate_limit_misfits,
+    sequence_misfits,
+    text_misfits,
+)
 from subluminal.policy.costs import cost_misfits
 from subluminal.policy.packs import FindPack, no_packs, pack_misfits
 from subluminal.policy.patterns import glob_problem, regex_problem
+from subluminal.policy.raising import LimitRule
 from subluminal.policy.snapshot import NO_POLICY_ID
 
 
@@ -49,7 +58,7 @@ def semantic_misfits(bundle: Bundle, find_pack: FindPack = no_packs) -> list[Mis
     """Returns every impossible value; an empty list if the bundle can be compiled."""
     if len(bundle.rules) > MAX_RULES:
         return [Misfit(("rules",), f"has {len(bundle.rules)} rules; the most is {MAX_RULES}")]
-    found = [*_unfit_names(bundle), *_duplicate_ids(bundle.rules)]
+    found = [*_unfit_names(bundle), *expiry_misfits(bundle), *_duplicate_ids(bundle.rules)]
     for index, rule in enumerate(bundle.rules):
         found += rule_misfits(rule, index, find_pack)
     return found or cost_misfits(bundle)
@@ -98,6 +107,8 @@ def match_misfits(match: Match) -> Iterator[Misfit]:
         yield from _time(match.time, ("match", "time"))
     if match.targets is not None:
         yield from _targets(match.targets, ("match", "targets"))
+    if match.text is not None:
+        yield from text_misfits(match.text, ("match", "text"))
     if match.taint is not None and match.taint.below is Taint.UNTRUSTED:
         hint = "write `below: TRUSTED` for runs that are UNTRUSTED"
         yield Misfit(("match", "taint", "below"), "no level is below UNTRUSTED", hint)
@@ -123,37 +134,14 @@ def _patterns(
 def _args(args: ArgsMatch, path: Path) -> Iterator[Misfit]:
     for key, value in args.key_equals.items():
         yield from not_finite(value, (*path, "key_equals", key))
+    for key, value in args.key_not_equals.items():
+        yield from not_finite(value, (*path, "key_not_equals", key))
     for key, values in args.key_in.items():
         if not values:
             yield Misfit((*path, "key_in", key), "an empty list matches no value")
         yield from not_finite(values, (*path, "key_in", key))
     for key, bounds in args.numeric_range.items():
-        where = (*path, "numeric_range", key)
-        yield from range_misfits(bounds.min, bounds.max, ("min", "max"), where)
-
-
-def range_misfits(
-    low: float | None, high: float | None, names: tuple[str, str], path: Path
-) -> Iterator[Misfit]:
-    """Checks the bounds of a range. One of them may be missing."""
-    if low is None and high is None:
-        yield Misfit(path, f"needs `{names[0]}` or `{names[1]}`")
-    yield from not_finite(low, (*path, names[0]))
-    yield from not_finite(high, (*path, names[1]))
-    if low is not None and high is not None and low > high:
-        yield Misfit(path, f"`{names[0]}` {low} is greater than `{names[1]}` {high}")
-
-
-def not_finite(value: Any, path: Path) -> Iterator[Misfit]:
-    """Finds NaN and Infinity. JSON cannot contain them, but a bundle built in code can."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield Misfit(path, "must be a finite number")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from not_finite(item, (*path, index))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from not_finite(item, (*path, key))
+        yield from number_misfits(bounds, (*path, "numeric_range", key))
 
 
 def _time(time: TimeMatch, path: Path) -> Iterator[Misfit]:
@@ -204,14 +192,8 @@ def effect_misfits(rule: AnyRule, find_pack: FindPack = no_packs) -> Iterator[Mi
     match rule:
         case AllowRule() | DenyRule():
             yield from _access(rule.effect, isinstance(rule, AllowRule))
-        case BudgetRule():
-            yield from _budget(rule.effect.budget)
-        case RateLimitRule():
-            yield from _rate_limit(rule.effect.rate_limit)
-        case BreakerRule():
-            yield from _breaker(rule.effect.breaker)
-        case DedupeRule():
-            yield from _dedupe(rule.effect.dedupe)
+        case BudgetRule() | RateLimitRule() | BreakerRule() | DedupeRule() | SequenceRule():
+            yield from _limit(rule)
         case TagRule():
             yield from _tag(rule.effect.tag)
         case TaintRule():
@@ -224,6 +206,22 @@ def effect_misfits(rule: AnyRule, find_pack: FindPack = no_packs) -> Iterator[Mi
                 "unknown rule kind `pin`: this version cannot watch tool definitions",
                 "remove the rule: it would protect nothing",
             )
+        case _:  # pragma: no cover
+            assert_never(rule)
+
+
+def _limit(rule: LimitRule) -> Iterator[Misfit]:
+    match rule:
+        case BudgetRule():
+            yield from _budget(rule.effect.budget)
+        case RateLimitRule():
+            yield from rate_limit_misfits(rule.effect.rate_limit)
+        case BreakerRule():
+            yield from _breaker(rule.effect.breaker)
+        case DedupeRule():
+            yield from _dedupe(rule.effect.dedupe)
+        case SequenceRule():
+            yield from sequence_misfits(rule.effect.sequence)
         case _:  # pragma: no cover
             assert_never(rule)
 
@@ -241,7 +239,8 @@ def _access(effect: AccessEffect, allows: bool) -> Iterator[Misfit]:
         yield Misfit((*path, "suggest"), "only a deny rule can suggest other arguments")
     for key, suggestion in effect.suggest.items():
         yield from _suggestion(suggestion, (*path, "suggest", key))
-    yield from _amount(effect.expires_ms, 1, (*path, "expires_ms"))
+    yield from constraint_misfits(effect)
+    yield from amount_misfits(effect.expires_ms, 1, (*path, "expires_ms"))
     if effect.require is None:
         for name in ("approver_role", "expires_ms"):
             if getattr(effect, name) is not None:
@@ -277,19 +276,11 @@ def _budget(budget: Budget) -> Iterator[Misfit]:
     path: Path = ("effect", "budget")
     if budget.limit_calls is None and budget.limit_cost_units is None:
         yield Misfit(path, "needs `limit_calls` or `limit_cost_units`")
-    yield from _amount(budget.limit_calls, 0, (*path, "limit_calls"))
-    yield from _amount(budget.limit_cost_units, 0, (*path, "limit_cost_units"))
+    yield from amount_misfits(budget.limit_calls, 0, (*path, "limit_calls"))
+    yield from amount_misfits(budget.limit_cost_units, 0, (*path, "limit_cost_units"))
     # A call that costs nothing would never reach the limit.
-    yield from _amount(budget.cost_units_per_call, 1, (*path, "cost_units_per_call"))
-
-
-def _rate_limit(limit: RateLimit) -> Iterator[Misfit]:
-    path: Path = ("effect", "rate_limit")
-    for name in ("capacity", "refill_tokens", "refill_period_ms", "cost_tokens_per_call"):
-        yield from _amount(getattr(limit, name), 1, (*path, name))
-    yield from _amount(limit.backoff_ms, 1, (*path, "backoff_ms"))
-    if limit.on_limit == Action.THROTTLE and limit.backoff_ms is None:
-        yield Misfit(path, "missing field `backoff_ms`", "`on_limit: THROTTLE` requires it")
+    yield from amount_misfits(budget.cost_units_per_call, 1, (*path, "cost_units_per_call"))
+    yield from amount_misfits(budget.reset_ms, 1, (*path, "reset_ms"))
 
 
 _BREAKER_GROUPS = (
@@ -304,7 +295,7 @@ def _breaker(breaker: Breaker) -> Iterator[Misfit]:
     path: Path = ("effect", "breaker")
     given = {name for name in _BREAKER_FIELDS if getattr(breaker, name) is not None}
     for name in _BREAKER_FIELDS:
-        yield from _amount(getattr(breaker, name), 1, (*path, name))
+        yield from amount_misfits(getattr(breaker, name), 1, (*path, name))
     complete = [group for group in _BREAKER_GROUPS if given.issuperset(group)]
     halves = list(_half_groups(given))
     for name, missing in halves:
@@ -334,7 +325,7 @@ def _half_groups(given: set[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _dedupe(dedupe: Dedupe) -> Iterator[Misfit]:
     path: Path = ("effect", "dedupe")
-    yield from _amount(dedupe.window_ms, 1, (*path, "window_ms"))
+    yield from amount_misfits(dedupe.window_ms, 1, (*path, "window_ms"))
     if dedupe.key != "args_hash":
         yield Misfit(
             (*path, "key"), "this version compares calls by `args_hash` only", "remove `key`"
@@ -364,12 +355,3 @@ def _kernel(rule: KernelRule, find_pack: FindPack) -> Iterator[Misfit]:
         yield from found  # the pack of a disabled rule need not be installed
     else:
         yield from pack_misfits(asked, find_pack, path)
-
-
-def _amount(value: int | None, least: int, path: Path) -> Iterator[Misfit]:
-    if value is None:
-        return
-    if value < least:
-        yield Misfit(path, f"must be at least {least}, got {value}")
-    elif value > MAX_AMOUNT:
-        yield Misfit(path, f"must be at most {MAX_AMOUNT}")

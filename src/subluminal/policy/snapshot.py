@@ -24,8 +24,8 @@ KERNEL_FORMAT = 4
 """Format of a snapshot that asks packs. It may test targets and levels too."""
 
 TRUST_FORMAT = 5
-"""Format of a snapshot that speaks of agents, of what arguments say, of sequences, of sliding windows
-or of its own end. It may have all of the above."""
+"""Format of a snapshot that speaks of agents, of what arguments say, of sequences, of sliding
+windows or of its own end. It may have all of the above."""
 
 _FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT, KERNEL_FORMAT, TRUST_FORMAT)
 

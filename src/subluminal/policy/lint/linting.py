@@ -64,7 +64,7 @@ def _costly_calls(rules: list[AnyRule]) -> Iterator[Misfit]:
     for index, rule in enumerate(rules):
         if isinstance(rule, RateLimitRule):
             limit = rule.effect.rate_limit
-            if limit.cost_tokens_per_call > limit.capacity:
+            if limit.capacity is not None and limit.cost_tokens_per_call > limit.capacity:
                 yield Misfit(
                     ("rules", index, "effect", "rate_limit", "cost_tokens_per_call"),
                     f"no call can pass: a call costs {limit.cost_tokens_per_call} tokens, and the"
