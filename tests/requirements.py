@@ -561,7 +561,6 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:grant-fits": Requirement(
         "issue 19", "a grant passes a rule only if it gives what the rule requires now"
     ),
-||||||| 70521d9
     # Trust (issue 19): the registry, proofs and levels
     "trust:attested": Requirement(
         "trust T4", "tokens of GitHub, GitLab and Kubernetes prove an agent, offline"
