@@ -539,6 +539,28 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:pack-template": Requirement(
         "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
     ),
+    # Trust: outcomes (issue 19)
+    "trust:outcomes": Requirement(
+        "trust 2", "eleven outcomes follow from action, reason code and grant"
+    ),
+    "trust:outcome-column": Requirement(
+        "trust 2", "every call on record has its outcome, in a ledger of any version"
+    ),
+    "trust:outcome-filter": Requirement(
+        "trust 2", "the filter `outcome` finds the same calls in the ledger and in the live stream"
+    ),
+    "trust:ticket": Requirement(
+        "issue 19", "`require: ticket`: pattern and check command accept the ticket, or no grant"
+    ),
+    "trust:step-up": Requirement(
+        "issue 19", "`require: step_up` is answered with a typed passphrase, never from a script"
+    ),
+    "trust:human": Requirement(
+        "issue 19", "`require: human`: by no grant of `promote`, no script and no client's prompt"
+    ),
+    "trust:grant-fits": Requirement(
+        "issue 19", "a grant passes a rule only if it gives what the rule requires now"
+    ),
     # Trust (issue 19): the registry, proofs and levels
     "trust:attested": Requirement(
         "trust T4", "tokens of GitHub, GitLab and Kubernetes prove an agent, offline"

@@ -74,10 +74,25 @@ class HookSettings(_Section, frozen=True, kw_only=True):
     """How long a hook waits for the decision before `--on-error` applies. Clients wait for 10
     seconds."""
     ask: Literal["client", "sub"] = "client"
-    """Who asks the person about a call that a rule lets pass only with approval: `client` leaves it
-    to the client, if it can ask and no passphrase is set; `sub` always waits for `sub approve`."""
+    """Who asks the person about a call that a rule lets pass only with approval or confirmation:
+    `client` leaves it to the client, if it can ask and no passphrase is set; `sub` always waits for
+    `sub approve`. Tickets, step-ups and what is left to a human are never left to the client."""
     prompts: Literal["off", "metadata"] = "off"
     """`metadata` records the size and the hash of each prompt. The text is never recorded."""
+
+
+class ApprovalSettings(_Section, frozen=True, kw_only=True):
+    """Which tickets `sub approve --ticket` accepts."""
+
+    ticket_pattern: str | None = None
+    """Regular expression (RE2) that must match the whole ticket, such as `OPS-[0-9]+`. Without it,
+    any text is accepted."""
+    ticket_check: list[str] = field(default_factory=list)
+    """A command that is asked about each ticket: program first, started without a shell in
+    SUB_HOME, with the ticket as its last argument. Exit code 0 accepts the ticket. Otherwise the
+    last line that the command printed is shown, and nothing is approved."""
+    ticket_check_ms: Annotated[int, Meta(ge=100, le=60_000)] = 10_000
+    """How long `ticket_check` may take. A ticket is refused if the command takes longer."""
 
 
 class RedactPattern(_Section, frozen=True, kw_only=True):
@@ -184,6 +199,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     shim: ShimSettings = ShimSettings()
     hooks: HookSettings = HookSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
     kernel: KernelSettings = KernelSettings()

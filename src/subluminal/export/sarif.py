@@ -120,6 +120,7 @@ class _Catalogue:
                 "kind": violation.kind,
                 "fails": violation.fails,
                 "action": violation.action,
+                "outcome": violation.outcome,
                 "reason_code": violation.reason_code,
                 "server_name": violation.server_name,
                 "tool_name": violation.tool_name,

@@ -34,7 +34,13 @@ def audits(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def approve(home: Path) -> None:
     where = places({"SUB_HOME": str(home)})
     for waiting in all_waiting(where):
-        issue_grant(where, waiting.request.run_id, waiting.slot, approval_id=waiting.approval_id)
+        issue_grant(
+            where,
+            waiting.request.run_id,
+            waiting.slot,
+            requirement=waiting.request.approval.requirement,
+            approval_id=waiting.approval_id,
+        )
 
 
 @requirement("kernel:six-decisions")

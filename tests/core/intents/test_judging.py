@@ -335,7 +335,7 @@ class TestDoor:
         assert begin(host, amount=5).decision.action is Action.TERMINATE_RUN
         host.close()
 
-    def test_a_client_asks_its_own_person_about_what_a_pack_leaves_to_one(
+    def test_a_client_asks_its_own_person_for_a_confirmation_and_no_more(
         self, tmp_path: Path
     ) -> None:
         enforcer = enforcer_in(tmp_path, policy(asks()))
@@ -348,7 +348,7 @@ class TestDoor:
             ruling = enforcer.begin(tool_call("bank", "pay", **args), encode(args))
             codes[amount] = (ruling.is_allowed, ruling.decision.reason_code)
         assert codes == {
-            300: (True, ReasonCode.CLIENT_ASKED),
+            300: (False, ReasonCode.HUMAN_REQUIRED),
             150: (True, ReasonCode.CLIENT_ASKED),
             5000: (False, "desk.too_much"),
         }

@@ -9,7 +9,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.intents import count_decisions, pack_said, print_kernel
 from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
-from subluminal.contracts.vocabulary import Action, EnvSource, EventType
+from subluminal.contracts.vocabulary import Action, EnvSource, EventType, Outcome
 from subluminal.core.runs.meta import RESERVED
 from subluminal.counts import counted
 from subluminal.ledger.filter.fields import RUNNING
@@ -40,6 +40,8 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     screen.field("decision", decided, _why(call, events))
+    if call["outcome"] not in (None, Outcome.ALLOW, Outcome.DENY):
+        screen.field("outcome", Cell(call["outcome"]))
     if call["taint"] is not None:
         screen.field("taint", Cell(call["taint"]), "level of the run before this call")
     print_kernel(screen, detail)

@@ -65,6 +65,8 @@ class CallRecord(Struct, frozen=True):
     transport: str | None
     taint: str | None
     """level of the run before the call; None if no policy spoke of it"""
+    outcome: str | None
+    """the decision in Agent-SPM's words; None while there is none"""
     kernel: KernelRecord | None
     """what a pack decided; None if no pack was asked"""
     preview: PreviewRecord
