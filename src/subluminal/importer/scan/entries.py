@@ -15,7 +15,7 @@ from subluminal.importer.expected import says_off
 from subluminal.importer.scan.approval import Settings, switches_in
 from subluminal.importer.scan.broad_paths import broad_paths
 from subluminal.importer.scan.exposure import Exposure
-from subluminal.importer.scan.launching import Launch, Package, read_launch
+from subluminal.importer.scan.launching import Launch, Package, program_of, read_launch
 from subluminal.importer.scan.lines import Lines
 from subluminal.importer.scan.rules import Finding, Level, Rule
 from subluminal.importer.scan.secrets import secrets_of
@@ -139,7 +139,7 @@ class EntryScan:
         headers = [self._entry.node.get(key) for key in ("headers", "http_headers")]
         has_headers = any(node is not None and node.members for node in headers)
         nodes = [self._entry.node.get(key) for key in URL_KEYS]
-        if any(re.split("[@/]", word)[-1] in _BRIDGES or word in _BRIDGES for word in self.words):
+        if program_of(self.words).rpartition("/")[2] in _BRIDGES:
             nodes += self._nodes
             has_headers = has_headers or "--header" in self.words
         for node in nodes:

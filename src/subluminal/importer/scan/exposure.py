@@ -33,14 +33,13 @@ class _Step(NamedTuple):
         return bool(self.mode & stat.S_ISVTX)
 
 
-def find_exposure(path: str, euid: int | None = None) -> Exposure | None:
+def find_exposure(path: str) -> Exposure | None:
     """Returns the worst way in which others can write a file; None if they cannot."""
-    me = os.geteuid() if euid is None else euid
-    real = os.path.realpath(path)
-    steps = [_looked_at(each) for each in _above(real)]
-    if any(step is None for step in steps):
+    me = os.geteuid()
+    try:
+        known = [_looked_at(each) for each in _above(os.path.realpath(path))]
+    except OSError:
         return None
-    known = [step for step in steps if step is not None]
     found = [_of_step(known, at, me) for at in range(len(known))]
     exposures = [each for each in found if each is not None]
     return next((each for each in exposures if each.reachable), exposures[0] if exposures else None)
@@ -54,12 +53,8 @@ def _above(path: str) -> list[str]:
     return steps[::-1]
 
 
-@cache
-def _looked_at(path: str) -> _Step | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
+def _looked_at(path: str) -> _Step:
+    found = os.stat(path)
     return _Step(path, found.st_uid, found.st_gid, found.st_mode)
 
 

@@ -71,7 +71,7 @@ _CONSENT = (
 )
 _CONDITIONAL = re.compile(
     r"(?:after|once|if|when|unless|until|whether|that|only|before|ensure|confirm|assume\w* that)\b"
-    r"[^.!?]{0,25}$",
+    r"[^.!?:]{0,25}$",
     re.IGNORECASE,
 )
 _UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until)\b", re.IGNORECASE)
