@@ -653,6 +653,30 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:dialect-agrees": Requirement(
         "issue 19", "our engine decides as Agent-SPM's evaluator, but for the listed differences"
     ),
+    # Trust (issue 19): `sub scan`
+    "trust:scan-entries": Requirement(
+        "issue 19", "each rule about entries finds its hits, with file and line, and no near miss"
+    ),
+    "trust:scan-definitions": Requirement(
+        "issue 19", "each rule about definitions finds its hits, in schemas too, and no near miss"
+    ),
+    "trust:scan-manifests": Requirement(
+        "issue 19", "upstream's nine rules, levels, weights and thresholds for manifests"
+    ),
+    "trust:scan-official": Requirement(
+        "issue 19", "no text finding in the definitions of the official servers"
+    ),
+    "trust:scan-poisoned": Requirement("issue 19", "every published poisoning shape is found"),
+    "trust:scan-starts-nothing": Requirement(
+        "issue 19", "without --start a scan starts no process and opens no socket"
+    ),
+    "trust:scan-start": Requirement(
+        "issue 19", "--start asks, lists tools under a warden, calls nothing, passes no secret"
+    ),
+    "trust:scan-no-secret": Requirement("issue 19", "no report shows the value of a secret"),
+    "trust:scan-reports": Requirement(
+        "issue 19", "rows, exit codes, JSON and valid SARIF; unreadable files are named"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

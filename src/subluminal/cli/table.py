@@ -130,6 +130,7 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
+    "scan": _command("report risky MCP servers, settings and tool definitions", "scan"),
     "hook": _command("decide and record one tool call of an agent's own tools", "hook"),
     "shim": Group(
         "run the data plane in front of one MCP server",
