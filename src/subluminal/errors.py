@@ -5,6 +5,7 @@ Every exception Subluminal raises on purpose:
   x AmbiguousJSON         JSON that two parsers may read differently (canonical-profiles)
   x UsageError            the command line is wrong
   x InvalidInput          a file that a person wrote is wrong; carries every problem found in it
+  x PolicyError           the policy that a program gave cannot be used
   x SecretUnavailable     a secret cannot be read; the server that needs it is not started
   x PackConformanceError  a pack does not have its shape; carries every problem found in it
   x PlanConformanceError  a plan shows a model more than it may see
@@ -80,6 +81,10 @@ class InvalidInput(SubluminalError):
         suffix = f" (and {more} more)" if more else ""
         super().__init__(f"{first}{suffix}", hint=first.hint)
         self.problems = tuple(problems)
+
+
+class PolicyError(SubluminalError):
+    """The policy that a program gave cannot be used."""
 
 
 class SecretUnavailable(SubluminalError):

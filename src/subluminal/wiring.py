@@ -52,6 +52,7 @@ def open_host(
     client_asks: bool = False,
     pack: PolicyRef | None = None,
     attestation: str | None = None,
+    names_runs: bool = False,
 ) -> Host:
     """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
@@ -61,7 +62,8 @@ def open_host(
     `client_pid` is the client's process if it is not the parent of this one. If `client_asks`, the
     client asks its person about calls that need approval (CLIENT_ASKED). `pack` is the one that
     the door itself asks about every call. `attestation` is a token that proves the agent, as
-    SUB_ATTESTATION is.
+    SUB_ATTESTATION is. If `names_runs`, the program may name the run of each call, whatever the
+    environment says.
     """
     problem = home_problem(places)
     if problem is not None:
@@ -100,7 +102,7 @@ def open_host(
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id,
-        run_is_fixed=bool(fixed),
+        run_is_fixed=bool(fixed) and not names_runs,
     )
     if sharing.threads:
         # No loop will look at the policies before the first call.

@@ -426,6 +426,15 @@ class Host:
         """
         return self._runs.enforcer(self.run_of(session), meta).run
 
+    def end_run(self, run_id: str, failure: RunStatus | None = None) -> None:
+        """Leaves one run and closes its files; the last process to leave a run ends it."""
+        self._runs.end(run_id, failure)
+
+    @property
+    def policy_problem(self) -> str | None:
+        """Why a policy that should be in force is not, in one sentence; None if all are."""
+        return self._policies.problem
+
     @property
     def has_runs(self) -> bool:
         """Whether any run is open."""

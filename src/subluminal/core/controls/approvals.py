@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from subluminal.config.places import Places
 from subluminal.contracts.control import RefusedGrant
 from subluminal.contracts.counters import CellKind, Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision, GrantRef
@@ -34,6 +35,7 @@ from subluminal.core.controls.approval_files import (
 from subluminal.core.controls.asking import Asking, Try
 from subluminal.core.controls.sealed import SealBroken, seal_key
 from subluminal.core.records.previews import Previewer
+from subluminal.core.ruling import Ruling
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.refusing import Refuser, client_may_ask, grant_fits, left_to_client
@@ -304,6 +306,20 @@ class Approvals:
             key = seal_key(self._state_dir)
             self._opened = ApprovalFiles.of_run(self._state_dir, self._run.run_id, key)
         return self._opened
+
+
+def pending_id(places: Places, ruling: Ruling) -> str | None:
+    """Returns the id of the approval that a refused call waits for; None if it waits for none."""
+    call, asking = ruling.call, getattr(ruling.assessment, "refused_by", [])
+    for entry in asking:
+        if entry.requirement is None or not _decided(entry, ruling.decision):
+            continue
+        slot = Slot(call.server_name, ruling.tool_name, call.args_hash, *entry.grant_key)
+        files = ApprovalFiles.of_run(places.state, ruling.run_id, seal_key(places.state))
+        request = files.request(slot)
+        if request is not None:
+            return request.approval.approval_id
+    return None
 
 
 def _unbelievable(error: Exception) -> str:

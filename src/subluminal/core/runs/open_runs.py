@@ -391,6 +391,22 @@ class OpenRuns:
             self._leave(enforcer, failure, served)
             self._left.append(enforcer)
 
+    def end(self, run_id: str, failure: RunStatus | None = None) -> None:
+        """Leaves one run and closes its files, at once or with the last of its calls."""
+        with self._mutex:
+            enforcer = self.open.pop(run_id, None)
+            self.partial.discard(run_id)
+        if enforcer is None:
+            return
+        self._leave(enforcer, failure)
+        self.kill_switch.forget(enforcer.gates.stops)
+        self._policies.forget(run_id)
+        with self._mutex:
+            if enforcer.open_calls:
+                self._closing.append(enforcer)
+                return
+        enforcer.run.close()
+
     def leave_all(self, failure: RunStatus | None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it."""
         for run_id in list(self.open):

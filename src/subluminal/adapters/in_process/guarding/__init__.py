@@ -1,0 +1,9 @@
+"""The door of agents that are written in Python: every guarded function is a tool call of the run.
+
+guard       what a program holds: `tool`, `call`, `check`, `run`
+calls       one guarded call, from its decision to its end
+functions   guarded functions, coroutines and generators
+arguments   the arguments of a call: bound to their names, in a JSON form
+refused     what a refused call raises
+scopes      runs that a program opens and closes itself
+"""

@@ -1,0 +1,154 @@
+"""One guarded call, from its decision to its end, and what is recorded of both."""
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from subluminal.adapters.in_process.guarding.arguments import Arguments, result_text
+from subluminal.adapters.in_process.guarding.refused import refusal_of
+from subluminal.adapters.in_process.results import said_by
+from subluminal.contracts.call import Given, ToolCall
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
+from subluminal.core.host import Host
+from subluminal.core.outcomes import given_up, refused
+from subluminal.core.refusal_text import message_of
+from subluminal.core.ruling import Outcome, Ruling
+
+_NOTHING = b"null"
+
+
+class Wanted:
+    """A call that a program wants to make."""
+
+    __slots__ = ("arguments", "client_call_id", "given", "provider", "server", "tool")
+
+    def __init__(
+        self,
+        server: str,
+        tool: str,
+        arguments: Arguments,
+        provider: str,
+        given: Given | None,
+        client_call_id: str | None = None,
+    ) -> None:
+        self.server = server
+        self.tool = tool
+        self.arguments = arguments
+        self.provider = provider
+        self.given = given
+        self.client_call_id = client_call_id
+        """the id that a framework gave the call"""
+
+    def call(self) -> ToolCall:
+        """Returns the call as the core takes it."""
+        args, _, args_hash, size = self.arguments
+        context = {} if self.client_call_id is None else {"client_call_id": self.client_call_id}
+        return ToolCall(
+            server_name=self.server,
+            tool_name=self.tool,
+            args=args,
+            args_hash=args_hash,
+            bytes_in=size,
+            transport=Transport.IN_PROCESS,
+            provider=self.provider,
+            given=self.given,
+            context=context,
+        )
+
+
+class GuardedCall:
+    """A call between its decision and its end. Set `result` before the end, to have it on record.
+
+    `with` and `async with` both begin and end it. The end is OK, ERROR if the block raises, or
+    CANCELLED if it is cancelled.
+    """
+
+    __slots__ = ("_begin", "_host", "_ruling", "result")
+
+    def __init__(self, host: Host, begin: Callable[[], Ruling]) -> None:
+        self._host = host
+        self._begin = begin
+        self._ruling: Ruling | None = None
+        self.result: Any = None
+
+    @property
+    def ruling(self) -> Ruling:
+        """What was decided. The call must have begun."""
+        assert self._ruling is not None
+        return self._ruling
+
+    @property
+    def call_id(self) -> str:
+        """The id of the call in the record."""
+        return self.ruling.call_id
+
+    @property
+    def decision(self) -> Decision:
+        """The decision about the call."""
+        return self.ruling.decision
+
+    def begin(self) -> None:
+        """Decides and records the call. Raises Refused."""
+        ruling = self._begin()
+        self._ruling = ruling
+        if not ruling.is_allowed:
+            raise self.refuse()
+
+    def refuse(self) -> Exception:
+        """Ends a call that was refused; returns what to raise."""
+        ruling = self.ruling
+        message = message_of(ruling.decision, ruling.call.args)
+        self._host.finish(ruling, refused(message, len(message), ruling.decision.action))
+        return refusal_of(ruling, self._host.places)
+
+    def end(self, error: BaseException | None) -> None:
+        """Records how the call ended."""
+        if error is None:
+            text = _NOTHING if self.result is None else result_text(self.result)
+            self._host.finish(self.ruling, Outcome(Status.OK, len(text), text))
+        elif _is_cancelled(error):
+            self._host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
+        else:
+            said = said_by(error)
+            outcome = Outcome(
+                Status.ERROR,
+                0,
+                error_class=ErrorClass.UPSTREAM_ERROR,
+                error_message=said,
+                error_code=type(error).__name__,
+            )
+            self._host.finish(self.ruling, outcome)
+
+    def __enter__(self) -> "GuardedCall":
+        self.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end(error)
+
+    async def __aenter__(self) -> "GuardedCall":
+        self.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end(error)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether an error says that nobody waits any more: a cancelled task, a closed generator."""
+    if not isinstance(error, Exception):
+        return True
+    futures = sys.modules.get("concurrent.futures")
+    return futures is not None and isinstance(error, futures.CancelledError)

@@ -1,0 +1,177 @@
+"""Guarded functions: plain ones, coroutines, generators and asynchronous generators.
+
+A guarded function has the signature and the kind of the function that it guards, so that frameworks
+that inspect it see no difference.
+"""
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any
+
+from subluminal.adapters.in_process.guarding.calls import GuardedCall
+from subluminal.adapters.in_process.guarding.refused import Refused
+
+MAX_KEPT = 64
+"""Most items of a stream that are kept for its preview."""
+
+Enter = Callable[[tuple[Any, ...], dict[str, Any]], GuardedCall]
+"""Returns the call of a function with these arguments; it has not begun."""
+Told = Callable[[Exception], Any]
+"""Returns what to return in place of a refusal, or raises it."""
+
+
+class Stream:
+    """What is kept of the items that a generator has yielded."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.number = 0
+
+    def keep(self, item: Any) -> Any:
+        """Keeps an item, and returns it."""
+        self.number += 1
+        if len(self.items) < MAX_KEPT:
+            self.items.append(item)
+        return item
+
+    @property
+    def result(self) -> Any:
+        """The items, or as many as are kept and their number."""
+        if self.number == len(self.items):
+            return self.items
+        return {"items": self.number, "first": self.items}
+
+
+def guarded(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
+    """Returns a guarded function of the same kind. `told` turns a refusal into a result."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    inner = called.func if isinstance(called, functools.partial) else called
+    if inspect.isasyncgenfunction(inner):
+        return _async_generator(function, enter, told)
+    if inspect.iscoroutinefunction(inner):
+        return _coroutine(function, enter, told)
+    if inspect.isgeneratorfunction(inner):
+        return _generator(function, enter, told)
+    return _plain(function, enter, told)
+
+
+def _plain(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*positional: Any, **named: Any) -> Any:
+        call = enter(positional, named)
+        try:
+            call.begin()
+        except Refused as refused:
+            return told(refused)
+        try:
+            call.result = result = function(*positional, **named)
+        except BaseException as error:
+            call.end(error)
+            raise
+        if inspect.isawaitable(result):
+            call.result = None
+            return _awaited(call, result)
+        call.end(None)
+        return result
+
+    return run
+
+
+async def _awaited(call: GuardedCall, result: Any) -> Any:
+    """Ends a call with what a plain function gave its caller to await."""
+    try:
+        call.result = found = await result
+    except BaseException as error:
+        call.end(error)
+        raise
+    call.end(None)
+    return found
+
+
+def _coroutine(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def run(*positional: Any, **named: Any) -> Any:
+        call = enter(positional, named)
+        try:
+            await call.__aenter__()
+        except Refused as refused:
+            return told(refused)
+        return await _awaited(call, function(*positional, **named))
+
+    return run
+
+
+def _generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*positional: Any, **named: Any) -> Generator[Any, Any, Any]:
+        call, kept = enter(positional, named), Stream()
+        try:
+            call.begin()
+        except Refused as refused:
+            yield told(refused)
+            return None
+        try:
+            value = yield from _relayed(function(*positional, **named), kept)
+        except BaseException as error:
+            call.end(error)
+            raise
+        call.result = kept.result
+        call.end(None)
+        return value
+
+    return run
+
+
+def _relayed(inner: Generator[Any, Any, Any], kept: Stream) -> Generator[Any, Any, Any]:
+    """Does what `yield from inner` does, and keeps the items."""
+    step = functools.partial(next, inner)
+    while True:
+        try:
+            item = step()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            sent = yield kept.keep(item)
+        except GeneratorExit:
+            inner.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown into the generator, as by hand
+            step = functools.partial(inner.throw, error)
+        else:
+            step = functools.partial(inner.send, sent)
+
+
+def _async_generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def run(*positional: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+        call, kept = enter(positional, named), Stream()
+        try:
+            await call.__aenter__()
+        except Refused as refused:
+            yield told(refused)
+            return
+        inner = function(*positional, **named)
+        step = inner.__anext__()
+        try:
+            while True:
+                try:
+                    item = await step
+                except StopAsyncIteration:
+                    break
+                try:
+                    sent = yield kept.keep(item)
+                except GeneratorExit:
+                    await inner.aclose()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - thrown in, as above
+                    step = inner.athrow(error)
+                else:
+                    step = inner.asend(sent)
+        except BaseException as error:
+            call.end(error)
+            raise
+        call.result = kept.result
+        call.end(None)
+
+    return run

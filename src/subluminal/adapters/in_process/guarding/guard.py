@@ -1,0 +1,189 @@
+"""What a program holds: guards its functions, and decides and records their calls.
+
+A guarded call is a call of the run like any other: the same policies, budgets, stops, approvals,
+journal and ledger as at the doors of shims and hooks. Threads, tasks and forked children may share
+a guard.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from subluminal.adapters.in_process.guarding.arguments import Arguments, Binder, arguments_of
+from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
+from subluminal.adapters.in_process.guarding.functions import guarded
+from subluminal.adapters.in_process.guarding.refused import Refused, RunTerminated
+from subluminal.adapters.in_process.guarding.scopes import ScopedRun, current_run
+from subluminal.config.places import recordable
+from subluminal.contracts.call import BUILT_IN, Given
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import Status
+from subluminal.core.host import Host
+from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.runs.names import uuid7
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Refusals = Literal["raise", "return"]
+_DECIDED_ONLY = b'"decided, not executed"'
+
+
+class GuardDoor:
+    """The in-process door. `sdk.Guard` opens it."""
+
+    def __init__(self, host: Host, *, server: str, refusals: Refusals) -> None:
+        self._host = host
+        self._server = server
+        self._refusals = refusals
+
+    # Functions
+
+    @overload
+    def tool(self, fn: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    @overload
+    def tool(
+        self,
+        fn: None = None,
+        /,
+        *,
+        name: str | None = None,
+        server: str | None = None,
+        labels: Iterable[str] = (),
+        provider: str = BUILT_IN,
+        args: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+    def tool(
+        self,
+        fn: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        server: str | None = None,
+        labels: Iterable[str] = (),
+        provider: str = BUILT_IN,
+        args: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> Any:
+        """Guards a function: every call of it is decided before it runs, and recorded.
+
+        `name` is the tool's name, by default that of the function; `server` that of the server,
+        by default the guard's. `args` turns the bound arguments into those that rules and records
+        see, such as without a connection.
+        """
+        if fn is None:
+            return functools.partial(
+                self.tool, name=name, server=server, labels=labels, provider=provider, args=args
+            )
+        if isinstance(fn, staticmethod | classmethod):
+            inner = self.tool(  # type: ignore[call-overload]
+                fn.__func__, name=name, server=server, labels=labels, provider=provider, args=args
+            )
+            return type(fn)(inner)
+        binder = Binder(fn)
+        tool: str = name or getattr(fn, "__name__", type(fn).__name__)
+        given = _given(labels, None)
+
+        def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> GuardedCall:
+            bound = binder.bind(positional, named)
+            found = self._arguments(bound if args is None else args(bound))
+            return self._call(Wanted(server or self._server, tool, found, provider, given))
+
+        return guarded(fn, enter, self._told)
+
+    # Calls
+
+    def call(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        server: str | None = None,
+        labels: Iterable[str] = (),
+        context: Mapping[str, Any] | None = None,
+        provider: str = BUILT_IN,
+    ) -> GuardedCall:
+        """Guards a block: `with guard.call("refund", {"order": 7}) as call: call.result = …`."""
+        wanted = self._wanted(tool, args, server, labels, context, provider)
+        return self._call(wanted)
+
+    def check(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        server: str | None = None,
+        labels: Iterable[str] = (),
+        context: Mapping[str, Any] | None = None,
+        provider: str = BUILT_IN,
+    ) -> Decision:
+        """Decides and records a call that is not executed here. Never raises for a refusal."""
+        call = self._call(self._wanted(tool, args, server, labels, context, provider))
+        try:
+            call.begin()
+        except Refused:
+            return call.decision
+        self._host.finish(call.ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
+        return call.decision
+
+    # Runs
+
+    @property
+    def run_id(self) -> str:
+        """The run of the calls that are made here."""
+        return self._host.run_of(current_run.get())
+
+    def run(self, run_id: str | None = None, meta: dict[str, Any] | None = None) -> ScopedRun:
+        """Opens a run: `with guard.run(): …`. Calls inside of the block belong to it."""
+        return ScopedRun(self._host, recordable(run_id) if run_id else uuid7(), meta)
+
+    def close(self) -> None:
+        """Leaves every run and closes every file."""
+        self._host.close()
+
+    # One call
+
+    def _wanted(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        server: str | None,
+        labels: Iterable[str],
+        context: Mapping[str, Any] | None,
+        provider: str,
+    ) -> Wanted:
+        found = self._arguments(dict(args))
+        return Wanted(server or self._server, tool, found, provider, _given(labels, context))
+
+    def _arguments(self, given: dict[str, Any]) -> Arguments:
+        return arguments_of(given, self._host.settings.limits.max_inspect_bytes)
+
+    def _call(self, wanted: Wanted) -> GuardedCall:
+        return GuardedCall(self._host, functools.partial(self._begin, wanted))
+
+    def _begin(self, wanted: Wanted) -> Ruling:
+        return self._host.begin(wanted.call(), wanted.arguments.text, current_run.get())
+
+    def _told(self, refused: Exception) -> str:
+        """Returns the text of a refusal, for tools that return it. The end of a run is raised."""
+        if self._refusals == "raise" or isinstance(refused, RunTerminated):
+            raise refused
+        return str(refused)
+
+    def __enter__(self) -> "GuardDoor":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _given(labels: Iterable[str], context: Mapping[str, Any] | None) -> Given | None:
+    found = frozenset(labels)
+    if not found and not context:
+        return None
+    return Given(labels=found, context=dict(context or {}))

@@ -1,0 +1,107 @@
+"""What a refused call raises. The text is the sentence that a shim would tell the model."""
+
+from typing import Any
+
+from subluminal.config.places import Places
+from subluminal.contracts.decision import Decision
+from subluminal.contracts.vocabulary import Action, Outcome
+from subluminal.core.refusal_text import message_of
+from subluminal.core.ruling import Ruling
+from subluminal.policy.outcomes import outcome_of
+
+
+class Refused(Exception):
+    """A call was refused, and did not run."""
+
+    def __init__(
+        self,
+        message: str,
+        decision: Decision,
+        *,
+        call_id: str,
+        run_id: str,
+        approval_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.decision = decision
+        self.call_id = call_id
+        self.run_id = run_id
+        self.approval_id = approval_id
+        """the pending approval, which `sub approve` takes; None if nobody was asked"""
+
+    @property
+    def rule_id(self) -> str | None:
+        """The rule that decided; None if no rule did."""
+        return self.decision.rule_id
+
+    @property
+    def reason_code(self) -> str:
+        """The code of the reason."""
+        return self.decision.reason_code
+
+    @property
+    def hint(self) -> str | None:
+        """What the agent can do instead, in words."""
+        return None if self.decision.hint is None else self.decision.hint.hint_text
+
+    @property
+    def suggested_args(self) -> dict[str, Any] | None:
+        """Arguments with which the call would pass."""
+        return None if self.decision.hint is None else self.decision.hint.suggested_args
+
+    @property
+    def backoff_ms(self) -> int | None:
+        """How long to wait before a retry, in milliseconds."""
+        return self.decision.backoff_ms
+
+    @property
+    def outcome(self) -> Outcome:
+        """The decision in Agent-SPM's words."""
+        found = outcome_of(self.decision.action, self.decision.reason_code)
+        assert found is not None  # every action of this version has one
+        return found
+
+
+class Blocked(Refused):
+    """The call is forbidden."""
+
+
+class Throttled(Refused):
+    """The call came too soon: `backoff_ms` says when to retry."""
+
+
+class Rejected(Refused):
+    """The call is refused as it is; `hint` says what would pass."""
+
+
+class RunTerminated(Refused):
+    """The run is over: every further call of it is refused."""
+
+
+_TYPES: dict[Action, type[Refused]] = {
+    Action.BLOCK: Blocked,
+    Action.THROTTLE: Throttled,
+    Action.REJECT_WITH_HINT: Rejected,
+    Action.TERMINATE_RUN: RunTerminated,
+}
+
+
+def refusal_of(ruling: Ruling, places: Places) -> Refused:
+    """Returns what to raise for a call that was refused."""
+    decision = ruling.decision
+    return _TYPES[decision.action](
+        message_of(decision, ruling.call.args),
+        decision,
+        call_id=ruling.call_id,
+        run_id=ruling.run_id,
+        approval_id=_approval_id(ruling, places),
+    )
+
+
+def _approval_id(ruling: Ruling, places: Places) -> str | None:
+    """Returns the approval that a refused call waits for, or None."""
+    if ruling.decision.action is not Action.REJECT_WITH_HINT:
+        return None
+    from subluminal.core.controls.approvals import pending_id  # most refusals ask nobody
+
+    return pending_id(places, ruling)

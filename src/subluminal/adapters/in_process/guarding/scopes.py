@@ -1,0 +1,57 @@
+"""Runs that a program opens and closes itself, inside of its process.
+
+The scope is a context variable: threads and tasks that are started in it with a copy of the context
+belong to it, others do not.
+"""
+
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any
+
+from subluminal.contracts.vocabulary import RunStatus
+from subluminal.core.host import Host
+
+current_run: ContextVar[str | None] = ContextVar("subluminal_run", default=None)
+"""The run of the calls that are made here; None for the run of the process."""
+
+
+class ScopedRun:
+    """A run from `with` to its end. An exception that leaves the block ends it FAILED."""
+
+    def __init__(self, host: Host, run_id: str, meta: dict[str, Any] | None) -> None:
+        self._host = host
+        self._meta = meta
+        self._token: Token[str | None] | None = None
+        self.run_id = run_id
+
+    def __enter__(self) -> "ScopedRun":
+        self._host.open_run(self._meta, self.run_id)
+        self._token = current_run.set(self.run_id)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._token is not None:
+            current_run.reset(self._token)
+        self._host.end_run(self.run_id, _status(error))
+
+    async def __aenter__(self) -> "ScopedRun":
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+def _status(error: BaseException | None) -> RunStatus | None:
+    if error is None:
+        return None
+    return RunStatus.FAILED if isinstance(error, Exception) else RunStatus.CANCELLED

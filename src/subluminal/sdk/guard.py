@@ -1,0 +1,128 @@
+"""`Guard`: opens the in-process door for a program's own functions.
+
+    guard = Guard(agent_id="billing")
+
+Arguments that are not given come from the environment and the settings, as a shim finds them.
+"""
+
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from subluminal.adapters.in_process.guarding.guard import GuardDoor, Refusals
+from subluminal.adapters.in_process.guarding.refused import (
+    Blocked,
+    Refused,
+    Rejected,
+    RunTerminated,
+    Throttled,
+)
+from subluminal.config import env as variables
+from subluminal.config.loading import load_settings
+from subluminal.config.places import Places, make_private_dir, places
+from subluminal.config.private_files import write_aside
+from subluminal.core.host import Host
+from subluminal.core.runs.opening import Sharing
+from subluminal.errors import PolicyError
+from subluminal.wiring import open_host
+
+__all__ = [
+    "Blocked",
+    "Guard",
+    "PolicyError",
+    "Refused",
+    "Rejected",
+    "RunTerminated",
+    "Throttled",
+]
+
+_FIRST_POLICY_S = 30.0
+"""Longest wait for the compiler when a guard is made; a compiler that takes longer gives up."""
+
+
+class Guard(GuardDoor):
+    """Decides and records the calls of a program's functions. See `tool`, `call` and `check`."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: str | None = None,
+        server: str = "python",
+        policy: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        env: str | None = None,
+        principal: str | None = None,
+        attestation: str | None = None,
+        home: str | os.PathLike[str] | None = None,
+        refusals: Refusals = "raise",
+    ) -> None:
+        """Opens the door. Raises PolicyError if `policy` cannot be used.
+
+        `policy` is a path or a policy as a dict, in any language that `sub policy lint` takes; it
+        replaces the repository's. `run_id` goes before SUB_RUN_ID; without either, this process is
+        a run of its own, and shims that it starts share it. With `refusals="return"`, guarded
+        functions return the text of a refusal instead of raising it.
+        """
+        environ = _environ(
+            {
+                variables.SUB_HOME.name: None if home is None else os.fspath(home),
+                variables.SUB_AGENT_ID.name: agent_id,
+                variables.SUB_PRINCIPAL.name: principal,
+                variables.SUB_ENV.name: env,
+            }
+        )
+        where = places(environ)
+        path = _policy_path(policy, where)
+        host = open_host(
+            where,
+            environ=environ,
+            run_id=run_id,
+            policy=path,
+            settings=load_settings(where.settings),
+            sharing=Sharing(threads=True),
+            client_pid=os.getpid(),
+            attestation=attestation,
+            names_runs=True,
+        )
+        try:
+            if path is not None:
+                _require_policy(host, path)
+        except BaseException:
+            host.close()
+            raise
+        super().__init__(host, server=server, refusals=refusals)
+
+
+def _environ(given: dict[str, str | None]) -> Mapping[str, str]:
+    return {**os.environ, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _policy_path(
+    policy: str | os.PathLike[str] | Mapping[str, Any] | None, where: Places
+) -> str | None:
+    """Returns the file of a policy; one that was given as a dict is written to the cache."""
+    if policy is None:
+        return None
+    if not isinstance(policy, Mapping):
+        return os.path.abspath(os.fspath(policy))
+    import json
+
+    try:
+        text = json.dumps(policy, sort_keys=True, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise PolicyError(
+            f"`policy` is not JSON: {error}", hint="give a dict as YAML would be"
+        ) from None
+    directory = make_private_dir(os.path.join(where.cache, "given"))
+    path = os.path.join(directory, f"{sha256(text).hexdigest()}.json")
+    os.replace(write_aside(path, text), path)
+    return path
+
+
+def _require_policy(host: Host, path: str) -> None:
+    """Waits until the policy is compiled. Raises PolicyError if it cannot be used."""
+    host.await_policies(_FIRST_POLICY_S)
+    problem = host.policy_problem
+    if problem is not None and path in problem:
+        raise PolicyError(problem, hint="check it with `sub policy lint`")
