@@ -33,6 +33,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from subluminal import sdk
+    from importlib import import_module
 
-    return getattr(sdk, name)
+    return getattr(import_module("subluminal.sdk"), name)

@@ -50,7 +50,7 @@ def test_a_yes_that_the_pack_has_not_heard_of_lets_nothing_pass(
     def late(*_call: Any) -> None:
         approve(till.home)
 
-    monkeypatch.setattr("subluminal.sdk.find_confirmation", late)
+    monkeypatch.setattr("subluminal.sdk.kernel.find_confirmation", late)
     till.execute("REQUEST_CONFIRMATION")
     between = till.execute("REQUEST_CONFIRMATION")
     assert (between.action, till.paid) == ("REJECT_WITH_HINT", [])

@@ -81,7 +81,7 @@ class GuardDoor:
             )
             return type(fn)(inner)
         binder = Binder(fn)
-        tool: str = name or getattr(fn, "__name__", type(fn).__name__)
+        tool: str = name or str(getattr(fn, "__name__", type(fn).__name__))
         given = _given(labels, None)
 
         def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> GuardedCall:
