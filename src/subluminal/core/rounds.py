@@ -68,6 +68,8 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     )
     try:
         enforcer.engine.prepare(asked)
+        if enforcer.engine.asks_contents:
+            asked = enforcer.with_contents(asked, call, round_.args_text)
         if enforcer.engine.asks_kernel:
             asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():

@@ -111,8 +111,8 @@ def _taken(
         granted=granted,
         lifted=granted,
     )
-    if enforcer.engine.asks_targets:
-        asked = enforcer.with_targets(asked, call)
+    if enforcer.engine.asks_ahead:
+        asked = enforcer.with_reading(asked, call)
     enforcer.gates.stops.make_safe()
     if enforcer.over(asked) is not None:
         return None
