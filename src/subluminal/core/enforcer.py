@@ -31,7 +31,7 @@ from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import Outcome, Ruling, asked_of
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
@@ -99,12 +99,16 @@ class Enforcer:
         # Flat on purpose: every call passes here, and each extra frame costs time.
         number = next(self._numbers)
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = Call(
+            *(call.server_name, call.tool_name, call.args, call.args_hash),
+            provider=call.provider,
+            given=call.given,
+        )
         state, stops, engine = self._state, self._stops, self.engine
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead:
+            if engine.asks_ahead or call.given is not None:
                 asked = self.with_facts(asked, call, args_text)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -148,7 +152,7 @@ class Enforcer:
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         # Nobody can be sure which tool an ambiguous message names.
         knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
@@ -156,7 +160,7 @@ class Enforcer:
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
         return self._without_rules(call, asked, refusal)
 
@@ -239,16 +243,20 @@ class Enforcer:
         That is what it touches, what its arguments contain, and what packs say.
         """
         asked = self.with_reading(asked, call, args_text)
-        if self.engine.asks_kernel:
+        if self.engine.asks_kernel or call.given is not None:
             rank = self._state.taint.rank() if self.engine.asks_taint else 0
             asked = self.with_packs(asked, call, rank)
         return asked
 
     def with_reading(self, asked: Call, call: ToolCall, args_text: bytes | None = None) -> Call:
         """Returns a call with its targets and its contents, if a rule for its tool asks."""
-        if self.engine.asks_targets and self.engine.needs_targets(asked):
+        # Rules about other agents may ask too, if the call claims to come from one of them.
+        is_claimed = call.given is not None
+        if (self.engine.asks_targets or is_claimed) and self.engine.needs_targets(asked):
             asked = replace(asked, targets=self._targets.read(call))
-        return self.with_contents(asked, call, args_text) if self.engine.asks_contents else asked
+        if self.engine.asks_contents or is_claimed:
+            asked = self.with_contents(asked, call, args_text)
+        return asked
 
     def with_contents(self, asked: Call, call: ToolCall, args_text: bytes | None) -> Call:
         """Returns a call with what its arguments contain, if a rule for its tool asks."""
@@ -386,7 +394,7 @@ class Enforcer:
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
-            asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+            asked = asked_of(call)
             ruling.assessment = self.unrecorded(evaluation, asked, str(error))
             if evaluation.forwarded and not ruling.is_allowed:
                 self.count_as_refused(ruling.decision.action)

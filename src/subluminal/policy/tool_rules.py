@@ -6,7 +6,7 @@ arguments and targets.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import RuleKind, Taint
@@ -29,9 +29,13 @@ from subluminal.policy.rules.sequence import SequenceEntry
 from subluminal.policy.rules.sliding_limit import SlidingLimitEntry
 from subluminal.policy.rules.tag import TagEntry
 from subluminal.policy.rules.taint import TaintEntry
+from subluminal.policy.snapshot import GIVEN_MATCHERS
 from subluminal.policy.taint import TaintTest, taint_test
 from subluminal.policy.targets import TargetsTest, targets_test
 from subluminal.policy.visit import Call, NotInspected, NotJudged, Visit
+
+if TYPE_CHECKING:
+    from subluminal.policy.given import GivenTest
 
 _ACCUMULATORS: dict[str, type[LimitEntry]] = {
     RuleKind.BUDGET: BudgetEntry,
@@ -49,6 +53,7 @@ class PreparedRule:
         "args_test",
         "data",
         "data_test",
+        "given_test",
         "risk_class",
         "taint_test",
         "targets_test",
@@ -69,6 +74,7 @@ class PreparedRule:
             match.get("targets"), needs_all=needs_all
         )
         self.taint_test: TaintTest | None = taint_test(match.get("taint"))
+        self.given_test = _given_test(match)
         self.text_test: TextTest | None = text_test(match.get("text"))
         self.data_test: DataTest | None = data_test(match.get("data_any"), favours=needs_all)
 
@@ -76,7 +82,7 @@ class PreparedRule:
     def is_about_servers(self) -> bool:
         """Whether this is a taint rule that names nothing but servers."""
         match = self.data["match"]
-        of_run = (self.time_test, self.taint_test)
+        of_run = (self.time_test, self.taint_test, self.given_test)
         of_call = (self.args_test, self.targets_test, self.text_test, self.data_test)
         return (
             self.data["kind"] == RuleKind.TAINT
@@ -84,6 +90,15 @@ class PreparedRule:
             and not self.risk_class
             and all(test is None for test in (*of_run, *of_call))
         )
+
+
+def _given_test(match: dict[str, Any]) -> "GivenTest | None":
+    if not any(name in match for name in GIVEN_MATCHERS):
+        return None
+    # Most policies do not ask for it, and need not load this.
+    from subluminal.policy.given import given_test
+
+    return given_test(match)
 
 
 def _exempts(data: dict[str, Any]) -> bool:
@@ -157,7 +172,7 @@ class ToolRules:
                     gained |= entry.classes
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
-                of_run = wanted or rule.time_test or rule.taint_test
+                of_run = wanted or rule.time_test or rule.taint_test or rule.given_test
                 of_call = rule.targets_test or rule.text_test or rule.data_test
                 args_test = None if of_run or of_call else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
@@ -185,7 +200,10 @@ class ToolRules:
         """
         if self.asks_targets or self.asks_data:
             return False
-        call = Call("", "", args, "", given=refused.call.given, judge=refused.call.judge)
+        asked = refused.call
+        call = Call(
+            *("", "", args, ""), provider=asked.provider, given=asked.given, judge=asked.judge
+        )
         visit = Visit(call, args, refused.read, refused.wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
@@ -218,14 +236,17 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
 
 
 def _run_condition(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | None:
-    time_test, taint_test = rule.time_test, rule.taint_test
-    if not risk_class and time_test is None and taint_test is None:
+    """Builds the test of what can be told without the arguments of a call."""
+    time_test, taint_test, given_test = rule.time_test, rule.taint_test, rule.given_test
+    if not risk_class and all(test is None for test in (time_test, taint_test, given_test)):
         return None
 
     def condition(visit: Visit) -> bool:
         if risk_class and visit.classes.isdisjoint(risk_class):
             return False
         if time_test is not None and not time_test(visit.wall_ms):
+            return False
+        if given_test is not None and not given_test(visit.call):
             return False
         return taint_test is None or taint_test(visit.read)
 

@@ -40,6 +40,8 @@ class Step(NamedTuple):
     """counter of the rule before the call"""
     after: Cell = ()
     """counter of the rule after the call, if the call is forwarded"""
+    claimed: bool = False
+    """whether the rule was tested with what the caller claims to be"""
 
 
 def gate_step(gate: Gate, settled: Settled | None) -> Step:
@@ -56,24 +58,31 @@ def trace(
 ) -> Decision:
     """Decides as `Program.decide` does, and appends a step for every rule."""
     entries = {entry.index: entry for entry in rules.entries}
+    indexes = {place: index for index, place in enumerate(program.places)}
     order: list[Decision] = []
-    for index, rule in enumerate(program.rules):
-        entry = entries.get(index)
-        if entry is not None:
-            steps.append(_visit(program, entry, visit, order))
-            continue
-        settled = index in rules.tagged
-        clause = "" if settled else _failed_clause(program, index, call)
-        steps.append(
-            Step(
-                layer=program.layer.value,
-                rule_id=rule.data["rule_id"],
-                kind=rule.data["kind"],
-                result="matched" if settled else "no match",
-                clause=clause,
-            )
-        )
+    for place, rule in enumerate(program.snapshot.data["rules"]):
+        index = indexes.get(place)
+        if index is None:
+            steps.append(_left_out(program, rule))
+        elif index in entries:
+            steps.append(_visit(program, entries[index], visit, order))
+        else:
+            step = Step(program.layer.value, rule["rule_id"], rule["kind"], "matched")
+            if index not in rules.tagged:
+                clause = _failed_clause(program, index, call)
+                step = step._replace(result="no match", clause=clause)
+            steps.append(step)
     return _settle(order)
+
+
+def _left_out(program: Program, rule: dict[str, Any]) -> Step:
+    """Returns the step of a rule that is about other agents."""
+    from subluminal.policy.agents import Who, failed_clause, words
+
+    who = Who(program.identity, program.agent)
+    clause = failed_clause(rule["match"], who)
+    step = Step(program.layer.value, rule["rule_id"], rule["kind"], "no match", clause)
+    return step._replace(note=words(clause, who))
 
 
 def _settle(order: list[Decision]) -> Decision:
@@ -134,9 +143,18 @@ def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
         answers["time"] = partial(rule.time_test, visit.wall_ms)
     if rule.taint_test is not None:
         answers["taint"] = partial(rule.taint_test, visit.read)
+    if rule.given_test is not None:
+        answers |= _given_answers(rule, call)
     if args is not None:
         answers |= _call_answers(rule, call, args, visit)
     return next((name for name, holds in answers.items() if not holds()), "risk_class")
+
+
+def _given_answers(rule: PreparedRule, call: Call) -> dict[str, Callable[[], bool]]:
+    from subluminal.policy.given import given_tests
+
+    tests = given_tests(rule.data["match"])
+    return {name: partial(test, call) for name, test in tests.items()}
 
 
 def _call_answers(

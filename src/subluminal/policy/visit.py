@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from subluminal.contracts.call import Given
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
 from subluminal.contracts.intents import Judge, Judgement, KernelDecision
@@ -30,7 +30,7 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the limits that a person let this very call pass"""
     targets: Targets | None = None
     """what the call touches; None if nobody read it, which counts as opaque"""
-    provider: str = "mcp"
+    provider: str = MCP
     """what provides the tool"""
     given: Given | None = None
     """what the program around the call says about it"""
@@ -85,6 +85,8 @@ class Visit(Struct, gc=False):
     """counter updates, whatever the decision"""
     if_forwarded: list[Update] = []
     """counter updates if the call is forwarded"""
+    if_refused: list[Update] = []
+    """counter updates if the call is not forwarded"""
     taint_settled: bool = False
     """whether a taint rule has matched; later ones are passed over"""
     lowered_by: str | None = None
