@@ -64,6 +64,8 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     asked = enforcer.with_claims(asked)
     try:
         enforcer.engine.prepare(asked)
+        if enforcer.engine.asks_contents or asked.given is not None:
+            asked = enforcer.with_contents(asked, call, round_.args_text)
         if enforcer.engine.asks_kernel or asked.given is not None:
             asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():
