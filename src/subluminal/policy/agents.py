@@ -43,10 +43,11 @@ class Who(Struct, frozen=True):
             "delegation_depth": claims.delegation_depth,
         }
         given = {name: value for name, value in said.items() if value is not None}
-        return Who(_placed(self.identity, claims.environment), replace(self.facts, **given))
+        return Who(in_environment(self.identity, claims.environment), replace(self.facts, **given))
 
 
-def _placed(identity: Identity, environment: str | None) -> Identity:
+def in_environment(identity: Identity, environment: str | None) -> Identity:
+    """Returns an identity in an environment of any name; unchanged if there is no name."""
     if environment is None:
         return identity
     env = Env(environment) if environment in _ENVIRONMENTS else Env.UNKNOWN

@@ -28,6 +28,7 @@ from subluminal.contracts.vocabulary import (
     Status,
     Taint,
 )
+from subluminal.policy.contents import TextTest
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.refusing import Refuser
 from subluminal.policy.snapshot import EMPTY_SNAPSHOT, REGISTRY_MATCHERS, Snapshot
@@ -173,7 +174,13 @@ class Engine:
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
         self.asks_kernel = any(program.asks_kernel for program in self._possible)
         """whether a pack is asked about calls, by a rule or by the door"""
-        self.asks_ahead = self.asks_targets or self.asks_kernel
+        self.asks_contents = any(
+            rule.text_test is not None or rule.data_test is not None
+            for each in self._possible
+            for rule in each.rules
+        )
+        """whether any rule tests what arguments say, or which data they contain"""
+        self.asks_ahead = self.asks_targets or self.asks_kernel or self.asks_contents
         """whether something must be found out about calls before they are evaluated"""
         self.asks_taint = any(program.asks_taint for program in self._programs)
         """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
@@ -210,6 +217,14 @@ class Engine:
     def needs_targets(self, call: Call) -> bool:
         """Whether a rule for the tool of a call tests what the call touches."""
         return any(rules.asks_targets for _, rules in self._rules_of(call))
+
+    def needs_data(self, call: Call) -> bool:
+        """Whether a rule for the tool of a call tests which data the arguments contain."""
+        return any(rules.asks_data for _, rules in self._rules_of(call))
+
+    def text_tests(self, call: Call) -> list[TextTest]:
+        """Returns the tests of what arguments say that rules for the tool of a call make."""
+        return [test for _, rules in self._rules_of(call) for test in rules.text_tests]
 
     def needs_judge(self, call: Call) -> bool:
         """Whether a rule for the tool of a call asks a pack."""
@@ -426,6 +441,8 @@ def _run(
         else:
             written = trace(program, rules, visit, call, steps)
         classes = rules.classes | visit.classes if visit.classes else rules.classes
+    if program.expires_ms is not None and wall_ms >= program.expires_ms:
+        written = program.expired(visit)
     if written.action is _ALLOW:
         return Evaluation(written, program.ref, True, (visit,), None, classes, (), visit.kernel)
     decision, would_be = program.enforced(written)

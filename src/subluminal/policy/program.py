@@ -29,11 +29,13 @@ from subluminal.contracts.vocabulary import (
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.predicates import applies
 from subluminal.policy.rules.entry import Entry, Subject
+from subluminal.policy.rules.sequence import SequenceEntry
 from subluminal.policy.rules.taint import TaintEntry
 from subluminal.policy.snapshot import AGENT_MATCHERS, Snapshot
 from subluminal.policy.taint import lowest
 from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotEvaluated, Visit
+from subluminal.timestamps import parse_rfc3339
 
 _MAX_TOOLS, _MAX_ENTRIES = 1_024, 16_384
 """Tools whose rules are cached, and the rules of all of them together. Names come from outside, so
@@ -81,6 +83,9 @@ class Program:
         self.agent = agent
         self.asks_who = snapshot.asks(AGENT_MATCHERS)
         """whether a rule asks who acts"""
+        expires_at = snapshot.data.get("expires_at")
+        self.expires_ms = None if expires_at is None else parse_rfc3339(expires_at)
+        """time from which the policy refuses every call; None if it has no end"""
         rules = snapshot.data["rules"]
         self.places = self._places()
         """for each of `rules` its place in the policy: rules about other agents are left out"""
@@ -128,7 +133,8 @@ class Program:
 
     def _collect(self, server_name: str, tool_name: str) -> ToolRules:
         hits = sorted(self.servers.match(server_name) & self.tools.match(tool_name))
-        subject = Subject(self.layer.value, self.snapshot.policy_id, server_name, tool_name)
+        names = (self.layer.value, self.snapshot.policy_id, server_name, tool_name)
+        subject = Subject(*names, self.identity.agent_id)
         return ToolRules([(index, self.rules[index]) for index in hits], subject)
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
@@ -189,9 +195,25 @@ class Program:
                 return None
             if entry.rank:
                 entry.visit(visit)  # what cannot be judged counts against the call
+        if isinstance(entry, SequenceEntry):
+            entry.note(visit)  # for the same reason
         # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
         return self.on_error(classes, entry.rule_id, str(error))
+
+    def expired(self, visit: Visit) -> Decision:
+        """Refuses a call after the end of the policy. No grant can let it pass."""
+        visit.refused_by = None
+        visit.limited_by = visit.grants_used = ()
+        visit.trips = ()
+        return Decision(
+            action=Action.BLOCK,
+            rule_id=None,
+            severity=Severity.CRITICAL,
+            reason_code=ReasonCode.POLICY_EXPIRED,
+            summary=f"policy `{self.snapshot.policy_id}` expired at"
+            f" {self.snapshot.data['expires_at']}",
+        )
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
         """Decides for a rule that could not be evaluated (Pack 2.1)."""

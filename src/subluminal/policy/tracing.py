@@ -3,6 +3,8 @@
 `trace` uses the same entries as `Program.decide`, so it cannot explain another decision.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from subluminal.contracts.counters import Cell, CellKind
@@ -13,7 +15,7 @@ from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
 from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.taint import TaintEntry
-from subluminal.policy.tool_rules import ToolRules
+from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 
@@ -135,17 +137,36 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
 
 
 def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
-    rule = program.rules[entry.index]
-    if rule.time_test is not None and not rule.time_test(visit.wall_ms):
-        return "time"
-    if rule.taint_test is not None and not rule.taint_test(visit.read):
-        return "taint"
-    if rule.given_test is not None and not rule.given_test(visit.call):
-        from subluminal.policy.given import failed_clause
+    rule, call, args = program.rules[entry.index], visit.call, visit.args
+    answers: dict[str, Callable[[], bool]] = {}
+    if rule.time_test is not None:
+        answers["time"] = partial(rule.time_test, visit.wall_ms)
+    if rule.taint_test is not None:
+        answers["taint"] = partial(rule.taint_test, visit.read)
+    if rule.given_test is not None:
+        answers |= _given_answers(rule, call)
+    if args is not None:
+        answers |= _call_answers(rule, call, args, visit)
+    return next((name for name, holds in answers.items() if not holds()), "risk_class")
 
-        return failed_clause(rule.data["match"], visit.call)
-    if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
-        return "args"
-    if rule.targets_test is not None and not rule.targets_test(visit.call.targets):
-        return "targets"
-    return "risk_class"
+
+def _given_answers(rule: PreparedRule, call: Call) -> dict[str, Callable[[], bool]]:
+    from subluminal.policy.given import given_tests
+
+    tests = given_tests(rule.data["match"])
+    return {name: partial(test, call) for name, test in tests.items()}
+
+
+def _call_answers(
+    rule: PreparedRule, call: Call, args: dict[str, Any], visit: Visit
+) -> dict[str, Callable[[], bool]]:
+    answers: dict[str, Callable[[], bool]] = {}
+    if rule.args_test is not None:
+        answers["args"] = partial(rule.args_test, args)
+    if rule.targets_test is not None:
+        answers["targets"] = partial(rule.targets_test, call.targets)
+    if rule.data_test is not None:
+        answers["data_any"] = partial(rule.data_test, call.data)
+    if rule.text_test is not None:
+        answers["text"] = partial(visit.texts_of(args).holds, rule.text_test)
+    return answers
