@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
-from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
-from subluminal.core.gates import NO_GATES, Gates, refusal_of
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
+from subluminal.core.gates import NO_GATES, Gates, refusal_of, terminated
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
@@ -79,7 +79,7 @@ class Enforcer:
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
         self.claims: Claims | None = None
-        """what the agent says by its name alone, if a rule asks about agents"""
+        """what the agent says by its name alone, if a rule asks about agents; the host adds it"""
         self.open_calls = 0
         """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
@@ -109,7 +109,7 @@ class Enforcer:
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead or call.given is not None or self.claims is not None:
+            if engine.asks_ahead or call.given is not None:
                 asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -238,20 +238,19 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
-    def with_claims(self, asked: Call) -> Call:
+    def with_claims(self, call: ToolCall) -> ToolCall:
         """Returns a call with what is claimed about its agent: by the call, or by a mere name."""
         if self.claims is None:
-            return asked
+            return call
         from subluminal.core.acting.acting import claims_with
 
-        given = asked.given or Given()
-        return replace(asked, given=replace(given, claims=claims_with(self.claims, given.claims)))
+        given = call.given or Given()
+        return replace(call, given=replace(given, claims=claims_with(self.claims, given.claims)))
 
     def with_facts(self, asked: Call, call: ToolCall) -> Call:
         """Returns a call with what takes too long under the run's lock: its targets, its packs."""
-        asked = self.with_claims(asked)
         # Rules about other agents may ask too, if the call claims to come from one of them.
-        is_claimed = asked.given is not None
+        is_claimed = call.given is not None
         if self.engine.asks_targets or is_claimed:
             asked = self.with_targets(asked, call)
         if self.engine.asks_kernel or is_claimed:
@@ -414,7 +413,7 @@ class Enforcer:
             return self.engine.refusal(refusal_of(stop))
         ended = self._state.terminated()
         if ended is not None:
-            return self.engine.refusal(_terminated(ended.code, ended.message))
+            return self.engine.refusal(terminated(ended.code, ended.message))
         return None if self.refusal is None else self.engine.refusal(self.refusal)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -462,14 +461,3 @@ class Enforcer:
 
 def _not_lowered(error: StateUnusable) -> str:
     return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
-
-
-def _terminated(code: str, message: str) -> Decision:
-    return Decision(
-        action=Action.TERMINATE_RUN,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=ReasonCode.RUN_TERMINATED,
-        summary=f"this run was ended: {message}",
-        terminate=Terminate(terminate_code=code, terminate_message=message),
-    )
