@@ -234,3 +234,35 @@ class TestWithoutRules:
         shim.write(json.dumps(batch).encode() + b"\n")
         codes = [shim.answer(f"b{n}")["error"]["code"] for n in (1, 2)]
         assert codes == [BLOCK, BLOCK]
+
+
+class TestTold:
+    def test_show_says_how_far_an_agent_was_trusted(self, household, person, fixer, proven):
+        shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
+        assert shim.code() == 0
+        shim.close()
+        shim.wait()
+        told = person("show", "run-1")
+        assert "privileged; attested by sub-home:" in told
+        assert json.loads(person("show", "run-1", "--json"))["run"]["agent"]["registered"] is True
+        bare = household.start(SUB_AGENT_ID="stranger", SUB_ATTESTATION="a.b.c", run="run-2")
+        bare.code()
+        bare.close()
+        bare.wait()
+        told = person("show", "run-2")
+        assert "untrusted: not registered; no proof; a token was refused:" in told
+
+    def test_doctor_finds_refused_tokens_and_revoked_agents(self, household, person, fixer, proven):
+        def checks(code, **environ):
+            said = json.loads(person("doctor", "--json", code=code, all_output=True, **environ))
+            return {each["name"]: each for each in said["checks"]}
+
+        good = {"SUB_AGENT_ID": fixer, "SUB_ATTESTATION": token(person)}
+        assert "attested by sub-home:" in checks(0, **good)["attestation"]["detail"]
+        bad = checks(1, SUB_AGENT_ID=fixer, SUB_ATTESTATION="a.b.c")["attestation"]
+        assert (bad["ok"], "is refused" in bad["detail"]) == (False, True)
+        shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION="a.b.c")
+        shim.code()
+        assert "the token of `fixer` is refused" in checks(1)["agents"]["detail"]
+        person("agents", "revoke", fixer)
+        assert "is revoked" in checks(1)["agents"]["detail"]
