@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from subluminal.config.settings import Settings
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
-from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
-from subluminal.core.gates import NO_GATES, Gates, refusal_of
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
+from subluminal.core.gates import NO_GATES, Gates, refusal_of, terminated
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import Outcome, Ruling, asked_of
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
@@ -40,6 +40,7 @@ from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 
 if TYPE_CHECKING:
+    from subluminal.contracts.agents import Claims
     from subluminal.core.controls.approvals import Approvals
 
 __all__ = ["Enforcer", "Outcome", "Ruling"]
@@ -77,6 +78,8 @@ class Enforcer:
         self.gates = gates
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
+        self.claims: Claims | None = None
+        """what the agent says by its name alone, if a rule asks about agents; the host adds it"""
         self.open_calls = 0
         """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
@@ -97,12 +100,16 @@ class Enforcer:
         # Flat on purpose: every call passes here, and each extra frame costs time.
         number = next(self._numbers)
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = Call(
+            *(call.server_name, call.tool_name, call.args, call.args_hash),
+            provider=call.provider,
+            given=call.given,
+        )
         state, stops, engine = self._state, self._stops, self.engine
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead:
+            if engine.asks_ahead or call.given is not None:
                 asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -146,7 +153,7 @@ class Enforcer:
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         # Nobody can be sure which tool an ambiguous message names.
         knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
@@ -154,7 +161,7 @@ class Enforcer:
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
         return self._without_rules(call, asked, refusal)
 
@@ -231,11 +238,22 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
+    def with_claims(self, call: ToolCall) -> ToolCall:
+        """Returns a call with what is claimed about its agent: by the call, or by a mere name."""
+        if self.claims is None:
+            return call
+        from subluminal.core.acting.acting import claims_with
+
+        given = call.given or Given()
+        return replace(call, given=replace(given, claims=claims_with(self.claims, given.claims)))
+
     def with_facts(self, asked: Call, call: ToolCall) -> Call:
         """Returns a call with what takes too long under the run's lock: its targets, its packs."""
-        if self.engine.asks_targets:
+        # Rules about other agents may ask too, if the call claims to come from one of them.
+        is_claimed = call.given is not None
+        if self.engine.asks_targets or is_claimed:
             asked = self.with_targets(asked, call)
-        if self.engine.asks_kernel:
+        if self.engine.asks_kernel or is_claimed:
             rank = self._state.taint.rank() if self.engine.asks_taint else 0
             asked = self.with_packs(asked, call, rank)
         return asked
@@ -378,7 +396,7 @@ class Enforcer:
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
-            asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+            asked = asked_of(call)
             ruling.assessment = self.unrecorded(evaluation, asked, str(error))
             if evaluation.forwarded and not ruling.is_allowed:
                 self.count_as_refused(ruling.decision.action)
@@ -395,7 +413,7 @@ class Enforcer:
             return self.engine.refusal(refusal_of(stop))
         ended = self._state.terminated()
         if ended is not None:
-            return self.engine.refusal(_terminated(ended.code, ended.message))
+            return self.engine.refusal(terminated(ended.code, ended.message))
         return None if self.refusal is None else self.engine.refusal(self.refusal)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -443,14 +461,3 @@ class Enforcer:
 
 def _not_lowered(error: StateUnusable) -> str:
     return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
-
-
-def _terminated(code: str, message: str) -> Decision:
-    return Decision(
-        action=Action.TERMINATE_RUN,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=ReasonCode.RUN_TERMINATED,
-        summary=f"this run was ended: {message}",
-        terminate=Terminate(terminate_code=code, terminate_message=message),
-    )

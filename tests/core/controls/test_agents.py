@@ -54,7 +54,7 @@ def test_what_was_registered_is_found(state: Path) -> None:
     assert standing(str(state), "fixer") == agents.Standing(FIXER)
     register(str(state), NOW)
     assert standing(str(state), "fixer") == agents.Standing(NOW)
-    assert sorted(os.listdir(state / "agents")) == ["agent-fixer", "generation", "index"]
+    assert sorted(os.listdir(state / "agents")) == ["agent-fixer", "index"]
     assert file(state, "agent-fixer").stat().st_mode & 0o777 == 0o600
 
 
@@ -242,7 +242,7 @@ def test_if_the_revoked_cannot_be_found_out_everybody_is(state: Path) -> None:
 
 @requirement("trust:noticed")
 def test_every_change_moves_the_number_once_the_files_are_there(state: Path) -> None:
-    number = Generation(agents.generation_path(str(state)))
+    number = Generation(str(state / "kill" / "generation"))
     seen: list[tuple[int, Registration | None]] = []
 
     def look() -> None:
@@ -266,7 +266,7 @@ def test_a_revocation_does_not_wait_for_a_writer_that_is_suspended(state: Path) 
     import threading
 
     register(str(state), FIXER)
-    number = Generation(agents.generation_path(str(state)))
+    number = Generation(str(state / "kill" / "generation"))
     before = number.words[0]
     fd = os.open(state / "agents", os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)

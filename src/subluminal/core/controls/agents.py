@@ -3,15 +3,14 @@
     $SUB_HOME/state/agents/agent-AGENT      one sealed file per agent
                            revoked-AGENT    one per revoked agent; that it exists is enough
                            index            sealed: which files are current, who is revoked
-                           generation       a number
 
 Nothing that is done to these files gives an agent more trust (local-is-not-trusted). An agent's
 file counts only if this home sealed it for this agent, and if the index says that it is the current
 one: an older file that is put back does not count. Without a sound index nobody is registered. An
 agent is revoked if the index or a file says so.
 
-Every change moves the number in `generation` after the files are in place, so that processes which
-have it mapped notice. This module imports little, because shims ask `is_revoked`.
+Every change moves the number of the kill switch (`stops.announce`) after the files are in place, so
+that every process notices. This module imports little, because shims ask `is_revoked`.
 """
 
 import fcntl
@@ -25,7 +24,7 @@ import msgspec
 
 from subluminal.config.places import encode_name, make_private_dir
 from subluminal.core.controls.sealed import SealBroken, seal_key, unseal, write_sealed
-from subluminal.state.generation import move
+from subluminal.core.controls.stops import announce
 
 if TYPE_CHECKING:  # whoever only asks `is_revoked` does not load the structs
     from subluminal.contracts.agents import Registration
@@ -76,11 +75,6 @@ class _Index(msgspec.Struct, frozen=True):
 def agents_dir(state_dir: str) -> str:
     """Returns the directory of the registry."""
     return os.path.join(state_dir, "agents")
-
-
-def generation_path(state_dir: str) -> str:
-    """Returns the file with the number that every change moves (`state.generation`)."""
-    return os.path.join(agents_dir(state_dir), "generation")
 
 
 def is_revoked(state_dir: str, agent_id: str) -> bool:
@@ -149,7 +143,7 @@ def revoke(state_dir: str, registration: "Registration") -> None:
     revoked = msgspec.structs.replace(registration, state=AgentState.REVOKED)
     # First of all, and without waiting for a lock: from here on the agent is revoked.
     _seal(state_dir, _REVOKED, name, msgspec.json.encode(revoked))
-    move(generation_path(state_dir))
+    announce(state_dir)
     with _changing(state_dir) as index:
         _write(state_dir, index, revoked)
 
@@ -166,7 +160,7 @@ def _changing(state_dir: str) -> Iterator[_Index]:
         write_sealed(_path(state_dir, _INDEX), seal_key(state_dir), _INDEX_PURPOSE, data)
         # INVARIANT: the number moves after the files are in place. A process that sees the new
         # number sees them.
-        move(generation_path(state_dir))
+        announce(state_dir)
     finally:
         os.close(fd)
 
