@@ -44,14 +44,14 @@ class _Draft:
 
 def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None]]) -> list[Ruling]:
     """Decides and journals the calls of a batch; each comes with its canonical arguments."""
-    asked = [enforcer.with_claims(asked_of(call)) for call, _ in batch]
+    asked = [asked_of(call) for call, _ in batch]
     numbers = [enforcer.next_number() for _ in batch]
     wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
     seqs = [0] * len(batch)
     levels: list[CallLevel | None] = [None] * len(batch)
     state = enforcer.run.state
     try:
-        if enforcer.engine.asks_ahead or any(each.given is not None for each in asked):
+        if enforcer.engine.asks_ahead or any(call.given is not None for call, _ in batch):
             asked = [
                 enforcer.with_facts(each, call, args_text)
                 for each, (call, args_text) in zip(asked, batch, strict=True)

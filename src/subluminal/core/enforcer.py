@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
-from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
 from subluminal.core.contents.source import ContentSource
-from subluminal.core.gates import NO_GATES, Gates, refusal_of
+from subluminal.core.gates import NO_GATES, Gates, refusal_of, terminated
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
@@ -80,7 +80,7 @@ class Enforcer:
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
         self.claims: Claims | None = None
-        """what the agent says by its name alone, if a rule asks about agents"""
+        """what the agent says by its name alone, if a rule asks about agents; the host adds it"""
         self.open_calls = 0
         """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
@@ -111,7 +111,7 @@ class Enforcer:
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead or call.given is not None or self.claims is not None:
+            if engine.asks_ahead or call.given is not None:
                 asked = self.with_facts(asked, call, args_text)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -240,22 +240,22 @@ class Enforcer:
         except (StateBusy, StateUnusable):
             self._state.owe(total)
 
-    def with_claims(self, asked: Call) -> Call:
+    def with_claims(self, call: ToolCall) -> ToolCall:
         """Returns a call with what is claimed about its agent: by the call, or by a mere name."""
         if self.claims is None:
-            return asked
+            return call
         from subluminal.core.acting.acting import claims_with
 
-        given = asked.given or Given()
-        return replace(asked, given=replace(given, claims=claims_with(self.claims, given.claims)))
+        given = call.given or Given()
+        return replace(call, given=replace(given, claims=claims_with(self.claims, given.claims)))
 
     def with_facts(self, asked: Call, call: ToolCall, args_text: bytes | None) -> Call:
         """Returns a call with what takes too long under the run's lock.
 
         That is what it touches, what its arguments contain, and what packs say.
         """
-        asked = self.with_reading(self.with_claims(asked), call, args_text)
-        if self.engine.asks_kernel or asked.given is not None:
+        asked = self.with_reading(asked, call, args_text)
+        if self.engine.asks_kernel or call.given is not None:
             rank = self._state.taint.rank() if self.engine.asks_taint else 0
             asked = self.with_packs(asked, call, rank)
         return asked
@@ -263,7 +263,7 @@ class Enforcer:
     def with_reading(self, asked: Call, call: ToolCall, args_text: bytes | None = None) -> Call:
         """Returns a call with its targets and its contents, if a rule for its tool asks."""
         # Rules about other agents may ask too, if the call claims to come from one of them.
-        is_claimed = asked.given is not None
+        is_claimed = call.given is not None
         if (self.engine.asks_targets or is_claimed) and self.engine.needs_targets(asked):
             asked = replace(asked, targets=self._targets.read(call))
         if self.engine.asks_contents or is_claimed:
@@ -423,7 +423,7 @@ class Enforcer:
             return self.engine.refusal(refusal_of(stop))
         ended = self._state.terminated()
         if ended is not None:
-            return self.engine.refusal(_terminated(ended.code, ended.message))
+            return self.engine.refusal(terminated(ended.code, ended.message))
         return None if self.refusal is None else self.engine.refusal(self.refusal)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -471,14 +471,3 @@ class Enforcer:
 
 def _not_lowered(error: StateUnusable) -> str:
     return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
-
-
-def _terminated(code: str, message: str) -> Decision:
-    return Decision(
-        action=Action.TERMINATE_RUN,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=ReasonCode.RUN_TERMINATED,
-        summary=f"this run was ended: {message}",
-        terminate=Terminate(terminate_code=code, terminate_message=message),
-    )

@@ -98,10 +98,11 @@ class Host:
         # The fast way for nearly every call; `claim` is the same for all of them.
         if session is None and not self._partial:
             enforcer = self._open.get(self.run_id)
-            if enforcer is not None:
+            if enforcer is not None and enforcer.claims is None:
                 enforcer.open_calls += 1
                 return enforcer.begin(call, args_text)
-        return self.claim(session).begin(call, args_text)
+        enforcer = self.claim(session)
+        return enforcer.begin(enforcer.with_claims(call), args_text)
 
     def begin_batch(
         self, batch: Sequence[tuple[ToolCall, bytes | None]], session: str | None = None
@@ -114,7 +115,7 @@ class Host:
 
         enforcer = self.claim(session)
         enforcer.open_calls += len(batch) - 1
-        return begin_batch(enforcer, batch)
+        return begin_batch(enforcer, [(enforcer.with_claims(call), text) for call, text in batch])
 
     def begin_undecidable(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
