@@ -176,7 +176,7 @@ class Engine:
         """whether a pack is asked about calls, by a rule or by the door"""
         self.asks_contents = any(
             rule.text_test is not None or rule.data_test is not None
-            for each in self._programs
+            for each in self._possible
             for rule in each.rules
         )
         """whether any rule tests what arguments say, or which data they contain"""

@@ -18,20 +18,15 @@ _NOTHING = Given()
 
 def given_test(match: Mapping[str, Any]) -> GivenTest | None:
     """Builds the test from `match` of a snapshot; None if it has no such matcher."""
-    tests = [_TESTS[name](match[name]) for name in GIVEN_MATCHERS if name in match]
-    if not tests:
-        return None
-    if len(tests) == 1:
-        return tests[0]
+    tests = list(given_tests(match).values())
+    if len(tests) <= 1:
+        return tests[0] if tests else None
     return lambda call: all(test(call) for test in tests)
 
 
-def failed_clause(match: Mapping[str, Any], call: Call) -> str:
-    """Returns the first of these matchers that does not hold; empty if all hold."""
-    for name in GIVEN_MATCHERS:
-        if name in match and not _TESTS[name](match[name])(call):
-            return name
-    return ""
+def given_tests(match: Mapping[str, Any]) -> dict[str, GivenTest]:
+    """Builds the tests of each such matcher, by its name."""
+    return {name: _TESTS[name](match[name]) for name in GIVEN_MATCHERS if name in match}
 
 
 def _provider_test(wanted: list[str]) -> GivenTest:

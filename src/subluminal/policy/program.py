@@ -81,12 +81,11 @@ class Program:
         self.applies = applies(snapshot.data["selectors"], identity)
         self.identity = identity
         self.agent = agent
-        self._agent_id = identity.agent_id
+        self.asks_who = snapshot.asks(AGENT_MATCHERS)
+        """whether a rule asks who acts"""
         expires_at = snapshot.data.get("expires_at")
         self.expires_ms = None if expires_at is None else parse_rfc3339(expires_at)
         """time from which the policy refuses every call; None if it has no end"""
-        self.asks_who = snapshot.asks(AGENT_MATCHERS)
-        """whether a rule asks who acts"""
         rules = snapshot.data["rules"]
         self.places = self._places()
         """for each of `rules` its place in the policy: rules about other agents are left out"""
@@ -135,7 +134,7 @@ class Program:
     def _collect(self, server_name: str, tool_name: str) -> ToolRules:
         hits = sorted(self.servers.match(server_name) & self.tools.match(tool_name))
         names = (self.layer.value, self.snapshot.policy_id, server_name, tool_name)
-        subject = Subject(*names, self._agent_id)
+        subject = Subject(*names, self.identity.agent_id)
         return ToolRules([(index, self.rules[index]) for index in hits], subject)
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:

@@ -236,6 +236,7 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
 
 
 def _run_condition(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | None:
+    """Builds the test of what can be told without the arguments of a call."""
     time_test, taint_test, given_test = rule.time_test, rule.taint_test, rule.given_test
     if not risk_class and all(test is None for test in (time_test, taint_test, given_test)):
         return None
@@ -245,9 +246,9 @@ def _run_condition(rule: PreparedRule, risk_class: frozenset[str]) -> Condition 
             return False
         if time_test is not None and not time_test(visit.wall_ms):
             return False
-        if taint_test is not None and not taint_test(visit.read):
+        if given_test is not None and not given_test(visit.call):
             return False
-        return given_test is None or given_test(visit.call)
+        return taint_test is None or taint_test(visit.read)
 
     return condition
 

@@ -138,18 +138,23 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
 
 def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
     rule, call, args = program.rules[entry.index], visit.call, visit.args
-    if rule.given_test is not None and not rule.given_test(call):
-        from subluminal.policy.given import failed_clause
-
-        return failed_clause(rule.data["match"], call)
     answers: dict[str, Callable[[], bool]] = {}
     if rule.time_test is not None:
         answers["time"] = partial(rule.time_test, visit.wall_ms)
     if rule.taint_test is not None:
         answers["taint"] = partial(rule.taint_test, visit.read)
+    if rule.given_test is not None:
+        answers |= _given_answers(rule, call)
     if args is not None:
         answers |= _call_answers(rule, call, args, visit)
     return next((name for name, holds in answers.items() if not holds()), "risk_class")
+
+
+def _given_answers(rule: PreparedRule, call: Call) -> dict[str, Callable[[], bool]]:
+    from subluminal.policy.given import given_tests
+
+    tests = given_tests(rule.data["match"])
+    return {name: partial(test, call) for name, test in tests.items()}
 
 
 def _call_answers(
