@@ -122,6 +122,7 @@ SILENT = [
     (rule_with(tool_args_match={"a": {"eq": "x", "gt": 5}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: never holds: the operators exclude each other"),
     (rule_with(tool_args_match={"a": {"eq": 5, "gt": 5}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: never holds: the operators exclude each other"),
     (spm(spm_rule(), spm_rule()), "rule `DENY_TOOL`: `id`: duplicate id"),
+    (matching(tool_name="x" * 1025), f"rule `DENY_TOOL`: `match.tool_name`: invalid glob `{'x' * 40}`: longer than 1024 characters"),
     (spm(spm_rule(id="defaults.outcome")), "rule `defaults.outcome`: `id`: `defaults.outcome` stands for the bundle's default"),
 ]  # fmt: skip
 
