@@ -24,8 +24,6 @@ _PERSONAL = (DataClass.PII_SSN, DataClass.PII_EMAIL, DataClass.PII_PHONE)
 
 def number_text(number: float | Decimal) -> str:
     """Writes a number as JavaScript's String() does, which reads every number as a double."""
-    if type(number) is int and -_EXACT <= number <= _EXACT:
-        return str(number)
     try:
         double = float(number)
     except OverflowError:
@@ -44,6 +42,8 @@ def values_of(args: dict[str, Any]) -> list[str]:
         kind = type(value)
         if kind is str:
             found.append(value)
+        elif kind is int and -_EXACT <= value <= _EXACT:
+            found.append(str(value))
         elif kind is list:
             waiting.extend(reversed(value))
         elif kind is bool:
