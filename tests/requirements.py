@@ -583,4 +583,38 @@ REQUIREMENTS: dict[str, Requirement] = {
         "shared-runs", "a cell holds a whole window; cells have four kinds"
     ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
+    # Trust: who acts (issue 19)
+    "trust:claims-tighten": Requirement(
+        "trust T1", "no claim makes a decision milder; the facts' decision holds on a tie"
+    ),
+    "trust:claims-count-once": Requirement("trust T1", "a call with claims counts once"),
+    "trust:settled-matchers": Requirement(
+        "issue 19", "rules about other agents are as if they were not there"
+    ),
+    "trust:environment-as-written": Requirement(
+        "trust 2", "`environment` is compared as SUB_ENV says it, in any words"
+    ),
+    "trust:denials-cost-trust": Requirement(
+        "trust T3", "more than three refusals in a row cost trust, until a call is forwarded"
+    ),
+    "trust:given-matchers": Requirement(
+        "trust 2", "rules match the provider, the labels and the context of a call"
+    ),
+    "trust:given-on-record": Requirement(
+        "issue 19", "what a program says of a call is on record, with secrets masked"
+    ),
+    "trust:replay-facts": Requirement(
+        "issue 19", "replay decides by recorded facts; without them a call is undetermined"
+    ),
+    "trust:explain-agents": Requirement(
+        "trust 2", "explain says why a rule about other agents was left out"
+    ),
+    "trust:case-facts": Requirement("trust 2", "cases give facts, labels, context and claims"),
+    "trust:lint-claimable": Requirement(
+        "issue 19", "lint warns about an allow that rests on labels or context alone"
+    ),
+    "trust:lint-unregistered": Requirement(
+        "issue 19", "lint warns about identity rules and none for the unregistered"
+    ),
+    "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
 }
