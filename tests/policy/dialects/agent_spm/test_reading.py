@@ -227,7 +227,7 @@ WARNINGS = [
     (rule_with(matches_regex="(a+)+"), "rule `DENY_TOOL`: `when.matches_regex`: Agent-SPM never runs this pattern, so the rule never matched there; here it does"),
     (rule_with(tool_args_match={"a": {}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: asks nothing"),
     (rule_with(tool_args_match={"a": {"neq": []}}), "rule `DENY_TOOL`: `when.tool_args_match.a.neq`: always holds: no argument equals a list or an object"),
-    (spm(spm_rule(approver_role="boss")), "rule `DENY_TOOL`: `approver_role`: has no effect: DENY asks nobody"),
+    (spm(spm_rule(approver_role="boss")), "rule `DENY_TOOL`: `approver_role`: has no effect on the outcome DENY"),
 ]  # fmt: skip
 
 
