@@ -188,8 +188,7 @@ class DataTest:
     def __init__(self, classes: list[str], *, favours: bool) -> None:
         """`favours` says that a match is good for the call, as that of an allow is."""
         self._favours = favours
-        wanted = {DataClass(each) for each in classes}
-        self._wanted = wanted | set(_PERSONAL) if DataClass.PII in wanted else wanted
+        self._wanted = data_classes(DataClass(each) for each in classes)
         self.key = encode(sorted(self._wanted))
         """the same for tests that always give the same answer"""
 
@@ -200,6 +199,12 @@ class DataTest:
         if isinstance(data, HiddenData):
             return data.hidden.answer(self.key)
         return not self._wanted.isdisjoint(data)
+
+
+def data_classes(classes: Iterable[DataClass]) -> frozenset[DataClass]:
+    """Returns classes of data with those that PII stands for."""
+    wanted = frozenset(classes)
+    return wanted.union(_PERSONAL) if DataClass.PII in wanted else wanted
 
 
 def text_test(spec: dict[str, Any] | None) -> TextTest | None:
