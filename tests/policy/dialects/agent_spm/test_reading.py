@@ -252,3 +252,11 @@ def test_warnings_about_the_converted_rules_are_in_the_authors_words():
 def test_the_dates_are_those_of_the_bundle():
     bundle = load(spm(generated_at=START, expires_at="2098")).bundle
     assert (bundle.created_at, bundle.expires_at) == (START, "2098-01-01T00:00:00Z")
+
+
+def test_every_rule_has_its_line_and_the_default_its_own():
+    value = spm(spm_rule())
+    loaded = load(value)
+    lines = json.dumps(value, indent=1).splitlines()
+    assert loaded.line_of(0) == lines.index("  {") + 1
+    assert loaded.line_of(1) == lines.index('  "outcome": "ALLOW"') + 1
