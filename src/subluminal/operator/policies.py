@@ -4,7 +4,6 @@ A file holds a bundle in YAML or JSON, a bundle of Agent-SPM, or a compiled snap
 """
 
 import os
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,7 +122,7 @@ def lint_policy(data: bytes, file: str, terms: Terms = ANY) -> list[Problem]:
         loaded = parse_policy(data, file, terms).loaded
     except InvalidInput as error:
         return list(error.problems)
-    return [] if loaded is None else lint(loaded, time.time_ns() // 1_000_000)
+    return [] if loaded is None else lint(loaded, now().wall_ms)
 
 
 def sign_policy(data: bytes, file: str, key_file: str, *, legacy: bool = False) -> dict[str, Any]:
