@@ -28,7 +28,7 @@ class AgentFacts(Struct, frozen=True, kw_only=True):
     """number of agents that handed the work on; 0 if a person or a program started this one"""
 
 
-class Claims(Struct, frozen=True, kw_only=True):
+class Claims(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a caller says of itself in one call. None for what it does not say."""
 
     environment: str | None = None

@@ -8,6 +8,9 @@ from subluminal.contracts.agents import Claims
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
+MCP, BUILT_IN = "mcp", "built-in"
+"""Providers of tools: an MCP server, and the agent's own program."""
+
 
 class Given(Struct, frozen=True, kw_only=True):
     """What the program around a call says about it. Only doors inside of a program have it."""
@@ -41,7 +44,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """absolute path of the directory in which the call acts; None for that of this process"""
     context: dict[str, str] = {}
     """the Pack's call_context: what the adapter wants recorded with the call"""
-    provider: str = "mcp"
+    provider: str = MCP
     """what provides the tool: `mcp`, `built-in`, or a name that a program gives"""
     given: Given | None = None
     """what the program says about the call"""

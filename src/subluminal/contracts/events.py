@@ -4,11 +4,11 @@ Events are read tolerantly: unknown fields and unknown types are ignored (Pack 0
 a call, `templates` writes the same bytes; a property test compares the two.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from subluminal.contracts.agents import AgentChange, AgentResolved
+from subluminal.contracts.agents import AgentChange, AgentResolved, Claims
 from subluminal.contracts.control import (
     ApprovalAsked,
     ApprovalGiven,
@@ -136,6 +136,26 @@ class CallRef(Struct, frozen=True, kw_only=True):
     """SHA-256 of the canonical arguments, in hex"""
 
 
+GivenPart = Literal["labels", "context", "claims"]
+
+
+class GivenPreview(Struct, frozen=True, kw_only=True):
+    """Additive: what the program around a call said about it. Secrets are masked."""
+
+    labels: list[str] | UnsetType = UNSET
+    """labels of the data that the call handles"""
+    context: str | UnsetType = UNSET
+    """context of the call as JSON: redacted, then cut; missing if previews are off"""
+    truncated: bool | UnsetType = UNSET
+    """whether `context` was cut; missing if it was not"""
+    user_input_hash: str | UnsetType = UNSET
+    """SHA-256 of the user's text that led to the call, in hex"""
+    claims: Claims | UnsetType = UNSET
+    """what the caller says of itself"""
+    redacted: list[GivenPart] | UnsetType = UNSET
+    """members in which a secret was masked"""
+
+
 class CallStarted(CallRef, frozen=True, kw_only=True):
     """`call` of a tool_call_start event."""
 
@@ -163,6 +183,11 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     """additive: W3C trace context of the call"""
     targets: Targets | UnsetType = UNSET
     """additive: what the call touches, if a rule asked for it; secrets are masked"""
+    provider: str | UnsetType = UNSET
+    """additive: what provides the tool, if it is not an MCP server: `built-in`, or a name that a
+    program gives"""
+    given: GivenPreview | UnsetType = UNSET
+    """additive: what the program around the call said about it, if it said anything"""
     preview: ArgsPreview
     """recorded text of the arguments"""
 

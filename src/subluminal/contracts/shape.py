@@ -62,7 +62,7 @@ def _check(value: Any, info: inspect.Type, path: Path) -> Iterator[Misfit]:
             yield from _check_union(value, info, path)
         case inspect.StructType():
             yield from _check_struct(value, info, path)
-        case inspect.ListType():
+        case inspect.ListType() | inspect.VarTupleType():
             yield from _check_list(value, info, path)
         case inspect.DictType():
             yield from _check_dict(value, info, path)
@@ -116,7 +116,9 @@ def _list(words: list[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def _check_list(value: Any, info: inspect.ListType, path: Path) -> Iterator[Misfit]:
+def _check_list(
+    value: Any, info: inspect.ListType | inspect.VarTupleType, path: Path
+) -> Iterator[Misfit]:
     if not isinstance(value, list):
         yield Misfit(path, f"expected a list, got {_told(value)}")
         return

@@ -14,7 +14,7 @@ from subluminal.contracts.counters import Cell, CellKind, Counters, Update
 from subluminal.core.enforcer import TOTALS, Enforcer
 from subluminal.core.gates import NOT_EXECUTED
 from subluminal.core.levels import CallLevel
-from subluminal.core.ruling import Ruling
+from subluminal.core.ruling import Ruling, asked_of
 from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.taint import level_in
 from subluminal.state.errors import StateBusy
@@ -44,14 +44,14 @@ class _Draft:
 
 def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None]]) -> list[Ruling]:
     """Decides and journals the calls of a batch; each comes with its canonical arguments."""
-    asked = [Call(call.server_name, call.tool_name, call.args, call.args_hash) for call, _ in batch]
+    asked = [asked_of(call) for call, _ in batch]
     numbers = [enforcer.next_number() for _ in batch]
     wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
     seqs = [0] * len(batch)
     levels: list[CallLevel | None] = [None] * len(batch)
     state = enforcer.run.state
     try:
-        if enforcer.engine.asks_ahead:
+        if enforcer.engine.asks_ahead or any(call.given is not None for call, _ in batch):
             asked = [
                 enforcer.with_facts(each, call)
                 for each, (call, _) in zip(asked, batch, strict=True)

@@ -30,7 +30,7 @@ from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import Outcome, Ruling, asked_of
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
@@ -97,12 +97,16 @@ class Enforcer:
         # Flat on purpose: every call passes here, and each extra frame costs time.
         number = next(self._numbers)
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = Call(
+            *(call.server_name, call.tool_name, call.args, call.args_hash),
+            provider=call.provider,
+            given=call.given,
+        )
         state, stops, engine = self._state, self._stops, self.engine
         seq, evaluation, level = 0, None, None
         try:
             engine.prepare(asked)
-            if engine.asks_ahead:
+            if engine.asks_ahead or call.given is not None:
                 asked = self.with_facts(asked, call)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
@@ -146,7 +150,7 @@ class Enforcer:
 
     def begin_undecidable(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records a call that no policy can judge, and applies `decision_on_error`."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         failed = self.engine.failure(asked, reason, self._previews.safe(summary))
         # Nobody can be sure which tool an ambiguous message names.
         knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
@@ -154,7 +158,7 @@ class Enforcer:
 
     def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
-        asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+        asked = asked_of(call)
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
         return self._without_rules(call, asked, refusal)
 
@@ -233,9 +237,11 @@ class Enforcer:
 
     def with_facts(self, asked: Call, call: ToolCall) -> Call:
         """Returns a call with what takes too long under the run's lock: its targets, its packs."""
-        if self.engine.asks_targets:
+        # Rules about other agents may ask too, if the call claims to come from one of them.
+        is_claimed = call.given is not None
+        if self.engine.asks_targets or is_claimed:
             asked = self.with_targets(asked, call)
-        if self.engine.asks_kernel:
+        if self.engine.asks_kernel or is_claimed:
             rank = self._state.taint.rank() if self.engine.asks_taint else 0
             asked = self.with_packs(asked, call, rank)
         return asked
@@ -378,7 +384,7 @@ class Enforcer:
         try:
             self.records.decided(ruling, wall_ms, seq, args_text, self.engine.policies)
         except JournalUnavailable as error:
-            asked = Call(call.server_name, call.tool_name, call.args, call.args_hash)
+            asked = asked_of(call)
             ruling.assessment = self.unrecorded(evaluation, asked, str(error))
             if evaluation.forwarded and not ruling.is_allowed:
                 self.count_as_refused(ruling.decision.action)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import WouldBe
 from subluminal.contracts.vocabulary import TAINT_RANK, Action, Mode, ReasonCode
-from subluminal.core.ruling import Ruling
+from subluminal.core.ruling import Ruling, asked_of
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
 from subluminal.policy.refusing import blocked
@@ -60,15 +60,10 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     ruling = round_.ruling
     enforcer, call = ruling.enforcer, ruling.call
     used = frozenset(ruling.assessment.grants_used)
-    asked = Call(
-        *(call.server_name, call.tool_name, call.args, call.args_hash),
-        granted=used,
-        lifted=used,
-        targets=ruling.targets,
-    )
+    asked = replace(asked_of(call), granted=used, lifted=used, targets=ruling.targets)
     try:
         enforcer.engine.prepare(asked)
-        if enforcer.engine.asks_kernel:
+        if enforcer.engine.asks_kernel or call.given is not None:
             asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():
             evaluation = enforcer.over(asked)

@@ -12,10 +12,20 @@ from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.gate import Assessment
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import ErrorClass, Status
+from subluminal.policy.visit import Call
 
 if TYPE_CHECKING:
     from subluminal.core.enforcer import Enforcer
     from subluminal.core.levels import CallLevel
+
+
+def asked_of(call: ToolCall) -> Call:
+    """Returns a call as the policies are asked about it. `Enforcer.begin` does the same itself."""
+    return Call(
+        *(call.server_name, call.tool_name, call.args, call.args_hash),
+        provider=call.provider,
+        given=call.given,
+    )
 
 
 class Handed(Struct, gc=False):

@@ -16,7 +16,7 @@ from subluminal.contracts.events import CallRef
 from subluminal.contracts.vocabulary import TAINT_RANK, ReasonCode
 from subluminal.core.handovers import Found, Handover, Handovers, key_of
 from subluminal.core.rounds import NoCounters
-from subluminal.core.ruling import Handed, Ruling
+from subluminal.core.ruling import Handed, Ruling, asked_of
 from subluminal.core.runs.attendance import is_present
 from subluminal.core.runs.opening import problem_of
 from subluminal.policy.evaluation import Call, Evaluation
@@ -106,12 +106,8 @@ def _taken(
     if problem_of(run) is not None or not run.is_entered:
         return None  # nobody would find this process if it died
     granted = frozenset(handover.grants)
-    asked = Call(
-        *(call.server_name, call.tool_name, call.args, call.args_hash),
-        granted=granted,
-        lifted=granted,
-    )
-    if enforcer.engine.asks_targets:
+    asked = replace(asked_of(call), granted=granted, lifted=granted)
+    if enforcer.engine.asks_targets or call.given is not None:
         asked = enforcer.with_targets(asked, call)
     enforcer.gates.stops.make_safe()
     if enforcer.over(asked) is not None:

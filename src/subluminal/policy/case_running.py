@@ -81,7 +81,7 @@ class _Runner:
         judge_of: JudgeOf | None,
     ) -> None:
         self._judge_of = judge_of
-        self._engine = Engine(layers, loaded.identity)
+        self._engine = Engine(layers, loaded.identity, agent=loaded.agent)
         self._targets_of = targets_of
         self._layers = [layer.value for layer, _ in layers]
         self._limits = {
@@ -149,14 +149,16 @@ class _Runner:
             _UNREAD_HASH if call.args is None else args_hash(call.args),
             granted=granted - self._limits,
             excused=granted & self._limits,
-            targets=self._targets(call),
+            provider=call.provider,
+            given=call.given,
         )
-        if self._judge_of is None or not self._engine.asks_kernel:
+        made = replace(made, targets=self._targets(call, made))
+        if self._judge_of is None or not self._engine.needs_judge(made):
             return made
         judge = self._judge_of(made, self._title, self._start_ms + self._now_ms)
         return replace(made, judge=judge)
 
-    def _targets(self, call: CaseCall) -> Targets | None:
-        if self._targets_of is None or call.args is None or not self._engine.asks_targets:
+    def _targets(self, call: CaseCall, made: Call) -> Targets | None:
+        if self._targets_of is None or call.args is None or not self._engine.needs_targets(made):
             return None
         return self._targets_of(call.server, call.tool, call.args, call.cwd)

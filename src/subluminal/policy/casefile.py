@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from subluminal.contracts.identity import Identity, Workload
+from subluminal.contracts.agents import AgentFacts
+from subluminal.contracts.identity import Identity
 from subluminal.contracts.shape import Misfit, Path, did_you_mean, misfits, struct_of
 from subluminal.contracts.vocabulary import (
     POLICY_LAYERS,
     Action,
-    Client,
-    Env,
     Layer,
     Outcome,
     Severity,
@@ -25,6 +24,7 @@ from subluminal.contracts.vocabulary import (
     Taint,
 )
 from subluminal.errors import InvalidInput, Problem
+from subluminal.policy.case_agents import CaseGiven, CaseIdentity
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
 from subluminal.policy.outcomes import evaluated_outcome
@@ -40,20 +40,6 @@ class _Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Refuses unknown fields: a case with a misspelt field might test nothing."""
 
 
-class CaseWorkload(Workload, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A workload that refuses unknown fields."""
-
-
-class CaseIdentity(_Strict, frozen=True, kw_only=True):
-    """The identity of the run, which selectors compare."""
-
-    env: Env = Env.DEV
-    agent_id: str = "test"
-    client: Client = Client.CUSTOM
-    principal: str | None = None
-    workload: CaseWorkload = CaseWorkload()
-
-
 class CaseOutcome(_Strict, frozen=True, kw_only=True):
     """How the server answers a forwarded call."""
 
@@ -63,7 +49,7 @@ class CaseOutcome(_Strict, frozen=True, kw_only=True):
     """latency in milliseconds"""
 
 
-class CaseCall(_Strict, frozen=True, kw_only=True):
+class CaseCall(CaseGiven, frozen=True, kw_only=True):
     """One call, and the decision that is wanted for it."""
 
     server: str
@@ -120,14 +106,12 @@ class LoadedCase(NamedTuple):
     @property
     def identity(self) -> Identity:
         """The identity of the run, as an Engine takes it."""
-        given = self.case.identity
-        return Identity(
-            agent_id=given.agent_id,
-            client=given.client,
-            env=given.env,
-            principal=given.principal,
-            workload=given.workload,
-        )
+        return self.case.identity.identity
+
+    @property
+    def agent(self) -> AgentFacts:
+        """The facts about the agent, as an Engine takes them."""
+        return self.case.identity.facts
 
 
 Reader = Callable[[Evaluation], Any]

@@ -6,10 +6,12 @@ and when the call has ended, the result of `learn`. Pure.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.counters import CellKind, Counters, Update
 from subluminal.contracts.decision import Decision, GrantRef, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import Trip, WouldBe
@@ -26,13 +28,17 @@ from subluminal.contracts.vocabulary import (
     Status,
     Taint,
 )
+from subluminal.policy.contents import TextTest
 from subluminal.policy.program import DEFAULT_ALLOW, NOT_APPLICABLE, Program
 from subluminal.policy.refusing import Refuser
-from subluminal.policy.snapshot import EMPTY_SNAPSHOT, Snapshot
+from subluminal.policy.snapshot import EMPTY_SNAPSHOT, REGISTRY_MATCHERS, Snapshot
 from subluminal.policy.taint import lowest
 from subluminal.policy.tool_rules import ToolRules
 from subluminal.policy.tracing import Step, gate_step, trace
 from subluminal.policy.visit import Call, Visit
+
+if TYPE_CHECKING:
+    from subluminal.policy.claims import Variants
 
 __all__ = ["NO_POLICY", "Call", "Engine", "Evaluation", "Step"]
 
@@ -66,12 +72,13 @@ class Evaluation(Struct, gc=False):
 
     @property
     def updates(self) -> list[Update]:
-        """The new contents of the counters. Some rules count only calls that are forwarded."""
+        """The new contents of the counters. Some count only calls that are forwarded, or not."""
         updates: list[Update] = []
         for visit in self.visits:
             updates = updates + visit.updates if updates else visit.updates
-            if self.forwarded and visit.if_forwarded:
-                updates = updates + visit.if_forwarded
+            more = visit.if_forwarded if self.forwarded else visit.if_refused
+            if more:
+                updates = updates + more
         return updates
 
     @property
@@ -136,20 +143,44 @@ class Engine:
         layers: Sequence[tuple[Layer, Snapshot]],
         identity: Identity,
         gates: Sequence[Gate] = (),
+        agent: AgentFacts = AgentFacts(),  # noqa: B008 - frozen
     ) -> None:
-        """`gates` are asked before the layers, in order; a gate may settle a call by itself."""
+        """`gates` are asked before the layers, in order; a gate may settle a call by itself.
+
+        `agent` is what is known about the agent of the run. If `asks_agent`, an engine must be
+        given what the registry says; else the default does.
+        """
         self._gates = tuple(gates)
-        self._all = [Program(layer, snapshot, identity) for layer, snapshot in layers]
+        self._all = [Program(layer, snapshot, identity, agent) for layer, snapshot in layers]
         self._programs = [program for program in self._all if program.applies]
+        self._who = (identity, agent)
+        self._variants: Variants | None = None
+        asks_who = any(program.asks_who for program in self._all)
+        self._counts_denials = asks_who and self._other_agents().counts_denials
+        """whether refusals in a row change what the rules say"""
+        self._possible = self._programs
+        """programs that may decide calls without claims"""
+        if self._counts_denials:
+            denied = self._other_agents().denied
+            self._possible = [*self._programs, *(p for p in denied if p not in self._programs)]
         # The usual case, one layer and no gates, needs no loop.
-        self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
+        is_simple = len(self._programs) == 1 and not gates and not self._counts_denials
+        self._only = self._programs[0] if is_simple else None
+        self.asks_agent = any(each.snapshot.asks(REGISTRY_MATCHERS) for each in self._programs)
+        """whether any rule asks for facts of the registry; if not, nobody needs to look them up"""
         self.asks_targets = any(
-            rule.targets_test is not None for each in self._programs for rule in each.rules
+            rule.targets_test is not None for each in self._possible for rule in each.rules
         )
         """whether any rule tests what calls touch; if not, nobody needs to read it"""
-        self.asks_kernel = any(program.asks_kernel for program in self._programs)
+        self.asks_kernel = any(program.asks_kernel for program in self._possible)
         """whether a pack is asked about calls, by a rule or by the door"""
-        self.asks_ahead = self.asks_targets or self.asks_kernel
+        self.asks_contents = any(
+            rule.text_test is not None or rule.data_test is not None
+            for each in self._possible
+            for rule in each.rules
+        )
+        """whether any rule tests what arguments say, or which data they contain"""
+        self.asks_ahead = self.asks_targets or self.asks_kernel or self.asks_contents
         """whether something must be found out about calls before they are evaluated"""
         self.asks_taint = any(program.asks_taint for program in self._programs)
         """whether any policy speaks of the run's level; if not, nobody needs to look at it"""
@@ -165,19 +196,35 @@ class Engine:
             for program in self._all
         ]
 
+    def _other_agents(self) -> "Variants":
+        if self._variants is None:
+            # Most engines never need it.
+            from subluminal.policy.claims import Variants
+
+            self._variants = Variants(self._all, *self._who)
+        return self._variants
+
     def prepare(self, call: Call) -> None:
         """Collects the rules for the tool of a call: the costly part of the tool's first call.
 
         Needs no lock. `evaluate` does the same if nobody has done it before.
         """
         key = (call.server_name, call.tool_name)
-        for program in self._programs:
+        for program in self._possible:
             if key not in program.tool_rules:
                 program.rules_for(*key)
 
     def needs_targets(self, call: Call) -> bool:
         """Whether a rule for the tool of a call tests what the call touches."""
         return any(rules.asks_targets for _, rules in self._rules_of(call))
+
+    def needs_data(self, call: Call) -> bool:
+        """Whether a rule for the tool of a call tests which data the arguments contain."""
+        return any(rules.asks_data for _, rules in self._rules_of(call))
+
+    def text_tests(self, call: Call) -> list[TextTest]:
+        """Returns the tests of what arguments say that rules for the tool of a call make."""
+        return [test for _, rules in self._rules_of(call) for test in rules.text_tests]
 
     def needs_judge(self, call: Call) -> bool:
         """Whether a rule for the tool of a call asks a pack."""
@@ -197,17 +244,28 @@ class Engine:
 
     def _rules_of(self, call: Call) -> Iterator[tuple[Program, ToolRules]]:
         key = (call.server_name, call.tool_name)
-        for program in self._programs:
+        for program in [*self._possible, *self._claimed(call)]:
             rules = program.tool_rules.get(key) or program.rules_for(*key)
             if rules is not None:
                 yield program, rules
+
+    def _claimed(self, call: Call) -> list[Program]:
+        """Returns the programs that may decide a call because of what it claims."""
+        claims = None if call.given is None else call.given.claims
+        if claims is None:
+            return []
+        others = self._other_agents()
+        found = list(others.claimed(claims, is_denied=False))
+        if self._counts_denials:
+            found += others.claimed(claims, is_denied=True)
+        return found
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
         """Returns the lowest level to which a call may lower the run that no rule could judge.
 
         `tool_name` is None if nobody can be sure which tool is called.
         """
-        return lowest(program.unjudged(server_name, tool_name) for program in self._programs)
+        return lowest(program.unjudged(server_name, tool_name) for program in self._possible)
 
     def read_from(self, server_name: str) -> tuple[Taint, str | None]:
         """Returns the level to which text of a server lowers the run if no tool gave it.
@@ -215,15 +273,15 @@ class Engine:
         That is a resource or a prompt. Only taint rules whose `match` names nothing but servers are
         about it. Returns the rule too.
         """
-        found = [program.read_from(server_name) for program in self._programs]
+        found = [program.read_from(server_name) for program in self._possible]
         return max(found, key=lambda each: TAINT_RANK[each[0]], default=(Taint.SYSTEM, None))
 
     def tests_taint(self, rule_id: str | None) -> bool:
         """Whether a rule with this id tests the run's level."""
         return rule_id is not None and any(
-            rule.taint_test is not None and rule.data["rule_id"] == rule_id
+            "taint" in rule["match"] and rule["rule_id"] == rule_id
             for program in self._programs
-            for rule in program.rules
+            for rule in program.snapshot.data["rules"]
         )
 
     def evaluate(
@@ -236,21 +294,54 @@ class Engine:
         steps: list[Step] | None = None,
     ) -> Evaluation:
         """Decides one call. The caller must write `updates` before the counters are read again."""
-        if self._only is not None:
+        if self._only is not None and (call.given is None or call.given.claims is None):
             return _run(self._only, call, counters, wall_ms, mono_ms, steps)
         if self._gates:
             settled = self._ask_gates(call, counters, wall_ms, mono_ms, steps)
             if settled is not None:
                 return settled
-        programs = self._programs
-        if not programs:
-            return self._without_policy()
+        programs, is_denied = self._programs, False
+        if self._counts_denials:
+            is_denied = self._other_agents().is_denied(counters.read)
+            programs = self._other_agents().denied if is_denied else programs
         answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
+        if not answers:
+            answers = [self._without_policy()]
+        if call.given is not None and call.given.claims is not None:
+            others = self._other_agents().claimed(call.given.claims, is_denied=is_denied)
+            new = [program for program in others if program not in programs]
+            answers += self._on_claims(new, call, counters, wall_ms, mono_ms, steps, answers)
         is_granted = call.granted or call.lifted or call.excused
         if is_granted and all(answer.forwarded for answer in answers):
             # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
-        return combine(answers)
+        found = combine(answers)
+        if self._counts_denials and found.visits:
+            self._other_agents().note_denials(found.visits[0])
+        return found
+
+    def _on_claims(
+        self,
+        programs: list[Program],
+        call: Call,
+        counters: Counters,
+        wall_ms: int,
+        mono_ms: int,
+        steps: list[Step] | None,
+        on_facts: list[Evaluation],
+    ) -> list[Evaluation]:
+        """Evaluates the layers for the agent that a caller claims to be."""
+        from subluminal.policy.claims import count_once
+
+        told: list[Step] | None = None if steps is None else []
+        answers = [_run(program, call, counters, wall_ms, mono_ms, told) for program in programs]
+        if steps is not None and told is not None:
+            steps += [step._replace(claimed=True) for step in told]
+        count_once(
+            [visit for answer in on_facts for visit in answer.visits],
+            [visit for answer in answers for visit in answer.visits],
+        )
+        return answers
 
     def _ask_gates(
         self,
@@ -289,7 +380,7 @@ class Engine:
         """
         answers = [
             Evaluation(program.enforced(written)[0], program.ref, written.action is _ALLOW, ())
-            for program in self._programs
+            for program in [*self._possible, *self._claimed(call)]
             if program.mode is not Mode.OBSERVE
             for written in [program.failure(call, reason_code, summary)]
         ]
@@ -350,6 +441,8 @@ def _run(
         else:
             written = trace(program, rules, visit, call, steps)
         classes = rules.classes | visit.classes if visit.classes else rules.classes
+    if program.expires_ms is not None and wall_ms >= program.expires_ms:
+        written = program.expired(visit)
     if written.action is _ALLOW:
         return Evaluation(written, program.ref, True, (visit,), None, classes, (), visit.kernel)
     decision, would_be = program.enforced(written)

@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from subluminal.canonical import args_hash
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.bundle import AnyRule
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.counters import Cell
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.intents import KernelDecision
@@ -64,6 +67,8 @@ class Explanation(NamedTuple):
     """level of the run before and after the call; None if the policy does not speak of it"""
     packs: tuple[PackSteps, ...] = ()
     """the packs that were asked, in their order"""
+    on_facts: Decision | None = None
+    """the decision without what the caller claims; None if the caller claims nothing"""
 
     def plain(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
@@ -82,6 +87,7 @@ class Explanation(NamedTuple):
                 }
                 for each in self.packs
             ],
+            "on_facts": msgspec.to_builtins(self.on_facts),
             "targets": None if self.targets is None else targets_plain(self.targets),
             "taint": None
             if self.taint is None
@@ -112,47 +118,71 @@ def explain(
     targets: Targets | None = None,
     taint: Taint = Taint.SYSTEM,
     judge_of: JudgeOf | None = None,
+    agent: AgentFacts = AgentFacts(),  # noqa: B008 - frozen
+    provider: str = MCP,
+    given: Given | None = None,
 ) -> Explanation:
     """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
     `gates` are those that a run of this installation passes before its policy layers. `targets` are
     what the call touches, as `core.targets` reads it. `taint` is the level of the run before its
     first call; a lower `defaults.taint` of the policy holds. `judge_of` finds whom `kernel` rules
-    ask.
+    ask. `agent` is what is known about the agent, and `given` what the program says of the call.
     """
+    engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates, agent)
     server, tool, args = call
-    engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates)
-    asked = Call(server, tool, args, args_hash(args), targets=targets)
-    if judge_of is not None and engine.asks_kernel:
+    asked = Call(
+        *(server, tool, args, args_hash(args)), targets=targets, provider=provider, given=given
+    )
+    if judge_of is not None and engine.needs_judge(asked):
         asked = msgspec.structs.replace(asked, judge=judge_of(asked, _RUN_ID, wall_ms))
     counters = MemoryCounters()
     counters.write(lowering_to(lowest([taint, engine.start])))
     for _ in range(repeat):
         steps: list[Step] = []
         before = level_in(counters.read)
+        on_facts = _on_facts(engine, asked, counters, wall_ms)
         evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=0, steps=steps)
         counters.write(evaluation.updates)
         counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
     levels = (before, level_in(counters.read)) if engine.asks_taint else None
-    return Explanation(evaluation, steps, targets, levels)
+    return Explanation(evaluation, steps, targets, levels, on_facts=on_facts)
+
+
+def _on_facts(
+    engine: Engine, asked: Call, counters: MemoryCounters, wall_ms: int
+) -> Decision | None:
+    """Returns the decision that a call has without its claims; None if it has none."""
+    if asked.given is None or asked.given.claims is None:
+        return None
+    silent = msgspec.structs.replace(asked, given=msgspec.structs.replace(asked.given, claims=None))
+    return engine.evaluate(silent, counters, wall_ms=wall_ms, mono_ms=0).decision
 
 
 def with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
     """Adds steps for disabled rules, which a snapshot leaves out, in rule order."""
+    rest = [step for step in steps if not step.claimed]
+    claimed = [step for step in steps if step.claimed]
+    return [*_with_disabled(rest, rules), *_with_disabled(claimed, rules)]
+
+
+def _with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
     if not steps:
         return steps
-    rest = iter(steps)
+    layer, claimed, rest = steps[0].layer, steps[0].claimed, iter(steps)
     return [
         next(rest)
         if rule.enabled
-        else Step(steps[0].layer, rule.rule_id, str(rule.__struct_config__.tag), _DISABLED)
+        else Step(
+            *(layer, rule.rule_id, str(rule.__struct_config__.tag), _DISABLED), claimed=claimed
+        )
         for rule in rules
     ]
 
 
 def as_text(explanation: Explanation) -> list[str]:
     """Returns lines for a terminal: the decision, then each rule in order."""
-    evaluation, steps, targets, taint, packs = explanation
+    evaluation, steps, targets, taint, packs, on_facts = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
@@ -162,6 +192,7 @@ def as_text(explanation: Explanation) -> list[str]:
         lines.append(f"  outcome: {outcome}")
     if evaluation.would_be is not None:
         lines.append(f"  would be {evaluation.would_be.action}: the policy is in observe mode")
+    lines += _because_of_claims(decision, on_facts)
     if decision.backoff_ms is not None:
         lines.append(f"  retry after {decision.backoff_ms} ms")
     if decision.hint is not None:
@@ -175,12 +206,25 @@ def as_text(explanation: Explanation) -> list[str]:
         before, after = taint
         told = f", and {after} after it" if after is not before else ""
         lines.append(f"  the run is {before} before this call{told}")
-    if decision.reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
-        lines += ["", "rules, in order:"]
-        lines += [_step_line(number, step) for number, step in enumerate(steps, start=1)]
+    if (on_facts or decision).reason_code != ReasonCode.POLICY_NOT_APPLICABLE:
+        lines += _step_lines("rules, in order:", [step for step in steps if not step.claimed])
+    lines += _claimed_lines(steps)
     for each in packs:
         lines += ["", *_pack_lines(each)]
     return lines
+
+
+def _because_of_claims(decision: Decision, on_facts: Decision | None) -> list[str]:
+    if on_facts is None or on_facts.action is decision.action:
+        return []
+    return [f"  because of what the caller claims: without that it is {on_facts.action}"]
+
+
+def _claimed_lines(steps: list[Step]) -> list[str]:
+    claimed = [step for step in steps if step.claimed]
+    if not claimed:
+        return []
+    return _step_lines("rules, if what the caller claims were true:", claimed)
 
 
 def _touched(targets: Targets) -> list[str]:
@@ -198,6 +242,10 @@ def _touched(targets: Targets) -> list[str]:
 def _listed(found: list[str]) -> str:
     more = [f"and {len(found) - _MAX_TOLD} more"] if len(found) > _MAX_TOLD else []
     return "; ".join([*found[:_MAX_TOLD], *more])
+
+
+def _step_lines(head: str, steps: list[Step]) -> list[str]:
+    return ["", head, *(_step_line(number, step) for number, step in enumerate(steps, start=1))]
 
 
 def _step_line(number: int, step: Step) -> str:

@@ -7,6 +7,7 @@ Pure: the door has asked the pack before, and brings the answer as `Call.judgeme
 
 from collections.abc import Sequence
 
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.counters import Counters
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.gate import Gate
@@ -40,10 +41,11 @@ class PackEngine(Engine):
         layers: Sequence[tuple[Layer, Snapshot]],
         identity: Identity,
         gates: Sequence[Gate] = (),
+        agent: AgentFacts = AgentFacts(),  # noqa: B008 - frozen
         *,
         pack: PolicyRef,
     ) -> None:
-        super().__init__(layers, identity, gates)
+        super().__init__(layers, identity, gates, agent)
         self._pack = pack
         self.asks_kernel = self.asks_ahead = True
         first = LayeredPolicyRef(

@@ -38,11 +38,16 @@ def compile_names(match: "NameMatch | None") -> NamePatterns:
     """Sorts patterns by how they are matched. Without any pattern, every name matches."""
     if match is None or not (match.glob or match.regex):
         return NamePatterns(any=True)
+    return glob_patterns(match.glob, match.regex)
+
+
+def glob_patterns(globs: Iterable[str], regex: Iterable[str] = ()) -> NamePatterns:
+    """Sorts globs and regexes, of which there is at least one, by how they are matched."""
     exact: set[str] = set()
     prefix: set[str] = set()
     suffix: set[str] = set()
-    regexes: set[str] = set(match.regex)
-    for pattern in match.glob:
+    regexes: set[str] = set(regex)
+    for pattern in globs:
         head, tail = pattern[:-1], pattern[1:]
         if not _SPECIAL.intersection(pattern):
             exact.add(pattern)

@@ -28,6 +28,7 @@ def args_predicate(spec: dict[str, Any] | None) -> ArgsPredicate | None:
     tests: list[ArgsPredicate] = []
     tests += [_has_key(key) for key in spec["has_keys"]]
     tests += [_equals(key, value) for key, value in spec["key_equals"].items()]
+    tests += [_differs(key, value) for key, value in spec.get("key_not_equals", {}).items()]
     tests += [_is_in(key, values) for key, values in spec["key_in"].items()]
     tests += [_in_range(key, bounds) for key, bounds in spec["numeric_range"].items()]
     if not tests:
@@ -99,6 +100,11 @@ def _equals(key: str, value: Any) -> ArgsPredicate:
     return lambda args: same_value(args.get(key, _MISSING), value)
 
 
+def _differs(key: str, value: Any) -> ArgsPredicate:
+    equals = _equals(key, value)
+    return lambda args: not equals(args)
+
+
 def _is_in(key: str, values: list[Any]) -> ArgsPredicate:
     """Looks strings and numbers up in sets: a list may name every repository of a company."""
     words = frozenset(value for value in values if type(value) is str)
@@ -118,6 +124,10 @@ def _is_in(key: str, values: list[Any]) -> ArgsPredicate:
 
 def _in_range(key: str, bounds: dict[str, Any]) -> ArgsPredicate:
     low, high = bounds["min"], bounds["max"]
+    above, below = bounds.get("gt"), bounds.get("lt")
+    if above is not None or below is not None:
+        inner = _in_range(key, {"min": low, "max": high})
+        return lambda args: inner(args) and _is_between(_as_read(args[key]), above, below)
 
     def holds(args: dict[str, Any]) -> bool:
         found = args.get(key)
@@ -127,6 +137,10 @@ def _in_range(key: str, bounds: dict[str, Any]) -> ArgsPredicate:
         return (low is None or found >= low) and (high is None or found <= high)
 
     return holds
+
+
+def _is_between(number: float, above: float | None, below: float | None) -> bool:
+    return (above is None or number > above) and (below is None or number < below)
 
 
 def applies(selectors: dict[str, Any], identity: Identity) -> bool:

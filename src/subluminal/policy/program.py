@@ -1,15 +1,17 @@
 """The compiled policy of one layer, ready to decide the calls of one run (rule-evaluation).
 
-When a Program is made, selectors are compared and names are indexed. The rules for a tool are
-collected at its first call and cached. `decide` is the loop that every call passes; `tracing`
-repeats it with an explanation.
+When a Program is made, selectors are compared, rules about other agents are left out, and names are
+indexed. The rules for a tool are collected at its first call and cached. `decide` is the loop that
+every call passes; `tracing` repeats it with an explanation.
 """
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
 
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.events import WouldBe
 from subluminal.contracts.identity import Identity
@@ -27,17 +29,21 @@ from subluminal.contracts.vocabulary import (
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.predicates import applies
 from subluminal.policy.rules.entry import Entry, Subject
+from subluminal.policy.rules.sequence import SequenceEntry
 from subluminal.policy.rules.taint import TaintEntry
-from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.snapshot import AGENT_MATCHERS, Snapshot
 from subluminal.policy.taint import lowest
 from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotEvaluated, Visit
+from subluminal.timestamps import parse_rfc3339
 
 _MAX_TOOLS, _MAX_ENTRIES = 1_024, 16_384
 """Tools whose rules are cached, and the rules of all of them together. Names come from outside, so
 a full cache is emptied."""
 
 _READ_LIKE = "read_like"
+_TAINT_KINDS = frozenset({RuleKind.TAINT, RuleKind.KERNEL})
+"""Kinds of rules for which the level of the run counts."""
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
 _ALLOW = Action.ALLOW
 _TERMINATE_RUN = Action.TERMINATE_RUN
@@ -59,15 +65,31 @@ NOT_APPLICABLE = Decision(
 
 
 class Program:
-    """A snapshot in one layer, for the identity of one run."""
+    """A snapshot in one layer, for the identity of one run and its agent."""
 
-    def __init__(self, layer: Layer, snapshot: Snapshot, identity: Identity) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        snapshot: Snapshot,
+        identity: Identity,
+        agent: AgentFacts = AgentFacts(),  # noqa: B008 - frozen
+    ) -> None:
         self.layer = layer
         self.snapshot = snapshot
         self.ref = snapshot.ref
         self.mode = snapshot.mode
         self.applies = applies(snapshot.data["selectors"], identity)
-        self.rules = [PreparedRule(rule) for rule in snapshot.data["rules"]]
+        self.identity = identity
+        self.agent = agent
+        self.asks_who = snapshot.asks(AGENT_MATCHERS)
+        """whether a rule asks who acts"""
+        expires_at = snapshot.data.get("expires_at")
+        self.expires_ms = None if expires_at is None else parse_rfc3339(expires_at)
+        """time from which the policy refuses every call; None if it has no end"""
+        rules = snapshot.data["rules"]
+        self.places = self._places()
+        """for each of `rules` its place in the policy: rules about other agents are left out"""
+        self.rules = [PreparedRule(rules[place]) for place in self.places]
         self.servers = NameIndex([_patterns(rule, "server_name") for rule in self.rules])
         self.tools = NameIndex([_patterns(rule, "tool_name") for rule in self.rules])
         defaults = snapshot.data["defaults"]
@@ -77,15 +99,22 @@ class Program:
         """level that a run starts with at most"""
         self._taint_rules = [rule for rule in self.rules if rule.data["kind"] == RuleKind.TAINT]
         self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for rule in self.rules)
-        self.asks_taint = (
-            bool(self._taint_rules)
-            or self.asks_kernel
-            or self.start is not Taint.SYSTEM
-            or any(rule.taint_test is not None for rule in self.rules)
+        # A rule about other agents counts: a caller may claim to be one of them.
+        self.asks_taint = self.start is not Taint.SYSTEM or any(
+            rule["kind"] in _TAINT_KINDS or "taint" in rule["match"] for rule in rules
         )
         self.tool_rules: dict[tuple[str, str], ToolRules] = {}
         """cache of `rules_for`, by server and tool"""
         self._cached_entries = 0
+
+    def _places(self) -> Sequence[int]:
+        rules = self.snapshot.data["rules"]
+        if not self.asks_who:
+            return range(len(rules))
+        # Most policies do not ask who acts, and need not load this.
+        from subluminal.policy.agents import Who, settled
+
+        return settled(rules, Who(self.identity, self.agent))
 
     def rules_for(self, server_name: str, tool_name: str) -> ToolRules | None:
         """Returns the rules that can matter for this tool; None if a name cannot be matched."""
@@ -104,7 +133,8 @@ class Program:
 
     def _collect(self, server_name: str, tool_name: str) -> ToolRules:
         hits = sorted(self.servers.match(server_name) & self.tools.match(tool_name))
-        subject = Subject(self.layer.value, self.snapshot.policy_id, server_name, tool_name)
+        names = (self.layer.value, self.snapshot.policy_id, server_name, tool_name)
+        subject = Subject(*names, self.identity.agent_id)
         return ToolRules([(index, self.rules[index]) for index in hits], subject)
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
@@ -165,9 +195,25 @@ class Program:
                 return None
             if entry.rank:
                 entry.visit(visit)  # what cannot be judged counts against the call
+        if isinstance(entry, SequenceEntry):
+            entry.note(visit)  # for the same reason
         # A tag acts on the rules below it, here too.
         classes = entry.classes_above | visit.classes
         return self.on_error(classes, entry.rule_id, str(error))
+
+    def expired(self, visit: Visit) -> Decision:
+        """Refuses a call after the end of the policy. No grant can let it pass."""
+        visit.refused_by = None
+        visit.limited_by = visit.grants_used = ()
+        visit.trips = ()
+        return Decision(
+            action=Action.BLOCK,
+            rule_id=None,
+            severity=Severity.CRITICAL,
+            reason_code=ReasonCode.POLICY_EXPIRED,
+            summary=f"policy `{self.snapshot.policy_id}` expired at"
+            f" {self.snapshot.data['expires_at']}",
+        )
 
     def on_error(self, classes: AbstractSet[str], rule_id: str | None, why: str) -> Decision:
         """Decides for a rule that could not be evaluated (Pack 2.1)."""

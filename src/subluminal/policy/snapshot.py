@@ -4,6 +4,7 @@ A snapshot is plain data with a hash of its canonical bytes. It travels as JSON 
 YAML parser.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from subluminal.canonical import digest, encode, parse
@@ -28,6 +29,19 @@ TRUST_FORMAT = 5
 windows or of its own end. It may have all of the above."""
 
 _FORMATS = (SNAPSHOT_FORMAT, TARGETS_FORMAT, TAINT_FORMAT, KERNEL_FORMAT, TRUST_FORMAT)
+
+REGISTRY_MATCHERS = (
+    "registered",
+    "agent_type",
+    "agent_roles_any",
+    "trust_level_min",
+    "delegation_depth_min",
+)
+"""Matchers about facts of the registry of agents."""
+AGENT_MATCHERS = ("environment", *REGISTRY_MATCHERS)
+"""Matchers about who acts, which are settled as selectors are."""
+GIVEN_MATCHERS = ("tool_provider", "data_labels_any", "context")
+"""Matchers about what a door or a program says of a call, in the order in which they are tested."""
 
 NO_POLICY_ID = "none"
 """The `policy_id` of a run without a policy. No bundle may have it."""
@@ -55,6 +69,12 @@ class Snapshot:
             return {}
         effects = (rule["effect"].get("kernel") for rule in self.data["rules"])
         return {asked["pack"]: asked["fingerprint"] for asked in effects if asked is not None}
+
+    def asks(self, matchers: Sequence[str]) -> bool:
+        """Whether a rule has one of these matchers, which are those of TRUST_FORMAT."""
+        return self.data["format"] >= TRUST_FORMAT and any(
+            name in rule["match"] for rule in self.data["rules"] for name in matchers
+        )
 
     def to_json(self) -> bytes:
         """Writes the snapshot as canonical JSON, with its hash."""

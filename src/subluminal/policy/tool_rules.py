@@ -6,10 +6,11 @@ arguments and targets.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import RuleKind, Taint
+from subluminal.policy.contents import DataTest, TextTest, data_test, text_test
 from subluminal.policy.predicates import (
     ArgsPredicate,
     TimePredicate,
@@ -18,29 +19,47 @@ from subluminal.policy.predicates import (
 )
 from subluminal.policy.rules.access import AccessEntry
 from subluminal.policy.rules.breaker import BreakerEntry
-from subluminal.policy.rules.budget import BudgetEntry
+from subluminal.policy.rules.budget import BudgetEntry, ResettingBudgetEntry
 from subluminal.policy.rules.dedupe import DedupeEntry
 from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.rules.kernel import KernelEntry
+from subluminal.policy.rules.limit import LimitEntry
 from subluminal.policy.rules.rate_limit import RateLimitEntry
+from subluminal.policy.rules.sequence import SequenceEntry
+from subluminal.policy.rules.sliding_limit import SlidingLimitEntry
 from subluminal.policy.rules.tag import TagEntry
 from subluminal.policy.rules.taint import TaintEntry
+from subluminal.policy.snapshot import GIVEN_MATCHERS
 from subluminal.policy.taint import TaintTest, taint_test
 from subluminal.policy.targets import TargetsTest, targets_test
 from subluminal.policy.visit import Call, NotInspected, NotJudged, Visit
 
-_ACCUMULATORS: dict[str, type[BudgetEntry | RateLimitEntry | BreakerEntry | DedupeEntry]] = {
+if TYPE_CHECKING:
+    from subluminal.policy.given import GivenTest
+
+_ACCUMULATORS: dict[str, type[LimitEntry]] = {
     RuleKind.BUDGET: BudgetEntry,
     RuleKind.RATE_LIMIT: RateLimitEntry,
     RuleKind.BREAKER: BreakerEntry,
     RuleKind.DEDUPE: DedupeEntry,
+    RuleKind.SEQUENCE: SequenceEntry,
 }
 
 
 class PreparedRule:
     """A rule of a snapshot with its predicates built. All tools share it."""
 
-    __slots__ = ("args_test", "data", "risk_class", "taint_test", "targets_test", "time_test")
+    __slots__ = (
+        "args_test",
+        "data",
+        "data_test",
+        "given_test",
+        "risk_class",
+        "taint_test",
+        "targets_test",
+        "text_test",
+        "time_test",
+    )
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -55,23 +74,45 @@ class PreparedRule:
             match.get("targets"), needs_all=needs_all
         )
         self.taint_test: TaintTest | None = taint_test(match.get("taint"))
+        self.given_test = _given_test(match)
+        self.text_test: TextTest | None = text_test(match.get("text"))
+        self.data_test: DataTest | None = data_test(match.get("data_any"), favours=needs_all)
 
     @property
     def is_about_servers(self) -> bool:
         """Whether this is a taint rule that names nothing but servers."""
         match = self.data["match"]
-        tests = (self.args_test, self.time_test, self.targets_test, self.taint_test)
+        of_run = (self.time_test, self.taint_test, self.given_test)
+        of_call = (self.args_test, self.targets_test, self.text_test, self.data_test)
         return (
             self.data["kind"] == RuleKind.TAINT
             and bool(match["tool_name"]["any"])
             and not self.risk_class
-            and all(test is None for test in tests)
+            and all(test is None for test in (*of_run, *of_call))
         )
+
+
+def _given_test(match: dict[str, Any]) -> "GivenTest | None":
+    if not any(name in match for name in GIVEN_MATCHERS):
+        return None
+    # Most policies do not ask for it, and need not load this.
+    from subluminal.policy.given import given_test
+
+    return given_test(match)
 
 
 def _exempts(data: dict[str, Any]) -> bool:
     effect = data["effect"].get("taint")
     return effect is not None and effect["lower_to"] == Taint.SYSTEM
+
+
+def _accumulator(data: dict[str, Any]) -> type[LimitEntry]:
+    kind = data["kind"]
+    if kind == RuleKind.RATE_LIMIT and "max_calls" in data["effect"][kind]:
+        return SlidingLimitEntry
+    if kind == RuleKind.BUDGET and "reset_ms" in data["effect"][kind]:
+        return ResettingBudgetEntry
+    return _ACCUMULATORS[kind]
 
 
 class UnpackedEntry(NamedTuple):
@@ -87,7 +128,16 @@ class UnpackedEntry(NamedTuple):
 class ToolRules:
     """The rules of one policy for one tool, and the risk classes that names alone give it."""
 
-    __slots__ = ("asks_kernel", "asks_targets", "classes", "entries", "tagged", "unpacked")
+    __slots__ = (
+        "asks_data",
+        "asks_kernel",
+        "asks_targets",
+        "classes",
+        "entries",
+        "tagged",
+        "text_tests",
+        "unpacked",
+    )
 
     def __init__(self, rules: list[tuple[int, PreparedRule]], subject: Subject) -> None:
         self.entries: list[Entry] = []
@@ -99,6 +149,10 @@ class ToolRules:
         """whether a rule tests what a call touches"""
         self.asks_kernel = any(rule.data["kind"] == RuleKind.KERNEL for _, rule in rules)
         """whether a rule asks a pack"""
+        self.asks_data = any(rule.data_test is not None for _, rule in rules)
+        """whether a rule tests which classes of data the arguments contain"""
+        self.text_tests = tuple(rule.text_test for _, rule in rules if rule.text_test is not None)
+        """the tests of what the arguments say"""
         settled: set[str] = set()
         gained: set[str] = set()
         """classes that a tag rule with a condition of its own may add"""
@@ -118,8 +172,9 @@ class ToolRules:
                     gained |= entry.classes
                 entry.classes_above = frozenset(settled)
                 self.entries.append(entry)
-                is_more = wanted or rule.time_test or rule.targets_test or rule.taint_test
-                args_test = None if is_more else rule.args_test
+                of_run = wanted or rule.time_test or rule.taint_test or rule.given_test
+                of_call = rule.targets_test or rule.text_test or rule.data_test
+                args_test = None if of_run or of_call else rule.args_test
                 unpacked = UnpackedEntry(entry.is_access, args_test, entry.visit, entry)
                 self.unpacked.append(unpacked)
         self.classes = frozenset(settled)
@@ -133,7 +188,7 @@ class ToolRules:
         if kind == RuleKind.TAINT:
             return TaintEntry(index, data, condition)
         if kind in _ACCUMULATORS:
-            return _ACCUMULATORS[kind](index, data, condition, subject)
+            return _accumulator(data)(index, data, condition, subject)
         if kind == RuleKind.KERNEL:
             return KernelEntry(index, data, condition, subject, self._would_pass)
         return AccessEntry(index, data, condition, subject, self._would_pass)
@@ -141,11 +196,14 @@ class ToolRules:
     def _would_pass(self, args: dict[str, Any], refused: Visit) -> bool:
         """Whether allow, deny and kernel rules would let a call with these arguments pass.
 
-        False if they test targets: nobody has read those of other arguments.
+        False if they test targets or data: nobody has read those of other arguments.
         """
-        if self.asks_targets:
+        if self.asks_targets or self.asks_data:
             return False
-        call = Call("", "", args, "", judge=refused.call.judge)
+        asked = refused.call
+        call = Call(
+            *("", "", args, ""), provider=asked.provider, given=asked.given, judge=asked.judge
+        )
         visit = Visit(call, args, refused.read, refused.wall_ms, 0)
         for entry in self.entries:
             if entry.condition is not None and not entry.condition(visit):
@@ -171,10 +229,16 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
 
     Arguments are tested last: NotInspected is raised only if everything else matches.
     """
-    args_test, time_test, targets_test = rule.args_test, rule.time_test, rule.targets_test
-    taint_test = rule.taint_test
-    tests = (args_test, time_test, targets_test, taint_test)
-    if not risk_class and all(test is None for test in tests):
+    of_run, of_call = _run_condition(rule, risk_class), _call_condition(rule)
+    if of_run is None or of_call is None:
+        return of_run or of_call
+    return lambda visit: of_run(visit) and of_call(visit)
+
+
+def _run_condition(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | None:
+    """Builds the test of what can be told without the arguments of a call."""
+    time_test, taint_test, given_test = rule.time_test, rule.taint_test, rule.given_test
+    if not risk_class and all(test is None for test in (time_test, taint_test, given_test)):
         return None
 
     def condition(visit: Visit) -> bool:
@@ -182,14 +246,28 @@ def condition_of(rule: PreparedRule, risk_class: frozenset[str]) -> Condition | 
             return False
         if time_test is not None and not time_test(visit.wall_ms):
             return False
-        if taint_test is not None and not taint_test(visit.read):
+        if given_test is not None and not given_test(visit.call):
             return False
-        if args_test is None and targets_test is None:
-            return True
+        return taint_test is None or taint_test(visit.read)
+
+    return condition
+
+
+def _call_condition(rule: PreparedRule) -> Condition | None:
+    args_test, targets_test = rule.args_test, rule.targets_test
+    text_test, data_test = rule.text_test, rule.data_test
+    if all(test is None for test in (args_test, targets_test, text_test, data_test)):
+        return None
+
+    def condition(visit: Visit) -> bool:
         if visit.args is None:
             raise NotInspected
         if args_test is not None and not args_test(visit.args):
             return False
-        return targets_test is None or targets_test(visit.call.targets)
+        if targets_test is not None and not targets_test(visit.call.targets):
+            return False
+        if data_test is not None and not data_test(visit.call.data):
+            return False
+        return text_test is None or visit.texts_of(visit.args).holds(text_test)
 
     return condition

@@ -3,7 +3,9 @@
 `trace` uses the same entries as `Program.decide`, so it cannot explain another decision.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from subluminal.contracts.counters import Cell, CellKind
 from subluminal.contracts.decision import Decision
@@ -13,7 +15,7 @@ from subluminal.policy.program import DEFAULT_ALLOW, Program
 from subluminal.policy.rules.entry import Entry
 from subluminal.policy.rules.kernel import KernelEntry
 from subluminal.policy.rules.taint import TaintEntry
-from subluminal.policy.tool_rules import ToolRules
+from subluminal.policy.tool_rules import PreparedRule, ToolRules
 from subluminal.policy.visit import Call, NotEvaluated, Visit
 
 
@@ -38,6 +40,8 @@ class Step(NamedTuple):
     """counter of the rule before the call"""
     after: Cell = ()
     """counter of the rule after the call, if the call is forwarded"""
+    claimed: bool = False
+    """whether the rule was tested with what the caller claims to be"""
 
 
 def gate_step(gate: Gate, settled: Settled | None) -> Step:
@@ -54,24 +58,31 @@ def trace(
 ) -> Decision:
     """Decides as `Program.decide` does, and appends a step for every rule."""
     entries = {entry.index: entry for entry in rules.entries}
+    indexes = {place: index for index, place in enumerate(program.places)}
     order: list[Decision] = []
-    for index, rule in enumerate(program.rules):
-        entry = entries.get(index)
-        if entry is not None:
-            steps.append(_visit(program, entry, visit, order))
-            continue
-        settled = index in rules.tagged
-        clause = "" if settled else _failed_clause(program, index, call)
-        steps.append(
-            Step(
-                layer=program.layer.value,
-                rule_id=rule.data["rule_id"],
-                kind=rule.data["kind"],
-                result="matched" if settled else "no match",
-                clause=clause,
-            )
-        )
+    for place, rule in enumerate(program.snapshot.data["rules"]):
+        index = indexes.get(place)
+        if index is None:
+            steps.append(_left_out(program, rule))
+        elif index in entries:
+            steps.append(_visit(program, entries[index], visit, order))
+        else:
+            step = Step(program.layer.value, rule["rule_id"], rule["kind"], "matched")
+            if index not in rules.tagged:
+                clause = _failed_clause(program, index, call)
+                step = step._replace(result="no match", clause=clause)
+            steps.append(step)
     return _settle(order)
+
+
+def _left_out(program: Program, rule: dict[str, Any]) -> Step:
+    """Returns the step of a rule that is about other agents."""
+    from subluminal.policy.agents import Who, failed_clause, words
+
+    who = Who(program.identity, program.agent)
+    clause = failed_clause(rule["match"], who)
+    step = Step(program.layer.value, rule["rule_id"], rule["kind"], "no match", clause)
+    return step._replace(note=words(clause, who))
 
 
 def _settle(order: list[Decision]) -> Decision:
@@ -126,13 +137,36 @@ def _visit(program: Program, entry: Entry, visit: Visit, order: list[Decision]) 
 
 
 def _condition_clause(program: Program, entry: Entry, visit: Visit) -> str:
-    rule = program.rules[entry.index]
-    if rule.time_test is not None and not rule.time_test(visit.wall_ms):
-        return "time"
-    if rule.taint_test is not None and not rule.taint_test(visit.read):
-        return "taint"
-    if rule.args_test is not None and visit.args is not None and not rule.args_test(visit.args):
-        return "args"
-    if rule.targets_test is not None and not rule.targets_test(visit.call.targets):
-        return "targets"
-    return "risk_class"
+    rule, call, args = program.rules[entry.index], visit.call, visit.args
+    answers: dict[str, Callable[[], bool]] = {}
+    if rule.time_test is not None:
+        answers["time"] = partial(rule.time_test, visit.wall_ms)
+    if rule.taint_test is not None:
+        answers["taint"] = partial(rule.taint_test, visit.read)
+    if rule.given_test is not None:
+        answers |= _given_answers(rule, call)
+    if args is not None:
+        answers |= _call_answers(rule, call, args, visit)
+    return next((name for name, holds in answers.items() if not holds()), "risk_class")
+
+
+def _given_answers(rule: PreparedRule, call: Call) -> dict[str, Callable[[], bool]]:
+    from subluminal.policy.given import given_tests
+
+    tests = given_tests(rule.data["match"])
+    return {name: partial(test, call) for name, test in tests.items()}
+
+
+def _call_answers(
+    rule: PreparedRule, call: Call, args: dict[str, Any], visit: Visit
+) -> dict[str, Callable[[], bool]]:
+    answers: dict[str, Callable[[], bool]] = {}
+    if rule.args_test is not None:
+        answers["args"] = partial(rule.args_test, args)
+    if rule.targets_test is not None:
+        answers["targets"] = partial(rule.targets_test, call.targets)
+    if rule.data_test is not None:
+        answers["data_any"] = partial(rule.data_test, call.data)
+    if rule.text_test is not None:
+        answers["text"] = partial(visit.texts_of(args).holds, rule.text_test)
+    return answers

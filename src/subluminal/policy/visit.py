@@ -5,12 +5,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from subluminal.contracts.call import Given
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.counters import Cell, CellKind, Update
 from subluminal.contracts.events import Trip
 from subluminal.contracts.intents import Judge, Judgement, KernelDecision
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import DataClass
+from subluminal.policy.contents import Texts
 from subluminal.policy.refusing import Refuser
 
 
@@ -29,12 +30,14 @@ class Call(Struct, frozen=True, gc=False):
     """(layer, rule_id) of the limits that a person let this very call pass"""
     targets: Targets | None = None
     """what the call touches; None if nobody read it, which counts as opaque"""
-    provider: str = "mcp"
+    provider: str = MCP
     """what provides the tool"""
     given: Given | None = None
     """what the program around the call says about it"""
     data: frozenset[DataClass] | None = None
     """classes of data in the arguments; None if nobody looked, which counts as all of them"""
+    texts: Texts | None = None
+    """values of the arguments, if somebody prepared them; else they are read when a rule asks"""
     judge: Judge | None = None
     """whom `kernel` rules ask; None if there is nobody"""
     judgement: Judgement | None = None
@@ -82,6 +85,8 @@ class Visit(Struct, gc=False):
     """counter updates, whatever the decision"""
     if_forwarded: list[Update] = []
     """counter updates if the call is forwarded"""
+    if_refused: list[Update] = []
+    """counter updates if the call is not forwarded"""
     taint_settled: bool = False
     """whether a taint rule has matched; later ones are passed over"""
     lowered_by: str | None = None
@@ -96,8 +101,19 @@ class Visit(Struct, gc=False):
     """rule or pack that refuses the call, if a grant can cover that; None in observe mode"""
     kernel: KernelDecision | None = None
     """decision of the pack that objected, else of the first that a `kernel` rule asked"""
+    texts: Texts | None = None
+    """values of the call, once a rule has asked for them"""
     limited_by: tuple[tuple[str, str], ...] = ()
     """(layer, rule_id) of the limits that refuse the call; none in observe mode"""
+
+    def texts_of(self, args: dict[str, Any]) -> Texts:
+        """Returns the values of the call, which all rules share."""
+        texts = self.texts
+        if texts is None:
+            given = self.call.given
+            texts = self.call.texts or Texts(args, None if given is None else given.user_input)
+            self.texts = texts
+        return texts
 
     def repeat_key(self, rule_key: bytes, mask: int) -> bytes:
         """Returns the key of a counter for exactly these arguments. `mask` is `rule_key` as int.

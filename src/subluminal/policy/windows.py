@@ -37,6 +37,18 @@ def count(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
     return live
 
 
+def until_room(cell: Cell, threshold: int, window_ms: int, now_ms: int) -> int:
+    """Returns the milliseconds until fewer than `threshold` entries are in a full window."""
+    if threshold <= MAX_WINDOW_ENTRIES:
+        return max(0, cell[-threshold] + window_ms - now_ms)
+    newer, bucket = 0, width(window_ms)
+    for index, number in reversed(_live_buckets(cell, window_ms, now_ms)):
+        newer += number
+        if newer >= threshold:
+            return max(0, (index + MAX_WINDOW_ENTRIES) * bucket - now_ms)
+    return 0
+
+
 def _record_bucket(cell: Cell, window_ms: int, now_ms: int) -> Cell:
     current = now_ms // width(window_ms)
     counts = dict(_live_buckets(cell, window_ms, now_ms))

@@ -22,7 +22,7 @@ from subluminal.adapters.agent_hooks.events import (
 from subluminal.adapters.agent_hooks.wire import Answer, Header
 from subluminal.canonical import encode
 from subluminal.config.places import recordable
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import BUILT_IN, MCP, ToolCall
 from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.host import Host
@@ -217,6 +217,7 @@ class Session:
             args_hash=args_hash,
             bytes_in=size,
             transport=Transport.AGENT_HOOK,
+            provider=BUILT_IN if asked.server_name.startswith("@") else MCP,
             context=context,
             cwd=cwd,
         )

@@ -18,7 +18,7 @@ from subluminal.adapters.in_process.any_level import CAPS, any_level
 from subluminal.adapters.in_process.rollout import Failed, Legacy, ask_legacy, legacy_judgement
 from subluminal.canonical import args_hash, encode
 from subluminal.clock import SystemClock
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import BUILT_IN, ToolCall
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Taint, Transport
 from subluminal.core.intents.confirming import Confirmed
@@ -334,6 +334,7 @@ def call_of(pack_id: str, judged: Judged) -> tuple[ToolCall, bytes]:
         args_hash=args_hash(args),
         bytes_in=len(text),
         transport=Transport.IN_PROCESS,
+        provider=BUILT_IN,
         judgement=judged.judgement,
     )
     return call, text

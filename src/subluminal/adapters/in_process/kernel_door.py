@@ -16,7 +16,7 @@ from subluminal.adapters.in_process.attempts import Intent, Judged, Judging, cal
 from subluminal.adapters.in_process.results import Done, changes_of, finished, said_by, shown
 from subluminal.adapters.in_process.rollout import Legacy
 from subluminal.canonical import AmbiguousJSON, args_hash
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import BUILT_IN, ToolCall
 from subluminal.contracts.events import AuditRecorded, CallRef
 from subluminal.contracts.vocabulary import (
     Action,
@@ -315,4 +315,5 @@ def _unreadable(pack_id: str, kind: str) -> ToolCall:
         args_hash=args_hash({}),
         bytes_in=0,
         transport=Transport.IN_PROCESS,
+        provider=BUILT_IN,
     )

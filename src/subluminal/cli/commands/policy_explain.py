@@ -1,7 +1,9 @@
 """`sub policy explain`: one decision, rule by rule, with the counters before and after."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from subluminal.canonical import parse
 from subluminal.cli.files import load_policy
@@ -10,13 +12,14 @@ from subluminal.cli.output import Output, shown
 from subluminal.clock import now
 from subluminal.config.loading import load_settings
 from subluminal.config.places import places
-from subluminal.contracts.identity import Identity
+from subluminal.contracts.call import MCP
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Client, Env, Taint
+from subluminal.contracts.vocabulary import Client, Taint, TrustLevel
 from subluminal.core.policies.installed import installed_judge
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
-from subluminal.policy.casefile import CaseIdentity, CaseWorkload, wall_ms_of
+from subluminal.policy.case_agents import CaseClaims, CaseGiven, CaseIdentity, CaseWorkload
+from subluminal.policy.casefile import wall_ms_of
 from subluminal.policy.evaluation import Call
 from subluminal.policy.explaining import PackStep, PackSteps, as_text, explain, with_disabled
 
@@ -24,22 +27,25 @@ if TYPE_CHECKING:
     from subluminal.core.intents.judging import CallJudge
 
 EXAMPLE = """sub policy explain --policy policy.yaml --server git --tool push --args '{"a":1}'
-sub policy explain --policy policy.yaml --server git --tool push --env ci --repeat 3 --json"""
+sub policy explain --policy policy.yaml --server git --tool push --env ci --repeat 3 --json
+sub policy explain --policy policy.yaml --server git --tool push --registered --trust-level basic"""
 
 _MAX_REPEAT = 10_000
+_S = TypeVar("_S", bound=Struct)
 
 
 def add_arguments(parser: Parser) -> None:
     default = CaseIdentity()
+    default_env = default.identity.env.value
     parser.add_argument("--policy", required=True, metavar="FILE", help="a bundle or a snapshot")
     parser.add_argument("--server", required=True, help="the server's name")
     parser.add_argument("--tool", required=True, help="the tool's name")
     parser.add_argument("--args", default="{}", metavar="JSON", help="the call's arguments")
     parser.add_argument(
         "--env",
-        choices=[env.value for env in Env],
-        default=default.env.value,
-        help=f"default {default.env.value}",
+        metavar="NAME",
+        default=default_env,
+        help=f"environment, in any words; default {default_env}",
     )
     parser.add_argument(
         "--agent-id", metavar="NAME", default=default.agent_id, help=f"default {default.agent_id}"
@@ -71,14 +77,63 @@ def add_arguments(parser: Parser) -> None:
         default=Taint.SYSTEM.value,
         help="level of the run before the call; default SYSTEM",
     )
+    _add_agent(parser)
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
+
+
+def _add_agent(parser: Parser) -> None:
+    levels = [level.value for level in TrustLevel]
+    parser.add_argument("--registered", action="store_true", help="the agent is registered")
+    parser.add_argument("--agent-type", metavar="TYPE", help="type of the agent, as registered")
+    parser.add_argument(
+        "--trust-level",
+        choices=levels,
+        default=TrustLevel.UNTRUSTED.value,
+        help="trust in the agent; default untrusted",
+    )
+    parser.add_argument(
+        "--trust-after-denials",
+        choices=levels,
+        help="the same after more than three refusals in a row; default the same",
+    )
+    parser.add_argument(
+        "--role", action="append", default=[], metavar="ROLE", help="a role of the agent; repeat"
+    )
+    parser.add_argument(
+        "--delegation-depth",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of agents that handed the work on; default 0",
+    )
+    parser.add_argument(
+        "--provider", metavar="NAME", default=MCP, help=f"provider of the tool; default {MCP}"
+    )
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="LABEL", help="a label of the data; repeat"
+    )
+    parser.add_argument(
+        "--context", default="{}", metavar="JSON", help="what the program gives with the call"
+    )
+    parser.add_argument(
+        "--claims", metavar="JSON", help='what the caller says of itself: {"environment": …}'
+    )
 
 
 def run(args: Args, out: Output) -> int:
     if not 1 <= args.repeat <= _MAX_REPEAT:
         raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
+    if args.delegation_depth < 0:
+        raise UsageError("`--delegation-depth` must be at least 0")
     policy = load_policy(args.policy)
     call = (args.server, args.tool, _object(args.args, "--args"))
+    who = _identity(args)
+    said = CaseGiven(
+        provider=args.provider,
+        labels=args.label,
+        context=_object(args.context, "--context"),
+        claims=None if args.claims is None else _struct(args.claims, "--claims", CaseClaims),
+    )
     judges: list[CallJudge] = []
 
     def judge_of(call: Call, run_id: str, wall_ms: int) -> "CallJudge":
@@ -87,13 +142,16 @@ def run(args: Args, out: Output) -> int:
 
     found = explain(
         policy.snapshot,
-        _identity(args),
+        who.identity,
         call,
         wall_ms=_wall_ms(args.at),
         repeat=args.repeat,
         targets=_targets(call, args.cwd),
         taint=Taint(args.taint),
         judge_of=judge_of,
+        agent=who.facts,
+        provider=said.provider,
+        given=said.given,
     )
     found = found._replace(packs=_packs(judges))
     if policy.loaded is not None:
@@ -130,18 +188,30 @@ def _targets(call: tuple[str, str, dict[str, Any]], cwd: str | None) -> Targets:
     return targets_of(server, tool, args, cwd=os.path.abspath(cwd or os.getcwd()), table=table)
 
 
-def _identity(args: Args) -> Identity:
-    workload = _object(args.workload, "--workload")
-    wrong = misfits(workload, CaseWorkload)
-    if wrong:
-        raise UsageError(f"`--workload`: {wrong[0].message}", hint=wrong[0].hint)
-    return Identity(
+def _identity(args: Args) -> CaseIdentity:
+    denied = args.trust_after_denials
+    return CaseIdentity(
         agent_id=args.agent_id,
         client=Client(args.client),
-        env=Env(args.env),
+        environment=args.env,
         principal=args.principal,
-        workload=struct_of(workload, CaseWorkload),
+        workload=_struct(args.workload, "--workload", CaseWorkload),
+        registered=args.registered,
+        agent_type=args.agent_type,
+        trust_level=TrustLevel(args.trust_level),
+        trust_after_denials=None if denied is None else TrustLevel(denied),
+        roles=args.role,
+        delegation_depth=args.delegation_depth,
     )
+
+
+def _struct(text: str, option: str, kind: type[_S]) -> _S:
+    value = _object(text, option)
+    wrong = misfits(value, kind)
+    if wrong:
+        raise UsageError(f"`{option}`: {wrong[0].message}", hint=wrong[0].hint)
+    found: _S = struct_of(value, kind)
+    return found
 
 
 def _wall_ms(text: str | None) -> int:

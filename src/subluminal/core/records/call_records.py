@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from subluminal.canonical import new_hash
 from subluminal.clock import rfc3339
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import MCP, ToolCall
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
     BreakerTrip,
@@ -151,8 +151,8 @@ class CallRecords:
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
-        if call.context:
-            extra_json += self._context_json(call.context)
+        if call.context or call.given is not None or call.provider != MCP:
+            extra_json += self._context_json(call.context) + self._given_json(call)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
         if not seq:
@@ -293,6 +293,17 @@ class CallRecords:
             value = context.get(name)
             if value is not None:
                 members += b',"%b":%b' % (name.encode(), encode_json(self._previews.safe(value)))
+        return members
+
+    def _given_json(self, call: ToolCall) -> bytes:
+        members = b""
+        if call.provider != MCP:
+            members = b',"provider":' + encode_json(self._previews.safe(call.provider))
+        if call.given is not None:
+            # Only doors inside of a program have it.
+            from subluminal.core.records.given import given_preview
+
+            members += b',"given":' + encode_json(given_preview(call.given, self._previews))
         return members
 
     def _end_extra(self, outcome: Outcome) -> bytes:

@@ -8,6 +8,7 @@ from subluminal.canonical import new_hash
 from subluminal.contracts.limits import TRUNCATED
 from subluminal.contracts.targets import PathTarget, Targets
 from subluminal.contracts.templates import encode_json
+from subluminal.core.records.redaction.redactor import Preview as RedactedText
 from subluminal.core.records.redaction.redactor import Redactor
 
 _MAX_SENTENCE_BYTES = 1_024
@@ -115,6 +116,10 @@ class Previewer:
     def sentence(self, text: str, max_bytes: int = _MAX_SENTENCE_BYTES) -> str:
         """Masks and cuts an error message of a server, which may be of any size."""
         return self._redactor.preview(text, max_bytes).text
+
+    def text(self, text: str) -> RedactedText | None:
+        """Masks and cuts a text of any size as a preview; None if previews are off."""
+        return None if self._off else self._redactor.preview(text, self._max_bytes)
 
     def warm(self) -> None:
         """Compiles the patterns now, so that the first call need not wait for that."""

@@ -22,6 +22,7 @@ import apsw
 import msgspec
 from msgspec import UNSET, MsgspecError, Raw, Struct
 
+from subluminal.contracts.agents import AgentResolved
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade, TaintChange
@@ -40,14 +41,17 @@ from subluminal.contracts.vocabulary import (
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
+    RecordedAgent,
     RecordedAnswer,
     RecordedCall,
     RecordedDecision,
     RecordedEnd,
     RecordedLevel,
     RecordedLoad,
+    recorded_agent,
     recorded_decision,
 )
+from subluminal.policy.replay.recorded_given import given_on_record, provider_of
 from subluminal.timestamps import parse_rfc3339
 
 _CALLED = (
@@ -68,7 +72,7 @@ _PREVIEWS = (
 
 Key = tuple[int, int, int]
 """seq, 0 for a call or 1 for an end, monotonic time in milliseconds"""
-Item = RecordedCall | RecordedEnd | RecordedLevel
+Item = RecordedCall | RecordedEnd | RecordedLevel | RecordedAgent
 
 
 class _Preview(Struct, frozen=True):
@@ -88,6 +92,9 @@ class _Call(Struct, frozen=True):
     tags: list[str] = []
     args_stream_hash: str | None = None
     targets: Targets | None = None
+    transport: str = ""
+    provider: str | None = None
+    given: Raw = Raw(b"")
     preview: _Preview = _Preview()
 
 
@@ -98,6 +105,7 @@ class _Load(Struct, frozen=True):
 
 class _Run(Struct, frozen=True):
     taint: str | None = None
+    agent: Raw = Raw(b"")
 
 
 class _Line(Struct, frozen=True):
@@ -122,12 +130,15 @@ class _Line(Struct, frozen=True):
     approval: Raw = Raw(b"")
     run: _Run = _Run()
     taint: Raw = Raw(b"")
+    agent: Raw = Raw(b"")
+    seq: int = 0
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 _decode_decision = msgspec.json.Decoder(DecisionMade).decode
 _decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
 _decode_change = msgspec.json.Decoder(TaintChange).decode
+_decode_agent = msgspec.json.Decoder(AgentResolved).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
@@ -282,6 +293,8 @@ class _ShimEvents:
             return self._ended(event)
         elif event.type == EventType.TAINT_CHANGED:
             return self._level_changed(event)
+        elif event.type in (EventType.RUN_START, EventType.AGENT_RESOLVED):
+            return _resolved(event)
         return None
 
     def _level_changed(self, event: _Line) -> tuple[Key, RecordedLevel] | None:
@@ -308,6 +321,7 @@ class _ShimEvents:
         mono_ms = wall_ms if call.mono_ms is None else call.mono_ms
         self._tells_learning = call.mono_ms is not None
         self._seq = max(self._seq, call.seq or call.after_seq)
+        given, hidden = given_on_record(bytes(call.given))
         found = RecordedCall(
             run_id=self._run_id,
             call_id=call.call_id,
@@ -326,6 +340,9 @@ class _ShimEvents:
             decision=decision,
             tags=frozenset(call.tags),
             targets=None if call.targets is None or call.targets.masked else call.targets,
+            provider=provider_of(call.provider, call.transport, call.server_name),
+            given=given,
+            hidden=hidden,
         )
         return (call.seq, 0, mono_ms) if call.seq else (self._seq, 1, wall_ms), found
 
@@ -339,6 +356,17 @@ class _ShimEvents:
             return None  # the run's counters were not available, so no breaker learnt of the end
         ended = RecordedEnd(event.call.call_id, status, event.latency_ms, event.mono_ms)
         return (self._seq, 1, event.mono_ms or 0), ended
+
+
+def _resolved(event: _Line) -> tuple[Key, RecordedAgent] | None:
+    """Returns the facts about the agent, which hold for the calls after `seq`."""
+    raw = bytes(event.run.agent if event.type == EventType.RUN_START else event.agent)
+    if not raw:
+        return None
+    try:
+        return (event.seq, 1, 0), recorded_agent(_decode_agent(raw))
+    except MsgspecError:
+        return None
 
 
 _CLIENTS, _ENVS, _STATUSES, _LEVELS = (frozenset(words) for words in (Client, Env, Status, Taint))

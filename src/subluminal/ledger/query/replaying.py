@@ -12,7 +12,12 @@ from subluminal.ledger.query.policies import find_policy
 from subluminal.ledger.query.recorded_runs import RunReader, run_ids
 from subluminal.policy.replay.comparing import Replayed
 from subluminal.policy.replay.layering import FindSnapshot, Layering
-from subluminal.policy.replay.recorded import RecordedCall, RecordedEnd, RecordedLevel
+from subluminal.policy.replay.recorded import (
+    RecordedAgent,
+    RecordedCall,
+    RecordedEnd,
+    RecordedLevel,
+)
 from subluminal.policy.replay.replaying import RunReplay
 from subluminal.policy.replay.tallying import Backtest, Tally
 from subluminal.policy.snapshot import Snapshot
@@ -105,9 +110,11 @@ def backtest(
     return found
 
 
-def _go_on(replay: RunReplay, item: RecordedEnd | RecordedLevel) -> None:
+def _go_on(replay: RunReplay, item: RecordedEnd | RecordedLevel | RecordedAgent) -> None:
     if isinstance(item, RecordedEnd):
         replay.end(item)
+    elif isinstance(item, RecordedAgent):
+        replay.resolve(item)
     else:
         replay.change_level(item)
 

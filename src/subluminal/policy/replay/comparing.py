@@ -35,6 +35,10 @@ class Doubt(StrEnum):
     """the policy of another layer is not in the record, and might have refused the call"""
     PACK = "pack"
     """the pack that a rule asks is not installed here, or not with that fingerprint"""
+    AGENT = "agent"
+    """facts about the agent that a rule asks for are not in the record"""
+    GIVEN = "given"
+    """what the program said of the call, and a rule tests, is masked or cut in the record"""
 
 
 class Replayed(NamedTuple):

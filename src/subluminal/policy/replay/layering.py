@@ -8,6 +8,9 @@ the same policy_id in that run. Otherwise it replaces all layers. Other layers s
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
@@ -15,13 +18,15 @@ from subluminal.contracts.vocabulary import Action, Layer
 from subluminal.policy.evaluation import Engine
 from subluminal.policy.pack_engine import PackEngine
 from subluminal.policy.predicates import applies
+from subluminal.policy.replay.hidden_agents import HiddenAgents
 from subluminal.policy.replay.hidden_args import Possibilities
-from subluminal.policy.replay.recorded import AskedLayer, RecordedCall, RecordedLoad
-from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.replay.recorded import AskedLayer, RecordedAgent, RecordedCall, RecordedLoad
+from subluminal.policy.snapshot import AGENT_MATCHERS, GIVEN_MATCHERS, Snapshot
 
 FindSnapshot = Callable[[str], Snapshot | None]
 """Returns the compiled policy with a hash; None if it is not in the record."""
 
+_Asked = tuple[tuple[AskedLayer, ...], PolicyRef | None, RecordedAgent | None]
 _MAX_KEPT = 64
 _ORDER = list(Layer)
 _T = TypeVar("_T")
@@ -40,6 +45,8 @@ class Setting(NamedTuple):
     """whether these are exactly the policies of the record"""
     may_end_run: bool
     """whether one of their rules can end a run"""
+    hidden_agents: HiddenAgents | None
+    """finds calls that need facts which are not on record; None if no rule asks for any"""
 
 
 class _Placed(NamedTuple):
@@ -84,10 +91,12 @@ class Layering:
         layers: tuple[AskedLayer, ...],
         target: Layer | None,
         pack: PolicyRef | None = None,
+        agent: RecordedAgent | None = None,
     ) -> Setting:
         """Returns the policies for these layers. The candidate takes the layer `target`.
 
-        `pack` is the one that the door asked, beside all layers.
+        `pack` is the one that the door asked, beside all layers. `agent` is what is known about
+        the agent.
         """
         place = (layers, target)
         placed = self._placed.get(place)
@@ -95,23 +104,36 @@ class Layering:
             placed = _kept(self._placed, place, self._place(layers, target))
         # Of an identity, only which layers apply matters: nearly every run has another identity.
         applying = [applies(found.data["selectors"], identity) for _, found in placed.layers]
-        key = (*place, pack, *applying)
+        asks_who = any(found.asks(AGENT_MATCHERS) for _, found in placed.layers)
+        who = (agent, identity.env) if asks_who else None
+        key = (*place, pack, who, *applying)
         setting = self._settings.get(key)
         if setting is None:
+            snapshots = [snapshot for _, snapshot in placed.layers]
             made = Setting(
-                self._engine(placed, identity, pack),
-                Possibilities(snapshot for _, snapshot in placed.layers),
+                self._engine(placed, identity, pack, agent),
+                Possibilities(snapshots),
                 placed.missing,
                 placed.is_as_recorded,
-                any(_ends_runs(found) for _, found in placed.layers),
+                any(map(_ends_runs, snapshots)),
+                HiddenAgents(snapshots) if any(map(_may_be_hidden, snapshots)) else None,
             )
             setting = _kept(self._settings, key, made)
         return setting
 
-    def _engine(self, placed: _Placed, identity: Identity, pack: PolicyRef | None) -> Engine:
+    def _engine(
+        self,
+        placed: _Placed,
+        identity: Identity,
+        pack: PolicyRef | None,
+        agent: RecordedAgent | None,
+    ) -> Engine:
+        facts = AgentFacts() if agent is None else agent.facts
+        if agent is not None:
+            identity = replace(identity, environment=agent.environment)
         if pack is None:
-            return Engine(placed.layers, identity, self._gates)
-        return PackEngine(placed.layers, identity, self._gates, pack=pack)
+            return Engine(placed.layers, identity, self._gates, facts)
+        return PackEngine(placed.layers, identity, self._gates, facts, pack=pack)
 
     def _place(self, layers: tuple[AskedLayer, ...], target: Layer | None) -> _Placed:
         placed: list[tuple[Layer, Snapshot]] = []
@@ -151,7 +173,9 @@ class RunLayering:
         self._layering = layering
         self._layers = layers
         self._target = target
-        self._last: tuple[Identity, tuple[AskedLayer, ...], PolicyRef | None, Setting] | None = None
+        self._last: tuple[Identity, _Asked, Setting] | None = None
+        self.agent: RecordedAgent | None = None
+        """what is known about the agent of the run; None if the record does not say"""
         self.stands_for_others = False
         """whether the candidate replaced policies with another policy_id"""
 
@@ -159,9 +183,10 @@ class RunLayering:
         """Returns the policies for one call, which are usually those of the call before."""
         asked = call.decision.layers
         pack = None if call.decision.pack is None else call.decision.pack.ref
+        key = (asked, pack, self.agent)
         last = self._last
-        if last is not None and last[0] is call.identity and last[1:3] == (asked, pack):
-            return last[3]
+        if last is not None and last[0] is call.identity and last[1] == key:
+            return last[2]
         layers = tuple(
             each._replace(layer=self._layers.get(each.policy_hash)) if each.layer is None else each
             for each in asked
@@ -169,8 +194,8 @@ class RunLayering:
         target = self._target_of(layers)
         if target is None and layers:
             self.stands_for_others = True
-        found = self._layering.setting(call.identity, layers, target, pack)
-        self._last = (call.identity, asked, pack, found)
+        found = self._layering.setting(call.identity, layers, target, pack, self.agent)
+        self._last = (call.identity, key, found)
         return found
 
     def _target_of(self, layers: tuple[AskedLayer, ...]) -> Layer | None:
@@ -185,6 +210,10 @@ def _kept(cache: dict[tuple[object, ...], _T], key: tuple[object, ...], made: _T
         cache.clear()
     cache[key] = made
     return made
+
+
+def _may_be_hidden(snapshot: Snapshot) -> bool:
+    return snapshot.asks((*AGENT_MATCHERS, *GIVEN_MATCHERS))
 
 
 def _ends_runs(snapshot: Snapshot) -> bool:

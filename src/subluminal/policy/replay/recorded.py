@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
+from subluminal.contracts.agents import AgentFacts, AgentResolved
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.control import KILLED, ApprovalGiven
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.events import DecisionMade, WouldBe
@@ -117,6 +119,12 @@ class RecordedCall(Struct, frozen=True):
     tags: frozenset[str] = frozenset()
     targets: Targets | None = None
     """what the call touched; None if the record does not say, or masks a part of it"""
+    provider: str = MCP
+    """what provides the tool"""
+    given: Given | None = None
+    """what the program said of the call; its context is PartialArgs if the record hides some"""
+    hidden: frozenset[str] = frozenset()
+    """matchers about what the record masks: labels or claims"""
 
 
 class RecordedEnd(NamedTuple):
@@ -137,6 +145,14 @@ class RecordedLevel(NamedTuple):
     """server whose resource or prompt was read"""
     raises: bool = False
     """whether a person raised the level: from then on no policy's start lowers it"""
+
+
+class RecordedAgent(NamedTuple):
+    """Facts about the agent that hold for the calls after this."""
+
+    environment: str
+    """environment of the run, as written"""
+    facts: AgentFacts
 
 
 class RecordedAnswer(NamedTuple):
@@ -187,6 +203,21 @@ def recorded_decision(event: DecisionMade) -> RecordedDecision:
         event.terminate is not UNSET and event.terminate.terminate_code == KILLED,
         event.rule_id is not None or event.explain.reason_code not in _OUTSIDE,
         pack,
+    )
+
+
+def recorded_agent(resolved: AgentResolved) -> RecordedAgent:
+    """Extracts the facts from `agent` of an event."""
+    return RecordedAgent(
+        resolved.environment,
+        AgentFacts(
+            registered=resolved.registered,
+            agent_type=resolved.agent_type,
+            trust_level=resolved.trust_level,
+            trust_after_denials=resolved.trust_after_denials,
+            roles=tuple(resolved.roles),
+            delegation_depth=resolved.delegation_depth,
+        ),
     )
 
 

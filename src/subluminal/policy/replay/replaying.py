@@ -28,11 +28,13 @@ from subluminal.policy.evaluation import Call, Evaluation
 from subluminal.policy.replay.answers import Answers
 from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_of, diverges
 from subluminal.policy.replay.doubts import DoubtfulCounters
+from subluminal.policy.replay.hidden_agents import asked_hidden, unread
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
 from subluminal.policy.replay.hidden_packs import AskedAgain, Unanswered
 from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
 from subluminal.policy.replay.recorded import (
+    RecordedAgent,
     RecordedAnswer,
     RecordedCall,
     RecordedDecision,
@@ -125,6 +127,10 @@ class RunReplay:
         """Notes a change of the level that no call made; the next call meets it."""
         self._levels.append(change)
 
+    def resolve(self, agent: RecordedAgent) -> None:
+        """Takes the facts about the agent that hold for the calls from now on."""
+        self.layering.agent = agent
+
     def _meet_levels(self, setting: Setting) -> None:
         """Brings the level up to a call: what its policies start with, and what came before it."""
         engine = setting.engine
@@ -191,14 +197,7 @@ class RunReplay:
     def _by_policy(self, call: RecordedCall, setting: Setting) -> _Answer:
         recorded = call.decision
         said = recorded.said
-        asked = Call(
-            call.server_name, call.tool_name, call.args, call.args_hash, targets=call.targets
-        )
-        if recorded.pack is not None:
-            asked = replace(asked, judgement=recorded.pack.judgement)
-        if self._judge_of is not None and setting.engine.asks_kernel:
-            judge = self._judge_of(asked, call.run_id, call.wall_ms)
-            asked = replace(asked, judge=AskedAgain(judge))
+        asked = self._asked(call, setting)
         if not recorded.by_rules and said.reason_code in _FAILURES:
             failed = setting.engine.failure(asked, _FAILURES[said.reason_code], "")
             if failed.forwarded:
@@ -206,11 +205,9 @@ class RunReplay:
             return _Answer(said_by(failed))
         self._counters.was_asked = False
         try:
-            found = self._possible(call, asked, setting)
+            found = self._evaluations(call, asked, setting)
         except Unanswered as error:
             return self._unknown(said, error.doubt)
-        if found is None:
-            return self._unknown(said, Doubt.ARGUMENTS)
         if (
             not recorded.by_rules
             and _failed_outside(said)
@@ -222,6 +219,36 @@ class RunReplay:
         if len(found) == 1 and not self._counters.was_asked:
             return self._certain(call, asked, setting, found[0])
         return self._settled(call, asked, setting, found)
+
+    def _asked(self, call: RecordedCall, setting: Setting) -> Call:
+        asked = Call(
+            *(call.server_name, call.tool_name, call.args, call.args_hash),
+            targets=call.targets,
+            provider=call.provider,
+            given=unread(call.given),
+        )
+        if call.decision.pack is not None:
+            asked = replace(asked, judgement=call.decision.pack.judgement)
+        if self._judge_of is not None and setting.engine.needs_judge(asked):
+            judge = self._judge_of(asked, call.run_id, call.wall_ms)
+            asked = replace(asked, judge=AskedAgain(judge))
+        return asked
+
+    def _evaluations(self, call: RecordedCall, asked: Call, setting: Setting) -> list[Evaluation]:
+        """Evaluates a call for everything that it could have been.
+
+        Raises Unanswered if that is too much, or if the record does not tell enough.
+        """
+        hidden = setting.hidden_agents
+        doubt = None if hidden is None else hidden.doubt(call, self.layering.agent)
+        if doubt is not None:
+            raise Unanswered(doubt)
+        found = self._possible(call, asked, setting)
+        if found is None:
+            raise Unanswered(Doubt.ARGUMENTS)
+        if asked_hidden(asked.given):
+            raise Unanswered(Doubt.GIVEN)
+        return found
 
     def _unknown(self, said: Said, doubt: Doubt) -> _Answer:
         """Answers for a call that cannot be evaluated. It may have counted anything."""

@@ -16,13 +16,17 @@ Condition = Callable[[Visit], bool]
 class Subject:
     """The tool of an entry, and the policy and layer of its rule."""
 
-    __slots__ = ("layer", "policy_id", "server_name", "tool_name")
+    __slots__ = ("agent_id", "layer", "policy_id", "server_name", "tool_name")
 
-    def __init__(self, layer: str, policy_id: str, server_name: str, tool_name: str) -> None:
+    def __init__(
+        self, layer: str, policy_id: str, server_name: str, tool_name: str, agent_id: str = ""
+    ) -> None:
         self.layer = layer
         self.policy_id = policy_id
         self.server_name = server_name
         self.tool_name = tool_name
+        self.agent_id = agent_id
+        """agent whose calls they are"""
 
     def counter_key(self, rule_id: str, scope: Scope, part: str) -> bytes:
         """Returns the 16 bytes that name one counter (shared-runs).
@@ -33,16 +37,22 @@ class Subject:
             Scope.RUN: [],
             Scope.TOOL: [self.tool_name],
             Scope.SERVER_TOOL: [self.server_name, self.tool_name],
+            Scope.AGENT: [self.agent_id],
+            Scope.AGENT_TOOL: [self.agent_id, self.tool_name],
         }[scope]
         return self._key(rule_id, scope, part, names)
 
     def repeat_key(self, rule_id: str, scope: Scope, part: str) -> bytes:
         """Returns the 16 bytes that name the repeats of one call, but for its arguments.
 
-        A call is repeated only by a call of the same tool. Scope `tool` compares the calls of a
-        tool on all servers; the other scopes compare calls of the same server.
+        A call is repeated only by a call of the same tool. Scopes `tool` and `agent_tool` compare
+        the calls of a tool on all servers; the other scopes compare calls of the same server.
+        `agent` and `agent_tool` compare calls of the same agent.
         """
-        names = [self.tool_name] if scope is Scope.TOOL else [self.server_name, self.tool_name]
+        on_all_servers = scope in (Scope.TOOL, Scope.AGENT_TOOL)
+        names = [self.tool_name] if on_all_servers else [self.server_name, self.tool_name]
+        if scope in (Scope.AGENT, Scope.AGENT_TOOL):
+            names.insert(0, self.agent_id)
         return self._key(rule_id, scope, part, names)
 
     def _key(self, rule_id: str, scope: Scope, part: str, names: list[str]) -> bytes:

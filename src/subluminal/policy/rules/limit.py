@@ -1,4 +1,6 @@
-"""What budgets, rate limits, breakers and dedupe rules share: refusals, and a person's exceptions.
+"""What all limits share: refusals, and a person's exceptions.
+
+Limits are budgets, rate limits, breakers, dedupe and sequence rules.
 
 A person may let one call pass a limit that refused it (`sub promote --session`). Then the limit
 counts the call as before and does not refuse it; every other rule holds.
@@ -11,7 +13,15 @@ from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, RuleKi
 from subluminal.policy.rules.entry import Condition, Entry, Subject
 from subluminal.policy.visit import Visit
 
-LIMIT_KINDS = frozenset({RuleKind.BUDGET, RuleKind.RATE_LIMIT, RuleKind.BREAKER, RuleKind.DEDUPE})
+LIMIT_KINDS = frozenset(
+    {
+        RuleKind.BUDGET,
+        RuleKind.RATE_LIMIT,
+        RuleKind.BREAKER,
+        RuleKind.DEDUPE,
+        RuleKind.SEQUENCE,
+    }
+)
 
 
 class LimitEntry(Entry):
@@ -25,7 +35,7 @@ class LimitEntry(Entry):
         super().__init__(index, rule, condition)
         self.grant_key = (subject.layer, self.rule_id)
         """(layer, rule_id), to which a grant is bound besides the call"""
-        self.scope = Scope(rule["effect"][rule["kind"]]["scope"])
+        self.scope = Scope(rule["effect"][rule["kind"]].get("scope", Scope.RUN))
 
     def refuse(
         self,
@@ -76,7 +86,13 @@ class LimitEntry(Entry):
         )
 
 
-_SPAN = {Scope.RUN: "in this run", Scope.TOOL: "of this tool", Scope.SERVER_TOOL: "of this tool"}
+_SPAN = {
+    Scope.RUN: "in this run",
+    Scope.TOOL: "of this tool",
+    Scope.SERVER_TOOL: "of this tool",
+    Scope.AGENT: "of this agent",
+    Scope.AGENT_TOOL: "of this tool by this agent",
+}
 
 
 def span(scope: Scope) -> str:
