@@ -17,6 +17,7 @@ from subluminal.contracts.bundle import (
     TimeMatch,
 )
 from subluminal.contracts.vocabulary import TAINT_RANK
+from subluminal.policy.covering_agents import covers_agents, disjoint_agents
 from subluminal.policy.predicates import is_number, same_value
 
 _SPECIAL = frozenset("*?[")
@@ -37,6 +38,8 @@ def covers(wide: Match, narrow: Match) -> bool:
         and covers_time(wide.time, narrow.time)
         and covers_targets(wide.targets, narrow.targets)
         and covers_taint(wide.taint, narrow.taint)
+        and covers_agents(wide, narrow)
+        and covers_args(wide.context, narrow.context)
     )
 
 
@@ -102,9 +105,11 @@ def _tail(glob: str) -> str:
 
 
 def disjoint(left: Match, right: Match) -> bool:
-    """Whether no call can match both, judged by names alone."""
-    return disjoint_names(left.server_name, right.server_name) or disjoint_names(
-        left.tool_name, right.tool_name
+    """Whether no call can match both, judged by names and by who acts."""
+    return (
+        disjoint_names(left.server_name, right.server_name)
+        or disjoint_names(left.tool_name, right.tool_name)
+        or disjoint_agents(left, right)
     )
 
 

@@ -79,8 +79,9 @@ def unreachable_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
         pairs += len(tags) if rule.match.risk_class else 0
         if rule.match.risk_class and pairs <= MAX_PAIRS:
             yield from _missing_classes(rule, index, tags)
-        if rule.match.args is not None:
-            yield from _contradictions(rule.match.args, index)
+        for name, args in (("args", rule.match.args), ("context", rule.match.context)):
+            if args is not None:
+                yield from _contradictions(args, index, name)
         if isinstance(rule, TagRule):
             tags.append(rule)
 
@@ -103,11 +104,11 @@ def _missing_classes(rule: AnyRule, index: int, tags: list[TagRule]) -> Iterator
         )
 
 
-def _contradictions(args: ArgsMatch, index: int) -> Iterator[Misfit]:
+def _contradictions(args: ArgsMatch, index: int, name: str) -> Iterator[Misfit]:
     for key in dict.fromkeys([*args.key_equals, *args.key_in, *args.numeric_range]):
         if _contradicts(args, key):
             yield Misfit(
-                ("rules", index, "match", "args"),
+                ("rules", index, "match", name),
                 f"can never match: the predicates about `{key[:60]}` contradict each other",
                 "remove one of them",
             )
