@@ -601,6 +601,27 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:agent-changed": Requirement(
         "trust T5", "each change of the registry is journalled as agent_changed"
     ),
+    "trust:run-environment": Requirement("trust 2", "SUB_ENV and `--env` take any name"),
+    "trust:run-attested": Requirement(
+        "trust T2", "in a run a token proves its agent, and a bare name does not"
+    ),
+    "trust:run-launched": Requirement(
+        "trust T2", "`sub run --agent-id` is sealed: a cleared environment loses nothing"
+    ),
+    "trust:run-delegated": Requirement(
+        "trust T2", "a nested `sub run` is a delegation, whatever the agent says of itself"
+    ),
+    "trust:run-tokens": Requirement(
+        "trust T4", "a token reaches no server's environment and no file"
+    ),
+    "trust:run-rotated": Requirement("issue 19", "a token file that was rotated is read again"),
+    "trust:run-expiry": Requirement("trust T3", "a proof ends while a shim runs"),
+    "trust:run-unasked": Requirement(
+        "trust T3", "an agent is resolved only if a rule in force asks, and when it first does"
+    ),
+    "trust:run-revoked": Requirement(
+        "trust T5", "calls of a revoked agent are refused at every door, policy or none"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

@@ -4,6 +4,7 @@ A new adapter is one more class here and one more name in DOORS; the tests stay 
 """
 
 import json
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +77,7 @@ class MemoryDoor:
     def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
         self._host = open_host(
             places({"SUB_HOME": str(home)}),
-            environ={"SUB_RUN_ID": run_id},
+            environ={"SUB_RUN_ID": run_id, "SUB_AGENT_ID": os.environ.get("SUB_AGENT_ID", "")},
             cwd=str(place),
             policy=None if policy is None else str(policy),
             sharing=self.sharing,

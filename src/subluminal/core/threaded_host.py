@@ -53,7 +53,7 @@ class ThreadedHost(Host):
                 return taken
         enforcer = self.claim(session)
         try:
-            return enforcer.begin(call, args_text)
+            return enforcer.begin(enforcer.with_claims(call), args_text)
         except BaseException:  # an interrupt: nobody will end the call
             self._runs.release(enforcer)
             raise

@@ -14,7 +14,7 @@ from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.core.controls.grants import all_waiting, find_waiting, issue_grant
-from subluminal.core.controls.kill_switch import lift_stop, set_stop
+from subluminal.core.controls.stops import lift_stop, set_stop
 from subluminal.errors import NotExecuted, SubluminalError
 from subluminal.kernel import Defer, Escalate, basis, verify_audit_record
 from subluminal.kernel.executions import ExecutionStatus
