@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.requirements import requirement
+from tests.shim.household import SERVER
 from tests.trust.issued import CLUSTER, GITHUB_CLAIMS, GITLAB_CLAIMS, POD_CLAIMS
 from tests.trust.token_factory import JWKS, token
 
@@ -40,7 +41,20 @@ path = sys.argv[-1]
 print(os.environ["OUR_JWKS"] if path == "/openid/v1/jwks" else os.environ["OUR_DISCOVERY"])
 """
 JQ = "print(json.load(sys.stdin)[sys.argv[-1].removeprefix('.')])"
-CLAUDE = "json.dump(dict(os.environ), open('agent.json', 'w'))"
+AGENT = """
+import subprocess
+words = ["sub", "shim", "stdio", "--server", "ours", "--", *json.loads(os.environ["OUR_SERVER"])]
+shim = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+call = {"name": os.environ["OUR_TOOL"], "arguments": {}}
+text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+shim.stdin.write(text.encode() + b"\\n")
+shim.stdin.flush()
+answer = json.loads(shim.stdout.readline())
+shim.stdin.close()
+shim.wait()
+json.dump({"env": dict(os.environ), "answer": answer}, open("agent.json", "w"))
+"""
+"""Calls one tool through a shim."""
 
 
 def current(claims: dict[str, Any], **changes: Any) -> str:
@@ -56,7 +70,7 @@ class Reader:
         self.folder = folder
         programs = folder / "bin"
         programs.mkdir()
-        for name, body in (("curl", CURL), ("kubectl", KUBECTL), ("jq", JQ), ("claude", CLAUDE)):
+        for name, body in (("curl", CURL), ("kubectl", KUBECTL), ("jq", JQ), ("claude", AGENT)):
             path = programs / name
             path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{body}\n")
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -64,6 +78,7 @@ class Reader:
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "OUR_JWKS": json.dumps(JWKS),
             "OUR_DISCOVERY": json.dumps({"issuer": CLUSTER}),
+            "OUR_SERVER": json.dumps([sys.executable, "-I", "-S", SERVER, str(folder / "log")]),
         }
 
     def shell(self, script: str, **env: str) -> str:
@@ -106,6 +121,15 @@ class Reader:
         assert out.startswith(shown), out
         return out
 
+    def agent(self) -> tuple[dict[str, str], str]:
+        """The environment of the last agent, and whether its call passed or why not."""
+        path = self.folder / "agent.json"
+        found = json.loads(path.read_text())
+        path.unlink()
+        refusal = found["answer"].get("error")
+        reason = "passed" if refusal is None else refusal["data"]["subluminal"]["reason_code"]
+        return found["env"], reason
+
 
 def commands(body: str) -> Iterator[tuple[str, str]]:
     """The commands of a console block, each with the beginning of its output."""
@@ -147,26 +171,31 @@ def test_the_guide_for_github_actions(reader: Reader) -> None:
 
     workflow = yaml.safe_load((reader.folder / ".github/workflows/agent.yml").read_text())
     assert workflow["permissions"]["id-token"] == "write"
-    steps = [each["run"] for each in workflow["jobs"]["fix"]["steps"] if "run" in each]
+    job = workflow["jobs"]["fix"]
+    steps = [each["run"] for each in job["steps"] if "run" in each]
+    reader.env |= job["env"]
     asking = {"ACTIONS_ID_TOKEN_REQUEST_URL": URL, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "for-the-job"}
     for step in steps:
-        reader.shell(step, OUR_TOKEN=good, **asking)
-    agent = json.loads((reader.folder / "agent.json").read_text())
-    assert agent["SUB_AGENT_ID"] == "fixer"
-    assert not [name for name in agent if name.startswith("ACTIONS_ID_TOKEN")]
-    (reader.folder / "agent.json").unlink()
+        reader.shell(step, OUR_TOOL="push", OUR_TOKEN=good, **asking)
+    environ, reason = reader.agent()
+    assert reason == "passed"
+    assert not [name for name in environ if name.startswith(("ACTIONS_ID", "SUB_ATTESTATION"))]
     for step in steps:  # a fork's pull request: the same steps without a token
-        reader.shell(step)
-    assert "SUB_ATTESTATION" not in json.loads((reader.folder / "agent.json").read_text())
+        reader.shell(step, OUR_TOOL="push")
+    assert reader.agent()[1] == "NOT_PROVEN"
 
     reader.follow(gitlab)
     own = {**GITLAB_CLAIMS, "project_path": "acme/shop"}
     assert verified(reader, current(own))[0] == 0
     assert verified(reader, current({**own, "project_path": "mallory/shop"}))[0] == 1
     job = yaml.safe_load((reader.folder / ".gitlab-ci.yml").read_text())["fix"]
+    assert job["variables"] == {"SUB_AGENT_ID": "fixer"}
     assert job["id_tokens"] == {"SUB_ATTESTATION": {"aud": "subluminal"}}
-    for line in job["script"]:
-        reader.shell(line, SUB_ATTESTATION=current(own))
+    for project, wanted in (("acme/shop", "passed"), ("mallory/shop", "NOT_PROVEN")):
+        given = current({**own, "project_path": project})
+        for line in job["script"]:
+            reader.shell(line, OUR_TOOL="push", SUB_ATTESTATION=given)
+        assert reader.agent()[1] == wanted
 
 
 @requirement("trust:guides")
@@ -185,11 +214,17 @@ def test_the_guide_for_a_pod(reader: Reader) -> None:
         assert verified(reader, current(POD_CLAIMS, **change))[0] == 1
     pod = yaml.safe_load((reader.folder / "fixer.yaml").read_text())["spec"]
     (container,) = pod["containers"]
-    (variable,) = container["env"]
+    name, variable = container["env"]
     (source,) = pod["volumes"][0]["projected"]["sources"]
     (mount,) = container["volumeMounts"]
     projected = source["serviceAccountToken"]
     assert variable == {"name": "SUB_ATTESTATION_FILE", "value": MOUNTED}
     assert f"{mount['mountPath']}/{projected['path']}" == MOUNTED
     assert projected["audience"] == "subluminal"
-    assert container["command"][:4] == ["sub", "run", "--agent-id", "fixer"]
+    head, _, _ = shlex.join(container["command"]).partition(" -- ")
+    line = f"{head} -- claude".replace("/policy/policy.yaml", "policy.yaml")
+    (reader.folder / "token.jwt").write_text(current(POD_CLAIMS))
+    file = str(reader.folder / "token.jwt")
+    for given, wanted in (({"SUB_ATTESTATION_FILE": file}, "passed"), ({}, "NOT_PROVEN")):
+        reader.shell(line, OUR_TOOL="deploy", SUB_AGENT_ID=name["value"], **given)
+        assert reader.agent()[1] == wanted
