@@ -558,6 +558,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:human": Requirement(
         "issue 19", "`require: human`: by no grant of `promote`, no script and no client's prompt"
     ),
+    "trust:guides": Requirement(
+        "issue 19", "the guides for GitHub Actions, GitLab and pods run as written"
+    ),
     "trust:grant-fits": Requirement(
         "issue 19", "a grant passes a rule only if it gives what the rule requires now"
     ),

@@ -21,7 +21,7 @@ from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status, Transport
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.opening import ALONE, Sharing
 from subluminal.kernel import (
     IntentEnvelope,
@@ -217,25 +217,25 @@ class StdioDoor:
         self._wire.abandon()
 
 
-def _answered(step: Step) -> Outcome:
+def _answered(step: Step) -> CallEnding:
     if step.error is not None:
         code, message = step.error["code"], step.error["message"]
         kind = ErrorClass.UPSTREAM_ERROR
-        return Outcome(Status.ERROR, 1, error_class=kind, error_message=message, error_code=code)
+        return CallEnding(Status.ERROR, 1, error_class=kind, error_message=message, error_code=code)
     result = json.dumps(step.result).encode()
     if step.result and step.result.get("isError"):
-        return Outcome(
+        return CallEnding(
             Status.ERROR,
             1,
             result,
             error_class=ErrorClass.UPSTREAM_ERROR,
             error_message="the tool reported an error",
         )
-    return Outcome(Status.OK, 1, result)
+    return CallEnding(Status.OK, 1, result)
 
 
-def _refused(ruling: Ruling) -> Outcome:
-    return Outcome(
+def _refused(ruling: Ruling) -> CallEnding:
+    return CallEnding(
         Status.ERROR,
         1,
         error_class=ErrorClass.POLICY_BLOCK,

@@ -31,7 +31,7 @@ from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
-from subluminal.core.ruling import Outcome, Ruling, asked_of
+from subluminal.core.ruling import CallEnding, Ruling, asked_of
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from subluminal.contracts.agents import Claims
     from subluminal.core.controls.approvals import Approvals
 
-__all__ = ["Enforcer", "Outcome", "Ruling"]
+__all__ = ["CallEnding", "Enforcer", "Ruling"]
 
 TOTALS = {
     Action.ALLOW: Total.CALLS_ALLOWED,
@@ -167,7 +167,7 @@ class Enforcer:
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
         return self._without_rules(call, asked, refusal)
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended, and tells the breakers.
 
         A second end of the same call changes nothing. The end event is buffered; `flush` or the

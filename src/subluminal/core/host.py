@@ -31,7 +31,7 @@ from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
@@ -170,7 +170,7 @@ class Host:
         finally:
             self.release(enforcer)
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
 
         `at_ns` is the monotonic time at which the call ended; None for now. The end is on disk
