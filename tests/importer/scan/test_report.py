@@ -17,8 +17,7 @@ from subluminal.importer.scan.naming import Offer, compare
 
 Write = Callable[[str, str | bytes], Path]
 SECRET = "q7Gd0aXcV2bN-never-shown"
-CLAUDE = (
-    """{
+CLAUDE = """{
   // my servers
   "mcpServers": {
     "fs": {
@@ -34,9 +33,7 @@ CLAUDE = (
     }
   }
 }
-"""
-    % SECRET
-)
+""".replace("SECRET", SECRET)
 CODEX = """
 model = "x"
 
