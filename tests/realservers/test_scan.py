@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from tests.realservers.test_real_servers import node
-from tests.requirements import requirement
 
 from subluminal.importer.scan.rules import About, Rule, about
 
@@ -15,7 +14,6 @@ SUB = Path(sys.executable).with_name("sub")
 TEXT_RULES = {rule.value for rule in Rule if about(rule) is About.DEFINITION}
 
 
-@requirement("trust:scan-official")
 def test_no_text_finding_in_official_servers(installed: Path, tmp_path: Path) -> None:
     """All of them are servers of one client, so their names are compared too."""
     bin_ = installed / "mcp1" / "bin"
