@@ -10,7 +10,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from subluminal.importer.scan.unseen import without_unseen
 
@@ -75,6 +75,7 @@ _CONDITIONAL = re.compile(
     re.IGNORECASE,
 )
 _UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until)\b", re.IGNORECASE)
+_MIN_BASE64 = 32
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/=])")
 _MIN_SENTENCE = 5
 """Fewest words that a decoded text has if it is a sentence."""
@@ -128,18 +129,66 @@ def _not_conditional(text: str, found: "re.Match[str]") -> bool:
     return _CONDITIONAL.search(text[max(0, found.start() - 60) : found.start()]) is None
 
 
-_SHAPES: tuple[tuple[str, str, Callable[[str, "re.Match[str]"], bool]], ...] = (
-    ("marks a part as an order to the agent", _TAGS, _always),
-    ("tells the agent to keep something from the user", _SECRECY, _no_unless),
-    ("tells the agent to ignore its instructions", _OVERRIDE, _always),
-    ("tells the agent to hand over the conversation or its surroundings", _TAKES, _always),
-    ("tells the agent to send something to an address in the text", _REDIRECT, _always),
-    ("claims that the user has agreed", _CONSENT, _not_conditional),
+class _Shape(NamedTuple):
+    """One kind of order."""
+
+    what: str
+    needs: tuple[str, ...]
+    """a text without any of these, in lower case, does not match; looking for them is cheap"""
+    pattern: "re.Pattern[str]"
+    fits: Callable[[str, "re.Match[str]"], bool] = _always
+
+
+def _shape(what: str, needs: str, pattern: str, fits: Any = _always) -> _Shape:
+    return _Shape(what, tuple(needs.split("|")), re.compile(pattern, re.IGNORECASE), fits)
+
+
+_SHAPES = (
+    _shape("marks a part as an order to the agent", "<|[inst|[/inst", _TAGS),
+    _shape(
+        "tells the agent to keep something from the user",
+        "user|human|person|operator|anyone|customer|secretly|covertly|surreptitiously|silently",
+        _SECRECY,
+        _no_unless,
+    ),
+    _shape(
+        "tells the agent to ignore its instructions",
+        "ignore|disregard|forget|override|bypass|you are now",
+        _OVERRIDE,
+    ),
+    _shape(
+        "tells the agent to hand over the conversation or its surroundings",
+        "conversation|chat|messages|transcript|system |context window|environment var|env var|"
+        "of all |of any |of every ",
+        _TAKES,
+    ),
+    _shape("tells the agent to send something to an address in the text", "@|+", _REDIRECT),
+    _shape("claims that the user has agreed", "user ha", _CONSENT, _not_conditional),
 )
-_COMPILED = [(what, re.compile(shape, re.IGNORECASE), fits) for what, shape, fits in _SHAPES]
+
+
+class _Credentials(NamedTuple):
+    """Files with credentials, and the verbs that make their mention an order."""
+
+    needs: tuple[str, ...]
+    paths: "re.Pattern[str]"
+    verbs: "re.Pattern[str]"
+
+
 _CREDENTIALS = (
-    (re.compile(_KEYS, re.IGNORECASE), re.compile(f"{_READ}|{_PASS}", re.IGNORECASE)),
-    (re.compile(_SERVICE_KEYS, re.IGNORECASE), re.compile(_PASS, re.IGNORECASE)),
+    _Credentials(
+        (
+            *(".ssh", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "/etc/s", "_history"),
+            *("mcp", ".claude", "claude_", ".codex", ".git-", ".gnupg"),
+        ),
+        re.compile(_KEYS, re.IGNORECASE),
+        re.compile(f"{_READ}|{_PASS}", re.IGNORECASE),
+    ),
+    _Credentials(
+        (".aws", ".netrc", ".npmrc", ".pypirc", ".kube", ".docker", ".config/", "/etc/p"),
+        re.compile(_SERVICE_KEYS, re.IGNORECASE),
+        re.compile(_PASS, re.IGNORECASE),
+    ),
 )
 _MAX_EXCERPT = 80
 
@@ -153,12 +202,13 @@ def plain_text(text: str) -> str:
 
 def hidden_orders(text: str) -> Iterator[Order]:
     """Yields each kind of order in a text, once. The text is `plain_text`."""
-    for what, shape, fits in _COMPILED:
-        for found in shape.finditer(text):
-            if fits(text, found):
-                yield Order(what, excerpt(text, found.start(), found.end()))
-                break
-    for found in _BASE64.finditer(text):
+    lower = text.lower()
+    for shape in _SHAPES:
+        if any(need in lower for need in shape.needs):
+            found = next((f for f in shape.pattern.finditer(text) if shape.fits(text, f)), None)
+            if found is not None:
+                yield Order(shape.what, excerpt(text, found.start(), found.end()))
+    for found in _BASE64.finditer(text) if _has_long_word(text) else ():
         decoded = _decoded(found.group())
         if decoded:
             yield Order("hides a sentence in base64", excerpt(decoded, 0, len(decoded)))
@@ -167,9 +217,10 @@ def hidden_orders(text: str) -> Iterator[Order]:
 
 def credential_paths(text: str) -> Iterator[str]:
     """Yields the credentials that a text tells the agent to read or to pass on, each once."""
+    lower = text.lower()
     seen: set[str] = set()
-    for paths, verbs in _CREDENTIALS:
-        if not paths.search(text):
+    for needs, paths, verbs in _CREDENTIALS:
+        if not any(need in lower for need in needs):
             continue
         for sentence in _SENTENCE.split(text):
             for found in paths.finditer(sentence):
@@ -177,6 +228,10 @@ def credential_paths(text: str) -> Iterator[str]:
                 if name not in seen and _is_ordered(sentence, found.start(), verbs):
                     seen.add(name)
                     yield name
+
+
+def _has_long_word(text: str) -> bool:
+    return any(len(word) >= _MIN_BASE64 for word in text.split(" "))
 
 
 def is_credential_parameter(name: str) -> bool:
