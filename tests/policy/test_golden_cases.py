@@ -76,7 +76,7 @@ def test_the_naive_evaluator_answers_as_the_case_wants(loaded: LoadedCase):
 def assert_answers(loaded: LoadedCase, evaluator: type[Product] | type[Naively]) -> None:
     case = loaded.case
     layers = list(case.layers.items()) or [("repository", case.bundle)]
-    driver = evaluator(layers, msgspec.to_builtins(case.identity))
+    driver = evaluator(layers, msgspec.to_builtins(loaded.identity))
     for number, call in enumerate(case.calls, start=1):
         step = step_of(call, layers)
         answer, handle = driver.call(step, loaded.start_ms + call.at_ms, call.at_ms)
@@ -90,7 +90,7 @@ def step_of(call: CaseCall, layers: list[tuple[str, Any]]) -> dict[str, Any]:
         (layer, rule["rule_id"])
         for layer, bundle in layers
         for rule in bundle["rules"]
-        if rule["kind"] in ("budget", "rate_limit", "breaker", "dedupe")
+        if rule["kind"] in ("budget", "rate_limit", "breaker", "dedupe", "sequence")
     )
     granted = frozenset((layer, rule) for layer, _ in layers for rule in call.granted)
     step = {"server": call.server, "tool": call.tool, "args": call.args}

@@ -53,8 +53,8 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     try:
         if enforcer.engine.asks_ahead or any(call.given is not None for call, _ in batch):
             asked = [
-                enforcer.with_facts(each, call)
-                for each, (call, _) in zip(asked, batch, strict=True)
+                enforcer.with_facts(each, call, args_text)
+                for each, (call, args_text) in zip(asked, batch, strict=True)
             ]
         for each in asked:
             enforcer.engine.prepare(each)
@@ -91,7 +91,7 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     for (call, args_text), given, number, evaluation, seq, level in zip(
         batch, asked, numbers, evaluations, seqs, levels, strict=True
     ):
-        if not evaluation.forwarded:
+        if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = enforcer.masked(evaluation.decision, call.args)
         ruling = enforcer.ruled(
             call, number, evaluation, wall_ms, mono_ns, seq, args_text, given.targets, level

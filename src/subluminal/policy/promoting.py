@@ -28,11 +28,13 @@ from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, RuleKind, Taint
+from subluminal.contracts.vocabulary import Action, DataClass, Layer, RuleKind, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
-from subluminal.policy.covering import among, disjoint, in_range, possible_values
+from subluminal.policy.covering import among, disjoint, possible_values
+from subluminal.policy.covering_contents import in_range
 from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.predicates import same_value
 from subluminal.policy.raising import LimitRule, limit_kind
 from subluminal.policy.replay.hidden_agents import unknown_matchers
 from subluminal.policy.replay.hidden_args import PartialArgs
@@ -62,6 +64,8 @@ class RefusedCall(NamedTuple):
     """what the call touched, as recorded; None if the record does not say"""
     taint: Taint = Taint.SYSTEM
     """level of the run before the call"""
+    data: frozenset[DataClass] | None = None
+    """classes of data in the arguments; None if nobody looked"""
     agent: RecordedAgent | None = None
     """facts about the agent; None if the record does not have them"""
     provider: str = MCP
@@ -121,7 +125,7 @@ def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
     """Returns the arguments that a rule tests or wants changed, which set this call apart."""
     args = rule.match.args
     named = [] if args is None else [*args.has_keys, *args.key_equals, *args.key_in]
-    named += [] if args is None else args.numeric_range
+    named += [] if args is None else [*args.key_not_equals, *args.numeric_range]
     return list(dict.fromkeys([*named, *rule.effect.suggest]))
 
 
@@ -210,6 +214,7 @@ def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = Non
         targets=call.targets,
         provider=call.provider,
         given=call.given,
+        data=call.data,
     )
     if judge_of is not None and engine.needs_judge(asked):
         asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
@@ -259,5 +264,7 @@ def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:
         if listed is not None and not among(value, listed):
             return True
         if key in asked.numeric_range and not in_range(value, asked.numeric_range[key]):
+            return True
+        if key in asked.key_not_equals and same_value(value, asked.key_not_equals[key]):
             return True
     return False

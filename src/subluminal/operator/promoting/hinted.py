@@ -9,6 +9,7 @@ from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer, Taint
+from subluminal.core.contents.source import data_in
 from subluminal.errors import SubluminalError
 from subluminal.ledger.client.finding import ending_in, several
 from subluminal.ledger.client.ledger import Ledger, Page, Row
@@ -53,6 +54,7 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
     if hint is None:
         raise SubluminalError(f"call `{name}` was not given a hint", hint=_LIST_HINT)
     call, events = detail["call"], detail["events"]
+    args = _args(call)
     decisions = [event["decision"] for event in events if event["type"] == "tool_call_decision"]
     policy_hash = decisions[0]["policy"]["policy_hash"] if decisions else None
     layers = _layers(connection, call["run_id"], decisions)
@@ -71,11 +73,12 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
         call=RefusedCall(
             server_name=call["server_name"],
             tool_name=call["tool_name"],
-            args=_args(call),
+            args=args,
             identity=_identity(events),
             wall_ms=parse_rfc3339(call["ts"]),
             targets=_targets(events),
             taint=_taint(decisions),
+            data=None if args is None else data_in(args),
             agent=None
             if connection is None
             else agent_of(connection, call["run_id"], started.get("seq", 0)),
