@@ -539,6 +539,147 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:pack-template": Requirement(
         "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
     ),
+    # Trust: outcomes (issue 19)
+    "trust:outcomes": Requirement(
+        "trust 2", "eleven outcomes follow from action, reason code and grant"
+    ),
+    "trust:outcome-column": Requirement(
+        "trust 2", "every call on record has its outcome, in a ledger of any version"
+    ),
+    "trust:outcome-filter": Requirement(
+        "trust 2", "the filter `outcome` finds the same calls in the ledger and in the live stream"
+    ),
+    "trust:ticket": Requirement(
+        "issue 19", "`require: ticket`: pattern and check command accept the ticket, or no grant"
+    ),
+    "trust:step-up": Requirement(
+        "issue 19", "`require: step_up` is answered with a typed passphrase, never from a script"
+    ),
+    "trust:human": Requirement(
+        "issue 19", "`require: human`: by no grant of `promote`, no script and no client's prompt"
+    ),
+    "trust:guides": Requirement(
+        "issue 19", "the guides for GitHub Actions, GitLab and pods run as written"
+    ),
+    "trust:grant-fits": Requirement(
+        "issue 19", "a grant passes a rule only if it gives what the rule requires now"
+    ),
+    # Trust (issue 19): the registry, proofs and levels
+    "trust:attested": Requirement(
+        "trust T4", "tokens of GitHub, GitLab and Kubernetes prove an agent, offline"
+    ),
+    "trust:forgeries": Requirement(
+        "issue 19", "every forged token is refused, its problem named, and never repeated"
+    ),
+    "trust:home-tokens": Requirement(
+        "trust T2", "a token of the home's key is good for one agent, one home, and one run if so"
+    ),
+    "trust:no-extra": Requirement(
+        "trust T4", "without the extra `trust` an attestation is refused with a hint"
+    ),
+    "trust:base": Requirement(
+        "trust T2", "unregistered is untrusted; without a proof at most `unattested`"
+    ),
+    "trust:sums": Requirement("trust T3", "upstream's TrustEvaluator, each adjustment explained"),
+    "trust:unproven": Requirement(
+        "trust T1", "a name alone gives neither type nor roles: they are claims"
+    ),
+    "trust:delegation": Requirement(
+        "trust T2", "delegated trust is at most the parent's, roles are intersected"
+    ),
+    "trust:sealed-registry": Requirement(
+        "trust T5", "registry files edited, copied, put back, from another home: never more trust"
+    ),
+    "trust:revoked": Requirement("trust T5", "a revoked id never returns, whatever its files say"),
+    "trust:noticed": Requirement("trust T5", "a change of the registry reaches running processes"),
+    "trust:people": Requirement(
+        "trust T5", "register, attest and revoke are for people, and behind the passphrase"
+    ),
+    "trust:commands": Requirement(
+        "trust 1", "`sub agents` has the flags, rows and exit codes of the design's table"
+    ),
+    "trust:agent-changed": Requirement(
+        "trust T5", "each change of the registry is journalled as agent_changed"
+    ),
+    "trust:run-environment": Requirement("trust 2", "SUB_ENV and `--env` take any name"),
+    "trust:run-attested": Requirement(
+        "trust T2", "in a run a token proves its agent, and a bare name does not"
+    ),
+    "trust:run-launched": Requirement(
+        "trust T2", "`sub run --agent-id` is sealed: a cleared environment loses nothing"
+    ),
+    "trust:run-delegated": Requirement(
+        "trust T2", "a nested `sub run` is a delegation, whatever the agent says of itself"
+    ),
+    "trust:run-tokens": Requirement(
+        "trust T4", "a token reaches no server's environment and no file"
+    ),
+    "trust:run-rotated": Requirement("issue 19", "a token file that was rotated is read again"),
+    "trust:run-expiry": Requirement("trust T3", "a proof ends while a shim runs"),
+    "trust:run-unasked": Requirement(
+        "trust T3", "an agent is resolved only if a rule in force asks, and when it first does"
+    ),
+    "trust:run-revoked": Requirement(
+        "trust T5", "calls of a revoked agent are refused at every door, policy or none"
+    ),
+    # Trust: Agent-SPM's bundles (trust-and-sdk 2, Dialect)
+    "trust:dialect-refuses": Requirement(
+        "issue 19", "what Agent-SPM's loader refuses, and conditions that never hold, are errors"
+    ),
+    "trust:dialect-names": Requirement(
+        "issue 19", "names of tools match as there: `*`, a prefix, equality, lists of exact names"
+    ),
+    "trust:dialect-outcomes": Requirement(
+        "issue 19", "the six outcomes have their actions; the default is a last rule DEFAULT_…"
+    ),
+    "trust:dialect-javascript": Requirement(
+        "issue 19", "regular expressions keep JavaScript's meaning; skipped patterns are enforced"
+    ),
+    "trust:dialect-hash": Requirement(
+        "issue 19", "`compile --as bundle` prints a bundle with the same policy_hash"
+    ),
+    "trust:dialect-commands": Requirement(
+        "issue 19", "every policy command takes a bundle of Agent-SPM"
+    ),
+    "trust:dialect-layers": Requirement(
+        "issue 19", "a layer may be a bundle of Agent-SPM: a shim enforces it"
+    ),
+    "trust:dialect-expired": Requirement(
+        "issue 19", "commands refuse a bundle of Agent-SPM that has expired"
+    ),
+    "trust:dialect-signature": Requirement(
+        "issue 19", "the signature covers every member; the weak form needs a switch of its own"
+    ),
+    "trust:dialect-signed-layers": Requirement(
+        "issue 19", "with a key in the settings, an unsigned policy does not come into force"
+    ),
+    "trust:dialect-agrees": Requirement(
+        "issue 19", "our engine decides as Agent-SPM's evaluator, but for the listed differences"
+    ),
+    # Trust (issue 19): `sub scan`
+    "trust:scan-entries": Requirement(
+        "issue 19", "each rule about entries finds its hits, with file and line, and no near miss"
+    ),
+    "trust:scan-definitions": Requirement(
+        "issue 19", "each rule about definitions finds its hits, in schemas too, and no near miss"
+    ),
+    "trust:scan-manifests": Requirement(
+        "issue 19", "upstream's nine rules, levels, weights and thresholds for manifests"
+    ),
+    "trust:scan-official": Requirement(
+        "issue 19", "no text finding in the definitions of the official servers"
+    ),
+    "trust:scan-poisoned": Requirement("issue 19", "every published poisoning shape is found"),
+    "trust:scan-starts-nothing": Requirement(
+        "issue 19", "without --start a scan starts no process and opens no socket"
+    ),
+    "trust:scan-start": Requirement(
+        "issue 19", "--start asks, lists tools under a warden, calls nothing, passes no secret"
+    ),
+    "trust:scan-no-secret": Requirement("issue 19", "no report shows the value of a secret"),
+    "trust:scan-reports": Requirement(
+        "issue 19", "rows, exit codes, JSON and valid SARIF; unreadable files are named"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),

@@ -10,7 +10,11 @@ from tests.policy.bundles import plain, rule, text, tools
 from subluminal.canonical import digest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
-POLICIES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if ".cases." not in path.name]
+POLICIES = [
+    path
+    for path in sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*.json")])
+    if ".cases." not in path.name
+]
 
 
 class Answer:
@@ -390,7 +394,8 @@ def test_the_group_lists_its_commands(sub):
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
 def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
-    assert sub("lint", "--strict", str(path)).err == "1 file: no problems\n"
+    # A policy that only observes has a note about that.
+    assert sub("lint", "--strict", str(path)).err in ("1 file: no problems\n", "1 file: 1 note\n")
     answer = sub("test", "--json", "--coverage", str(path.with_suffix(".cases.yaml")))
     assert answer.code == 0
     (coverage,) = [row["coverage"] for row in answer.rows if "coverage" in row]
@@ -399,7 +404,8 @@ def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
 
 def test_the_promised_examples_are_there():
     assert [path.stem for path in POLICIES] == [
-        "after-the-web", "agent-shell", "careful-writes", "ci-strict", "listed-commands", "loop-guard", "prod-freeze",
+        "after-the-web", "agent-shell", "agent-spm", "careful-writes", "ci-fixer", "ci-strict", "data-loss",
+        "guardian-engineering", "guardian-finance", "guardian-soc", "listed-commands", "loop-guard", "prod-freeze",
         "read-only",
     ]  # fmt: skip
 

@@ -99,7 +99,7 @@ class Texts:
 
     def _all(self) -> list[str]:
         if self._values is None:
-            given = [] if self._user_input is None else [self._user_input]
+            given = [self._user_input] if self._user_input else []
             self._values = [*given, *values_of(self._args)]
         return self._values
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.shim.household import deny, policy
@@ -12,6 +13,7 @@ from subluminal.config.places import Places, places
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core.helper_process import Helper
 from subluminal.core.policies import compile_helper
 from subluminal.core.policies import layer as policy_layer
 from subluminal.core.policies.layer import Load
@@ -187,9 +189,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     started: list[str] = []
     start = compile_helper.start
 
-    def counting(name: str, bundle: bytes) -> compile_helper.Compilation:
+    def counting(name: str, bundle: bytes, *demands: Any) -> Helper:
         started.append(name)
-        return start(name, bundle)
+        return start(name, bundle, *demands)
 
     monkeypatch.setattr(compile_helper, "start", counting)
     return started

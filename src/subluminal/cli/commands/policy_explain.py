@@ -9,6 +9,7 @@ from subluminal.canonical import parse
 from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.clock import now
 from subluminal.config.loading import load_settings
 from subluminal.config.places import places
@@ -79,6 +80,7 @@ def add_arguments(parser: Parser) -> None:
         help="level of the run before the call; default SYSTEM",
     )
     _add_agent(parser)
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
@@ -127,7 +129,7 @@ def run(args: Args, out: Output) -> int:
         raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
     if args.delegation_depth < 0:
         raise UsageError("`--delegation-depth` must be at least 0")
-    policy = load_policy(args.policy)
+    policy = load_policy(args.policy, terms_of(args))
     call = (args.server, args.tool, _object(args.args, "--args"))
     who = _identity(args)
     said = CaseGiven(

@@ -13,15 +13,19 @@ import fcntl
 import hashlib
 import os
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places, make_private_dir
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
-from subluminal.core.policies import compile_helper
 from subluminal.core.policies.files import PolicyFile, Stamp, read_policy, stamp_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.snapshot import Snapshot
+
+if TYPE_CHECKING:  # a policy that was compiled before needs no compiler
+    from subluminal.core.helper_process import Helper
+    from subluminal.core.policies.compile_helper import Compiled
 
 _PURPOSE = "policy-snapshot"
 _CHECKS = b"2\0"
@@ -108,19 +112,21 @@ def _has_its_packs(snapshot: Snapshot) -> bool:
 class PolicyLayer:
     """Watches one file. `snapshot` is in force; `problem` is what is wrong with the newest text."""
 
-    def __init__(self, file: PolicyFile, cache: SnapshotCache) -> None:
+    def __init__(self, file: PolicyFile, cache: SnapshotCache, key_file: str | None = None) -> None:
+        """`key_file` has the key that the policy must be signed with, if it must."""
         self.file = file
+        self._key_file = key_file
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._cache = cache
         self._stamp: Stamp | None = None
         self._read_at: Stamp | None = None
         self._content_hash = ""
-        self._compiling: compile_helper.Compilation | None = None
+        self._compiling: Helper | None = None
         self._waiting: tuple[bytes, float] | None = None
         """the text to compile when it is this process' turn, and the deadline of that wait"""
         self._turn = -1
-        self._ready: compile_helper.Compiled | Snapshot | None = None
+        self._ready: Compiled | Snapshot | None = None
         """an answer that comes into force once the file has been still for a while"""
 
     @property
@@ -171,7 +177,8 @@ class PolicyLayer:
     def _take(self, data: bytes) -> list[Load]:
         # The name is hashed too, because the compiler tells bundle from snapshot by the name.
         name = os.fsencode(os.path.basename(self.file.path))
-        content_hash = hashlib.sha256(_CHECKS + name + b"\0" + data).hexdigest()
+        content = _CHECKS + name + b"\0" + self._signed_with() + data
+        content_hash = hashlib.sha256(content).hexdigest()
         if content_hash == self._content_hash:
             return []
         self._content_hash = content_hash
@@ -180,6 +187,20 @@ class PolicyLayer:
             return self._take_ready()
         self._waiting = data, time.monotonic() + _TURN_S
         return self._wait()
+
+    def _signed_with(self) -> bytes:
+        """Returns what stands for the key in the content hash.
+
+        A snapshot in the cache proves that its text was signed with this key, in this layer.
+        """
+        if self._key_file is None:
+            return b""
+        try:
+            with open(os.path.expanduser(self._key_file), "rb", opener=plain_file) as file:
+                key = file.read()
+        except OSError:
+            key = os.urandom(16)  # the compiler says what is wrong; nothing in the cache answers
+        return hashlib.sha256(self.file.layer.encode() + b"\0" + key).digest()
 
     def _wait(self) -> list[Load]:
         """Starts the compiler when it is our turn, unless another process compiled the text."""
@@ -195,8 +216,12 @@ class PolicyLayer:
             self._end_turn()
             self._ready = cached
             return self._take_ready()
+        from subluminal.core.policies import compile_helper
+
         try:
-            self._compiling = compile_helper.start(self.file.path, data)
+            self._compiling = compile_helper.start(
+                self.file.path, data, self.file.layer, self._key_file
+            )
         except OSError as error:
             self._end_turn()
             self._content_hash, self._stamp = "", None  # try again at the next look
@@ -213,6 +238,8 @@ class PolicyLayer:
         if self._waiting is not None:
             return self._wait()
         if self._compiling is not None:
+            from subluminal.core.policies import compile_helper
+
             self._ready = compile_helper.collect(self._compiling)
             if self._ready is None:
                 return []
@@ -246,7 +273,7 @@ class PolicyLayer:
         self._end_turn()
         return self.look()
 
-    def _take_answer(self, compiled: compile_helper.Compiled | Snapshot) -> list[Load]:
+    def _take_answer(self, compiled: "Compiled | Snapshot") -> list[Load]:
         if isinstance(compiled, Snapshot):
             return self._accept(compiled)
         if compiled.snapshot is None:
@@ -257,7 +284,9 @@ class PolicyLayer:
     def close(self) -> None:
         """Kills a compiler that still runs."""
         if self._compiling is not None:
-            compile_helper.end(self._compiling)
+            from subluminal.core.helper_process import end
+
+            end(self._compiling)
             self._compiling = None
         self._waiting = self._ready = None
         self._end_turn()

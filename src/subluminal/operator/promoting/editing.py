@@ -6,7 +6,7 @@ import msgspec
 
 from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.contracts.vocabulary import Action, Dialect, Mode, ReasonCode
 from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.policies import is_snapshot
@@ -74,7 +74,13 @@ def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdi
         raise SubluminalError(
             f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
         )
-    old = parse_bundle(data, file, find_installed).bundle
+    loaded = parse_bundle(data, file, find_installed)
+    if loaded.dialect is not Dialect.PACK:
+        raise SubluminalError(
+            f"`{file}` is a bundle of Agent-SPM, which `sub promote` cannot edit",
+            hint="change the bundle by hand; without `--to`, the call passes for its run only",
+        )
+    old = loaded.bundle
     index, refused_by = refusing_rule(old, hinted.rule_id, hinted.reason_code)
     if isinstance(refused_by, AllowRule | DenyRule):
         return _with_exception(data, file, hinted, wish, old, index, refused_by)

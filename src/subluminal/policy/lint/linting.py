@@ -42,8 +42,11 @@ def lint(loaded: LoadedBundle, wall_ms: int | None = None) -> list[Problem]:
     """
     title = rule_title(loaded.value)
     problems = [
-        problem_of(misfit, loaded.node, loaded.file, title, severity)
+        problem_of(loaded.in_its_words(misfit), loaded.node, loaded.file, title, severity)
         for severity, misfit in remarks(loaded.bundle, loaded.value, wall_ms)
+    ]
+    problems += [
+        problem_of(misfit, loaded.node, loaded.file, title, WARNING) for misfit in loaded.warnings
     ]
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
