@@ -36,9 +36,9 @@ def replayed(candidate, *calls, **more):
 def test_recorded_arguments_are_read_again():
     calls = [({"q": "DROP it"}, None), ({"q": "keep it"}, None), ({"to": "kim@example.com"}, None)]
     assert replayed(policy(TEXT, DATA), *calls, read_data=emails) == [
-        "newly_refused",
+        "newly_blocked",
         "same",
-        "newly_refused",
+        "newly_blocked",
     ]
 
 
@@ -55,9 +55,9 @@ def test_data_is_undetermined_if_nobody_can_look():
     assert replayed(policy(DATA), ({"q": "x"}, None)) == ["undetermined"]
 
 
-def test_a_rule_that_refuses_either_way_is_certain():
+def test_a_rule_that_refuses_before_is_certain():
     every = rule("deny", "every")
-    assert replayed(policy(TEXT, every), ({"q": "x"}, masked("q"))) == ["newly_refused"]
+    assert replayed(policy(every, TEXT), ({"q": "x"}, masked("q"))) == ["newly_blocked"]
 
 
 def test_too_many_possibilities_are_undetermined():
