@@ -724,4 +724,40 @@ REQUIREMENTS: dict[str, Requirement] = {
         "issue 19", "lint warns about identity rules and none for the unregistered"
     ),
     "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
+    "trust:data-classes": Requirement(
+        "trust 2", "data_any: cards by Luhn, SSN, e-mail and phone numbers are found in arguments"
+    ),
+    "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
+    "trust:data-unseen": Requirement(
+        "trust 2", "data that nobody looked for counts against a call, and never for it"
+    ),
+    "trust:text-values": Requirement(
+        "trust 2", "text: every string, number and bool value at any depth, never a key"
+    ),
+    "trust:text-user-input": Requirement("trust 2", "text searches user_input as well"),
+    "trust:args-additions": Requirement(
+        "trust 2", "args: key_not_equals, null in key_equals, gt and lt"
+    ),
+    "trust:constraints": Requirement("trust 2", "constraints are told, recorded and masked"),
+    "trust:sliding-window": Requirement(
+        "trust 2", "a sliding window counts the calls that passed, the edge included"
+    ),
+    "trust:budget-reset": Requirement("trust 2", "a budget with reset_ms starts anew"),
+    "trust:agent-scopes": Requirement("trust 2", "scopes agent and agent_tool, within the run"),
+    "trust:policy-expires": Requirement(
+        "issue 19", "expires_at holds while a shim runs: BLOCK, POLICY_EXPIRED"
+    ),
+    "trust:sequence": Requirement(
+        "trust 2", "the call that completes a pattern is refused, whatever lies between"
+    ),
+    "trust:sequence-within": Requirement("trust 2", "within_ms of a sequence is exact"),
+    "trust:sequence-shared": Requirement(
+        "issue 19", "a sequence is exact across the shims of a run, even if one is killed"
+    ),
+    "trust:lint-contents": Requirement(
+        "issue 19", "lint finds texts and sequences that never hold, and policies that end soon"
+    ),
+    "trust:replay-contents": Requirement(
+        "issue 19", "replay: what the record hides of texts and data is undetermined"
+    ),
 }

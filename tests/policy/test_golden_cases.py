@@ -31,6 +31,8 @@ CASES = [
 
 @requirement("2.2:selector-semantics", "2.3:order", "2.3:deny-overrides", "2.3:accumulators")
 @requirement("2.4:match-semantics", "2.5:effects", "001-9.1:modes", "001-9.2:latency")
+@requirement("trust:args-additions", "trust:sliding-window", "trust:budget-reset")
+@requirement("trust:sequence-within")
 @pytest.mark.parametrize("loaded", CASES)
 def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
     layers = [(layer, compile_bundle(policy.bundle)) for layer, policy in loaded.policies]
