@@ -48,6 +48,9 @@ class FixedPolicies(Policies):
     def engine_for(self, run_id: str) -> Engine:
         return self._made
 
+    def actor_of(self, run_id: str) -> None:
+        return None
+
     def forget(self, run_id: str) -> None:
         return
 

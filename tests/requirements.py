@@ -539,6 +539,89 @@ REQUIREMENTS: dict[str, Requirement] = {
     "kernel:pack-template": Requirement(
         "issue 18", "a template and a guide for writing, testing, installing a pack, run as written"
     ),
+    # Trust: outcomes (issue 19)
+    "trust:outcomes": Requirement(
+        "trust 2", "eleven outcomes follow from action, reason code and grant"
+    ),
+    "trust:outcome-column": Requirement(
+        "trust 2", "every call on record has its outcome, in a ledger of any version"
+    ),
+    "trust:outcome-filter": Requirement(
+        "trust 2", "the filter `outcome` finds the same calls in the ledger and in the live stream"
+    ),
+    "trust:ticket": Requirement(
+        "issue 19", "`require: ticket`: pattern and check command accept the ticket, or no grant"
+    ),
+    "trust:step-up": Requirement(
+        "issue 19", "`require: step_up` is answered with a typed passphrase, never from a script"
+    ),
+    "trust:human": Requirement(
+        "issue 19", "`require: human`: by no grant of `promote`, no script and no client's prompt"
+    ),
+    "trust:guides": Requirement(
+        "issue 19", "the guides for GitHub Actions, GitLab and pods run as written"
+    ),
+    "trust:grant-fits": Requirement(
+        "issue 19", "a grant passes a rule only if it gives what the rule requires now"
+    ),
+    # Trust (issue 19): the registry, proofs and levels
+    "trust:attested": Requirement(
+        "trust T4", "tokens of GitHub, GitLab and Kubernetes prove an agent, offline"
+    ),
+    "trust:forgeries": Requirement(
+        "issue 19", "every forged token is refused, its problem named, and never repeated"
+    ),
+    "trust:home-tokens": Requirement(
+        "trust T2", "a token of the home's key is good for one agent, one home, and one run if so"
+    ),
+    "trust:no-extra": Requirement(
+        "trust T4", "without the extra `trust` an attestation is refused with a hint"
+    ),
+    "trust:base": Requirement(
+        "trust T2", "unregistered is untrusted; without a proof at most `unattested`"
+    ),
+    "trust:sums": Requirement("trust T3", "upstream's TrustEvaluator, each adjustment explained"),
+    "trust:unproven": Requirement(
+        "trust T1", "a name alone gives neither type nor roles: they are claims"
+    ),
+    "trust:delegation": Requirement(
+        "trust T2", "delegated trust is at most the parent's, roles are intersected"
+    ),
+    "trust:sealed-registry": Requirement(
+        "trust T5", "registry files edited, copied, put back, from another home: never more trust"
+    ),
+    "trust:revoked": Requirement("trust T5", "a revoked id never returns, whatever its files say"),
+    "trust:noticed": Requirement("trust T5", "a change of the registry reaches running processes"),
+    "trust:people": Requirement(
+        "trust T5", "register, attest and revoke are for people, and behind the passphrase"
+    ),
+    "trust:commands": Requirement(
+        "trust 1", "`sub agents` has the flags, rows and exit codes of the design's table"
+    ),
+    "trust:agent-changed": Requirement(
+        "trust T5", "each change of the registry is journalled as agent_changed"
+    ),
+    "trust:run-environment": Requirement("trust 2", "SUB_ENV and `--env` take any name"),
+    "trust:run-attested": Requirement(
+        "trust T2", "in a run a token proves its agent, and a bare name does not"
+    ),
+    "trust:run-launched": Requirement(
+        "trust T2", "`sub run --agent-id` is sealed: a cleared environment loses nothing"
+    ),
+    "trust:run-delegated": Requirement(
+        "trust T2", "a nested `sub run` is a delegation, whatever the agent says of itself"
+    ),
+    "trust:run-tokens": Requirement(
+        "trust T4", "a token reaches no server's environment and no file"
+    ),
+    "trust:run-rotated": Requirement("issue 19", "a token file that was rotated is read again"),
+    "trust:run-expiry": Requirement("trust T3", "a proof ends while a shim runs"),
+    "trust:run-unasked": Requirement(
+        "trust T3", "an agent is resolved only if a rule in force asks, and when it first does"
+    ),
+    "trust:run-revoked": Requirement(
+        "trust T5", "calls of a revoked agent are refused at every door, policy or none"
+    ),
     # Trust: Agent-SPM's bundles (trust-and-sdk 2, Dialect)
     "trust:dialect-refuses": Requirement(
         "issue 19", "what Agent-SPM's loader refuses, and conditions that never hold, are errors"
@@ -572,6 +655,30 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "trust:dialect-agrees": Requirement(
         "issue 19", "our engine decides as Agent-SPM's evaluator, but for the listed differences"
+    ),
+    # Trust (issue 19): `sub scan`
+    "trust:scan-entries": Requirement(
+        "issue 19", "each rule about entries finds its hits, with file and line, and no near miss"
+    ),
+    "trust:scan-definitions": Requirement(
+        "issue 19", "each rule about definitions finds its hits, in schemas too, and no near miss"
+    ),
+    "trust:scan-manifests": Requirement(
+        "issue 19", "upstream's nine rules, levels, weights and thresholds for manifests"
+    ),
+    "trust:scan-official": Requirement(
+        "issue 19", "no text finding in the definitions of the official servers"
+    ),
+    "trust:scan-poisoned": Requirement("issue 19", "every published poisoning shape is found"),
+    "trust:scan-starts-nothing": Requirement(
+        "issue 19", "without --start a scan starts no process and opens no socket"
+    ),
+    "trust:scan-start": Requirement(
+        "issue 19", "--start asks, lists tools under a warden, calls nothing, passes no secret"
+    ),
+    "trust:scan-no-secret": Requirement("issue 19", "no report shows the value of a secret"),
+    "trust:scan-reports": Requirement(
+        "issue 19", "rows, exit codes, JSON and valid SARIF; unreadable files are named"
     ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
@@ -617,4 +724,40 @@ REQUIREMENTS: dict[str, Requirement] = {
         "issue 19", "lint warns about identity rules and none for the unregistered"
     ),
     "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
+    "trust:data-classes": Requirement(
+        "trust 2", "data_any: cards by Luhn, SSN, e-mail and phone numbers are found in arguments"
+    ),
+    "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
+    "trust:data-unseen": Requirement(
+        "trust 2", "data that nobody looked for counts against a call, and never for it"
+    ),
+    "trust:text-values": Requirement(
+        "trust 2", "text: every string, number and bool value at any depth, never a key"
+    ),
+    "trust:text-user-input": Requirement("trust 2", "text searches user_input as well"),
+    "trust:args-additions": Requirement(
+        "trust 2", "args: key_not_equals, null in key_equals, gt and lt"
+    ),
+    "trust:constraints": Requirement("trust 2", "constraints are told, recorded and masked"),
+    "trust:sliding-window": Requirement(
+        "trust 2", "a sliding window counts the calls that passed, the edge included"
+    ),
+    "trust:budget-reset": Requirement("trust 2", "a budget with reset_ms starts anew"),
+    "trust:agent-scopes": Requirement("trust 2", "scopes agent and agent_tool, within the run"),
+    "trust:policy-expires": Requirement(
+        "issue 19", "expires_at holds while a shim runs: BLOCK, POLICY_EXPIRED"
+    ),
+    "trust:sequence": Requirement(
+        "trust 2", "the call that completes a pattern is refused, whatever lies between"
+    ),
+    "trust:sequence-within": Requirement("trust 2", "within_ms of a sequence is exact"),
+    "trust:sequence-shared": Requirement(
+        "issue 19", "a sequence is exact across the shims of a run, even if one is killed"
+    ),
+    "trust:lint-contents": Requirement(
+        "issue 19", "lint finds texts and sequences that never hold, and policies that end soon"
+    ),
+    "trust:replay-contents": Requirement(
+        "issue 19", "replay: what the record hides of texts and data is undetermined"
+    ),
 }

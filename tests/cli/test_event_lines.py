@@ -70,3 +70,23 @@ def test_a_released_intent_is_told_with_who_and_why():
     line = lines.line({**EVENTS["intent_released"], "run_id": "r"}, {})
     assert line is not None
     assert "RELEASED   pix.charge.refund 000000000000 by ada: the bank has no such refund" in line
+
+
+def test_a_changed_agent_is_told_with_who_and_why():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    changed = {**EVENTS["agent_changed"], "run_id": "r"}
+    said = "AGENT      fixer: verified, unattested basic, by kim: it fixes the build"
+    assert said in str(lines.line(changed, {}))
+    revoked = {**changed, "agent": {**changed["agent"], "state": "revoked"}}
+    assert "REVOKED    fixer by kim: it fixes the build" in str(lines.line(revoked, {}))
+
+
+def test_a_resolved_agent_is_told_with_its_trust_and_proof():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    resolved = {**EVENTS["agent_resolved"], "run_id": "r"}
+    assert "AGENT      fixer verified from call 5 on, proof attested" in str(
+        lines.line(resolved, {})
+    )
+    proof = {"kind": "none", "problem": "the token has expired"}
+    lost = {**resolved, "agent": {**resolved["agent"], "proof": proof}}
+    assert "proof none: the token has expired" in str(lines.line(lost, {}))

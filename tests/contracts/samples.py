@@ -141,6 +141,38 @@ BODIES: dict[str, dict[str, Any]] = {
             "reason": "the bank has no such refund",
         }
     },
+    "agent_changed": {
+        "agent": {
+            "agent_id": "fixer",
+            "state": "active",
+            "by": "kim",
+            "trust_level": "verified",
+            "unattested": "basic",
+            "agent_type": "pr_agent",
+            "roles": ["deployer"],
+            "issuers": ["https://token.actions.githubusercontent.com"],
+            "reason": "it fixes the build",
+        }
+    },
+    "agent_resolved": {
+        "agent": {
+            "agent_id": "fixer",
+            "environment": "ci",
+            "registered": True,
+            "agent_type": "pr_agent",
+            "trust_level": "verified",
+            "trust_after_denials": "basic",
+            "roles": ["deployer"],
+            "delegation_depth": 0,
+            "proof": {
+                "kind": "attested",
+                "issuer": "https://token.actions.githubusercontent.com",
+                "subject": "repo:acme/shop:ref:refs/heads/main",
+                "expires_at": "2025-12-15T13:34:56.789Z",
+            },
+        },
+        "seq": 4,
+    },
 }
 EVENTS = {kind: {"type": kind, **ENVELOPE, **body} for kind, body in BODIES.items()}
 

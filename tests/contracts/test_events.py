@@ -53,6 +53,8 @@ def test_the_event_types_are_the_packs() -> None:
         "taint_changed",
         "audit_record",
         "intent_released",
+        "agent_changed",
+        "agent_resolved",
     ]
     assert [event.__struct_config__.tag for event in OPTIONAL_EVENTS] == optional + additive
     assert [kind.value for kind in EventType] == required + optional + additive

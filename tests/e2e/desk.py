@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.terminal import typed
+
 from subluminal.system.proc import descendants, process
 
 SUB = Path(sys.executable).with_name("sub")
@@ -126,6 +128,11 @@ class Desk:
         )
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
+
+    def agree(self, *words: str) -> None:
+        """Runs `sub` at a terminal, and says yes to its question."""
+        shown = typed([str(SUB), *words], "[y/N]", "y", env=self.env, cwd=str(self.project))
+        assert shown.code == 0, shown.text
 
     def start(self, command: list[str], extra: dict[str, str]) -> Agent:
         log = self.home / f"agent-{len(self.agents)}.log"

@@ -173,7 +173,7 @@ def test_with_the_policy_a_person_decides_about_this_very_mail(
     assert (waiting["server_name"], waiting["tool_name"]) == ("mail", "send_email")
     assert "collector@example.com" in waiting["args_preview"]
     assert waiting["message"].endswith("UNTRUSTED since call 1 (web/fetch)")
-    desk.sub("approve", waiting["approval_id"], "--reason", "it is my own address")
+    desk.agree("approve", waiting["approval_id"], "--reason", "it is my own address")
     fake.release()
     assert agent.wait() == 0, agent.said
 

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from tests.processes import wait_until
+from tests.requirements import requirement
 
 POLICY = """\
 policy_id: asks
@@ -26,8 +27,8 @@ rules:
 
 @pytest.fixture
 def write(household):
-    def make(requirement="approval", settings=""):
-        household.write_policy(POLICY.replace("REQUIRED", requirement))
+    def make(required="approval", settings=""):
+        household.write_policy(POLICY.replace("REQUIRED", required))
         if settings:
             (household.home / "config.toml").write_text(settings)
 
@@ -39,15 +40,14 @@ def decided(household):
 
 
 @pytest.mark.parametrize(
-    ("requirement", "must"),
+    ("required", "must"),
     [
         ("approval", "approve this call"),
         ("confirmation", "confirm this call"),
-        ("human", "do this instead of the agent"),
     ],
 )
-def test_claude_asks_its_person(agent, household, write, requirement, must):
-    write(requirement)
+def test_claude_asks_its_person(agent, household, write, required, must):
+    write(required)
     told = agent.before("push").json
     assert told["hookSpecificOutput"] == {
         "hookEventName": "PreToolUse",
@@ -94,9 +94,11 @@ def test_the_shim_of_a_server_does_not_ask_a_second_time(agent, household):
     assert len(decided(household)) == 1
 
 
-@pytest.mark.parametrize("requirement", ["ticket", "step_up"])
-def test_what_a_prompt_cannot_give_is_refused(agent, household, write, requirement):
-    write(requirement)
+@requirement("trust:human")
+@pytest.mark.parametrize("required", ["ticket", "step_up", "human"])
+def test_what_a_prompt_cannot_give_is_refused(agent, household, write, required):
+    """A client can be told to answer its own prompts."""
+    write(required)
     assert agent.before("push").json["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from subluminal.config.places import places
-from subluminal.core.controls.kill_switch import stops
+from subluminal.core.controls.stops import stops
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.stopping import Target, find_target, revive, stop
 

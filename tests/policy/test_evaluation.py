@@ -171,9 +171,11 @@ class TestWhatACallLeavesBehind:
         ("layer", "asks", "may"),
         [
             ("user", "approval", True),
-            ("repository", "human", True),
+            ("repository", "confirmation", True),
             ("managed", "approval", False),
             ("user", "ticket", False),
+            ("user", "step_up", False),
+            ("user", "human", False),
         ],
     )
     def test_what_the_client_may_ask_its_own_person(self, layer, asks, may):

@@ -11,7 +11,7 @@ from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.gate import Settled
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, Severity
-from subluminal.core.controls.kill_switch import set_stop
+from subluminal.core.controls.stops import set_stop
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine

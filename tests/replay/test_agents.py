@@ -15,6 +15,7 @@ from subluminal.contracts.call import BUILT_IN, MCP, Given, ToolCall
 from subluminal.contracts.events import AgentResolvedAgain
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env, Layer, ProofKind, Transport, TrustLevel
+from subluminal.ledger.query.recorded_agents import agent_of
 from subluminal.ledger.query.recorded_runs import RunReader
 from subluminal.ledger.query.replaying import LedgerReplay, backtest
 from subluminal.policy.evaluation import Engine
@@ -289,3 +290,29 @@ class TestReading:
             RecordedAgent("staging", facts),
             RecordedAgent("staging", msgspec.structs.replace(facts, roles=())),
         ]
+
+    def test_the_facts_of_one_call(self, stage: Stage):
+        layers = [(USER, EMPTY)]
+        shim = stage.shim(layers)
+        connection = stage.home.reader
+        stage.call(shim, "a", {})
+        resolve(shim, layers, resolved(), seq=1)
+        stage.call(shim, "b", {})
+        resolve(shim, layers, resolved(environment="prod"), seq=2)
+        stage.call(shim, "c", {})
+        stage.close_shims()
+        found = [agent_of(connection(), "run", seq) for seq in (1, 2, 3)]
+        assert [None if each is None else each.environment for each in found] == [
+            None,
+            "staging",
+            "prod",
+        ]
+
+    def test_facts_in_damaged_segments_are_not_on_record(self, home: Home):
+        connection = home.store.connection
+        connection.execute("INSERT INTO shims VALUES (99, 'other', 'theirs', 1, 9, x'00', NULL)")
+        connection.execute(
+            "INSERT INTO segments VALUES (99, 99, 1, 9, 999, x'00', x'00', 0, 0, ?)",
+            (b'{"type": 5, "x": "run_start"}',),
+        )
+        assert agent_of(home.reader(), "theirs", 9) is None

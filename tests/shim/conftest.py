@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 from tests.shim.household import SUB, Household
+from tests.terminal import typed
 
 
 @pytest.fixture
@@ -12,6 +13,18 @@ def household(tmp_path, own_home, subreaper):
     home = Household(tmp_path, own_home)
     yield home
     home.clean()
+
+
+@pytest.fixture
+def person_at_terminal(household):
+    """Runs `sub` as a person does, who types an answer to its question."""
+
+    def run(prompt, answer, *words, code=0, **env):
+        shown = typed([*SUB, *words], prompt, answer, env=household.env(**env), cwd=household.cwd)
+        assert shown.code == code, shown.text
+        return shown.text
+
+    return run
 
 
 @pytest.fixture

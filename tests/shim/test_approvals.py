@@ -122,31 +122,6 @@ def test_a_call_waits_for_a_person_and_passes_once(household, person):
     assert len(household.executed()) == 1
 
 
-@pytest.mark.parametrize("require", ["step_up", "human", "confirmation"])
-def test_every_requirement_has_its_reason_and_the_same_way_out(household, person, require):
-    household.write_policy(asking(require))
-    shim = household.start().ready()
-    said = shim.call("push")["error"]["data"]["subluminal"]
-    assert said["reason_code"] == f"{require.upper()}_REQUIRED"
-    (row,) = waiting(person)
-    person("approve", row["approval_id"])
-    assert shim.code("push") == 0
-    leave(shim)
-
-
-def test_a_ticket_is_asked_for_and_recorded(household, person):
-    household.write_policy(asking("ticket"))
-    shim = household.start().ready()
-    shim.call("push")
-    (row,) = waiting(person)
-    assert "requires a ticket" in person("approve", row["approval_id"], code=2)
-    person("approve", row["approval_id"], "--ticket", "OPS-17")
-    assert shim.code("push") == 0
-    leave(shim)
-    (given,) = household.events("approval_decided")
-    assert given["approval"]["ticket"] == "OPS-17"
-
-
 def test_a_no_blocks_with_the_persons_reason_until_they_change_their_mind(household, person):
     household.write_policy(asking())
     shim = household.start().ready()

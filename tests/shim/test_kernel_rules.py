@@ -84,13 +84,15 @@ def test_what_the_model_sees_of_a_signal_that_is_waited_for(household, desk, per
 
 
 @requirement("kernel-rule:grants")
-def test_what_a_pack_leaves_to_a_person_passes_once_the_person_agrees(household, desk, person):
+def test_what_a_pack_leaves_to_a_person_passes_once_the_person_agrees(
+    household, desk, person, person_at_terminal
+):
     shim = start(household, desk)
     assert shim.code("pay", {"amount": 300}) != 0
     assert shim.code("pay", {"amount": 5000}) != 0
     (row,) = (json.loads(line) for line in person("approvals", "--json", **desk).splitlines())
     assert (row["rule_id"], row["requirement"]) == ("desk", "human")
-    person("approve", row["approval_id"], **desk)
+    person_at_terminal("[y/N]", "y", "approve", row["approval_id"], **desk)
     assert shim.code("pay", {"amount": 300}) == 0
     assert shim.code("pay", {"amount": 301}) != 0, "the grant is for one call"
     passed = household.events("tool_call_decision")[2]["decision"]
@@ -109,13 +111,15 @@ def test_a_rewrite_is_offered_never_applied_and_passes_when_it_is_taken(househol
     assert shim.code("pay", offered) == 0
 
 
-def test_what_was_recorded_replays_without_a_difference(household, desk, person, tmp_path):
+def test_what_was_recorded_replays_without_a_difference(
+    household, desk, person, person_at_terminal, tmp_path
+):
     shim = start(household, desk)
     for args, _ in SEEN:
         shim.call("pay", args)
     assert shim.code("pay", {"amount": 5}) == 0
     (row, _) = (json.loads(line) for line in person("approvals", "--json", **desk).splitlines())
-    person("approve", row["approval_id"], **desk)
+    person_at_terminal("[y/N]", "y", "approve", row["approval_id"], **desk)
     shim.call("pay", {"amount": 300})
     shim.close()
     shim.wait()

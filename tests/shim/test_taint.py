@@ -91,14 +91,15 @@ def test_a_person_raises_the_level_for_the_shims_that_run(household):
 
 
 @requirement("taint:this-very-call")
-def test_a_person_s_answer_is_for_this_very_call(household):
+def test_a_person_s_answer_is_for_this_very_call(household, person_at_terminal):
     """The level stays as it is: the next call needs an answer of its own."""
     household.write_policy(POLICY)
     web, mail = (start(household, name).ready() for name in ("web", "mail"))
     assert web.code() == 0
     assert mail.code("echo", {"to": "a"}) != 0
     (waiting,) = household.events("approval_requested")
-    sub(household, "approve", waiting["approval"]["approval_id"], SUB_RUN_ID="")
+    approval_id = waiting["approval"]["approval_id"]
+    person_at_terminal("[y/N]", "y", "approve", approval_id, SUB_RUN_ID="")
     assert mail.code("echo", {"to": "b"}) != 0
     assert mail.code("echo", {"to": "a"}) == 0
     assert mail.code("echo", {"to": "a"}) != 0

@@ -31,6 +31,23 @@ def need_person(what: str, places: Places) -> None:
     check_person(what, places, os.environ, lambda: read_passphrase("passphrase: ", what))
 
 
+def need_step_up(what: str, places: Places) -> None:
+    """Raises SubluminalError unless a person types this home's passphrase at the terminal.
+
+    A descriptor is not read: a script could give it.
+    """
+    check_person(what, places, os.environ, _typed_passphrase, needs_passphrase=True)
+
+
+def _typed_passphrase() -> str:
+    if not is_at_terminal():
+        raise SubluminalError(
+            "the rule requires a step-up: the passphrase must be typed at a terminal",
+            hint="run the command yourself in a terminal; no script can do it",
+        )
+    return read_hidden("passphrase: ")
+
+
 def read_passphrase(prompt: str, what: str) -> str:
     """Reads a passphrase from the descriptor in SUB_PASSPHRASE_FD, else from the terminal."""
     name = env.SUB_PASSPHRASE_FD.name

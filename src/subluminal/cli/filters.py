@@ -12,7 +12,7 @@ from subluminal.ledger.filter.language import Filter, InvalidFilter, Term, make_
 from subluminal.ledger.filter.values import InvalidValue
 
 FLAGS = (
-    *("run", "server", "tool", "decision", "status", "rule", "pack", "taint", "text"),
+    *("run", "server", "tool", "decision", "outcome", "status", "rule", "pack", "taint", "text"),
     *("since", "until"),
 )
 
@@ -69,11 +69,16 @@ def tell_idle(out: Output, hidden: int) -> None:
         out.talk(f"{runs} not shown; `--all` shows {'it' if is_one else 'them'}.")
 
 
-def read_filter(args: Args, out: Output, fields: dict[str, Field] = CALL_FIELDS) -> Filter:
+def read_filter(
+    args: Args,
+    out: Output,
+    fields: dict[str, Field] = CALL_FIELDS,
+    flags: tuple[str, ...] = FLAGS,
+) -> Filter:
     """Parses the filter. Before it raises an error, it prints the filter and marks the place."""
     now_ms = now().wall_ms
     terms: list[Term] = []
-    for name in FLAGS:
+    for name in flags:
         value = getattr(args, name, None)
         if value is None:
             continue

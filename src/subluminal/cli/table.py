@@ -65,6 +65,19 @@ COMMANDS: dict[str, Command | Group] = {
             )
         },
     ),
+    "agents": Group(
+        "register agents, and say how far each is trusted",
+        {
+            "register": _command(
+                "register an agent, or change its registration", "agents_register"
+            ),
+            "list": _command("list registered agents", "agents_list"),
+            "show": _command("show an agent and how far it is trusted, and why", "agents_show"),
+            "attest": _command("print a token that proves an agent to this home", "agents_attest"),
+            "verify": _command("check whether a token proves an agent", "agents_verify"),
+            "revoke": _command("refuse every call of an agent, for good", "agents_revoke"),
+        },
+    ),
     "hints": _command("list hints and whether they helped", "hints"),
     "promote": _command("turn a hint into a grant or a reviewed policy change", "promote"),
     "passphrase": _command("protect commands that only a person may run", "passphrase"),
@@ -117,6 +130,7 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
+    "scan": _command("report risky MCP servers, settings and tool definitions", "scan"),
     "hook": _command("decide and record one tool call of an agent's own tools", "hook"),
     "shim": Group(
         "run the data plane in front of one MCP server",

@@ -7,7 +7,7 @@ from subluminal.system import PLAIN_POSIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the import would delay the start of a server
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Variable:
@@ -36,7 +36,20 @@ SUB_RUN_ID = Variable(
     "run gets this id, unless a run with this id is still running.",
 )
 SUB_AGENT_ID = Variable("SUB_AGENT_ID", "The agent's stable name, for policy selectors.")
-SUB_ENV = Variable("SUB_ENV", "`dev`, `ci` or `prod`; anything else is recorded as `unknown`.")
+SUB_ENV = Variable(
+    "SUB_ENV",
+    "The environment: `dev`, `ci`, `prod` or any other name. Rules can match every name "
+    "(`environment`); events and selectors know any other one as `unknown`.",
+)
+SUB_ATTESTATION = Variable(
+    "SUB_ATTESTATION",
+    "A JWT that proves the agent (additive): of an issuer that the agent is registered with, or of "
+    "`sub agents attest`. `sub run` verifies it and does not pass it on; no server gets it.",
+)
+SUB_ATTESTATION_FILE = Variable(
+    "SUB_ATTESTATION_FILE",
+    "A file with such a JWT (additive), read again when it changes. SUB_ATTESTATION goes first.",
+)
 SUB_CLIENT = Variable(
     "SUB_CLIENT",
     "`claude`, `codex`, `gemini`, `opencode`, `copilot`, `cursor`, `vscode`, `headless` or "
@@ -101,6 +114,8 @@ VARIABLES = (
     SUB_RUN_ID,
     SUB_AGENT_ID,
     SUB_ENV,
+    SUB_ATTESTATION,
+    SUB_ATTESTATION_FILE,
     SUB_CLIENT,
     SUB_PRINCIPAL,
     SUB_WORKLOAD,
@@ -128,3 +143,11 @@ IDENTITY_VARIABLES = (
     SUB_TAINT,
 )
 """The variables that `sub run` sets. A client that clears the environment must pass them on."""
+
+TOKEN_VARIABLES = (SUB_ATTESTATION.name, SUB_ATTESTATION_FILE.name)
+"""The variables that hold, or lead to, a token that proves an agent."""
+
+
+def without_tokens(environ: "Mapping[str, str]") -> dict[str, str]:
+    """Returns an environment for a program that must not act as the agent."""
+    return {name: value for name, value in environ.items() if name not in TOKEN_VARIABLES}

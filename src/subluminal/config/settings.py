@@ -74,10 +74,25 @@ class HookSettings(_Section, frozen=True, kw_only=True):
     """How long a hook waits for the decision before `--on-error` applies. Clients wait for 10
     seconds."""
     ask: Literal["client", "sub"] = "client"
-    """Who asks the person about a call that a rule lets pass only with approval: `client` leaves it
-    to the client, if it can ask and no passphrase is set; `sub` always waits for `sub approve`."""
+    """Who asks the person about a call that a rule lets pass only with approval or confirmation:
+    `client` leaves it to the client, if it can ask and no passphrase is set; `sub` always waits for
+    `sub approve`. Tickets, step-ups and what is left to a human are never left to the client."""
     prompts: Literal["off", "metadata"] = "off"
     """`metadata` records the size and the hash of each prompt. The text is never recorded."""
+
+
+class ApprovalSettings(_Section, frozen=True, kw_only=True):
+    """Which tickets `sub approve --ticket` accepts."""
+
+    ticket_pattern: str | None = None
+    """Regular expression (RE2) that must match the whole ticket, such as `OPS-[0-9]+`. Without it,
+    any text is accepted."""
+    ticket_check: list[str] = field(default_factory=list)
+    """A command that is asked about each ticket: program first, started without a shell in
+    SUB_HOME, with the ticket as its last argument. Exit code 0 accepts the ticket. Otherwise the
+    last line that the command printed is shown, and nothing is approved."""
+    ticket_check_ms: Annotated[int, Meta(ge=100, le=60_000)] = 10_000
+    """How long `ticket_check` may take. A ticket is refused if the command takes longer."""
 
 
 class RedactPattern(_Section, frozen=True, kw_only=True):
@@ -168,6 +183,14 @@ class KernelSettings(_Section, frozen=True, kw_only=True):
     the password out of this file: libpq reads it from PGPASSWORD or `~/.pgpass`."""
 
 
+class TrustSettings(_Section, frozen=True, kw_only=True):
+    """How far agents are trusted."""
+
+    quiet_hours: bool = False
+    """Trust registered agents less before 6:00 and after 22:59, local time. Agents that work at
+    night may lose a level."""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """The whole of `config.toml`. Every section may be left out."""
 
@@ -176,8 +199,10 @@ class Settings(_Section, frozen=True, kw_only=True):
     limits: LimitSettings = LimitSettings()
     shim: ShimSettings = ShimSettings()
     hooks: HookSettings = HookSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     redact: RedactSettings = RedactSettings()
     secrets: SecretsSettings = SecretsSettings()
     kernel: KernelSettings = KernelSettings()
+    trust: TrustSettings = TrustSettings()
     policy: PolicySettings = PolicySettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

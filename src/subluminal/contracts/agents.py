@@ -17,13 +17,13 @@ class AgentFacts(Struct, frozen=True, kw_only=True):
     registered: bool = False
     """whether the agent is registered and not revoked"""
     agent_type: str | None = None
-    """type of the agent, as registered"""
+    """type of the agent, as registered; None without a proof"""
     trust_level: TrustLevel = TrustLevel.UNTRUSTED
     """trust in the agent, all adjustments made"""
     trust_after_denials: TrustLevel = TrustLevel.UNTRUSTED
     """the same while more than three calls in a row have been refused"""
     roles: tuple[str, ...] = ()
-    """roles of the agent, as registered"""
+    """roles of the agent, as registered; none without a proof"""
     delegation_depth: int = 0
     """number of agents that handed the work on; 0 if a person or a program started this one"""
 

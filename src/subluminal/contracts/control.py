@@ -68,6 +68,8 @@ class ApprovalGiven(Struct, frozen=True, kw_only=True):
     """id of the pending approval; missing if the grant was given unasked"""
     reason: str | UnsetType = UNSET
     """the person's reason"""
+    requirement: Requirement | UnsetType = UNSET
+    """if approved: requirement that the person met; missing if the grant was given unasked"""
     ticket: str | UnsetType = UNSET
     """ticket that the person named"""
     grant_id: str | UnsetType = UNSET

@@ -375,11 +375,11 @@ class Requirement(StrEnum):
     APPROVAL = "approval"
     """approve the call"""
     STEP_UP = "step_up"
-    """authenticate again, then approve the call"""
+    """type the passphrase of the home, and so approve the call"""
     TICKET = "ticket"
     """approve the call with a change ticket"""
     HUMAN = "human"
-    """do the action in place of the agent, or approve the call"""
+    """do the action in place of the agent, or approve the call at a terminal"""
     CONFIRMATION = "confirmation"
     """confirm exactly these arguments"""
 
@@ -402,6 +402,8 @@ class GrantProblem(StrEnum):
     """the run's state was removed since, so earlier uses are unknown"""
     CALL = "call"
     """it was made for another call or another rule"""
+    REQUIREMENT = "requirement"
+    """it was given without what the rule requires, such as a ticket"""
     EXPIRED = "expired"
     """it has expired"""
     SPENT = "spent"
@@ -529,8 +531,8 @@ class ReasonCode(StrEnum):
 
     Nothing needs to be done. `grant` in the decision says who let the call pass."""
     CLIENT_ASKED = "CLIENT_ASKED"
-    """A rule lets this call pass only if a person approves it, and the agent's client asks the
-    person who sits at it. The call ends CANCELLED if the person says no.
+    """A rule lets this call pass only if a person approves or confirms it, and the agent's client
+    asks the person who sits at it. The call ends CANCELLED if the person says no.
 
     Nothing needs to be done. `ask = "sub"` under `[hooks]` in the settings has such calls approved
     with `sub approve` instead."""
@@ -570,20 +572,22 @@ class ReasonCode(StrEnum):
     """A rule lets this call pass only if the person behind the run authenticates again. The call
     was refused, and is waiting for approval.
 
-    That person authenticates again and approves the call: `sub approvals` lists it, `sub approve`
-    approves it. Then the agent repeats the call with the same arguments."""
+    `sub approvals` lists the call. `sub approve` approves it, and asks for the passphrase of the
+    home, which must be typed at a terminal; `sub passphrase set` sets one. Then the agent repeats
+    the call with the same arguments."""
     TICKET_REQUIRED = "TICKET_REQUIRED"
     """A rule lets this call pass only with a change ticket. The call was refused, and is waiting
     for approval.
 
     Open a ticket and approve the call with it: `sub approvals` lists the call, `sub approve` with
-    `--ticket` approves it. Then the agent repeats the call with the same arguments."""
+    `--ticket` approves it, if the ticket fits `[approvals]` in the settings. Then the agent repeats
+    the call with the same arguments."""
     HUMAN_REQUIRED = "HUMAN_REQUIRED"
     """A rule leaves this action to a person. The call was refused, and is waiting for approval.
 
-    A person does the action without the agent, or approves the call: `sub approvals` lists it,
-    `sub approve` approves it. After an approval the agent repeats the call with the same
-    arguments."""
+    A person does the action without the agent, or approves the call at a terminal: `sub approvals`
+    lists it, `sub approve` approves it. No script, no `sub promote` and no prompt of the client can
+    do that. After an approval the agent repeats the call with the same arguments."""
     CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
     """A rule lets this call pass only if a person confirms its arguments. The call was refused, and
     is waiting for approval.

@@ -70,7 +70,11 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
                 levels[place] = enforcer.levels.of_call(
                     enforcer.engine, batch[place][0], found[place], passed, before, seqs[place]
                 )
-            state.counters.write(draft.updates if evaluations is found else _attempts(found))
+            if evaluations is found:
+                state.counters.write(draft.updates)
+            else:
+                refused = enforcer.engine.refused_anyway(state.counters, len(batch))
+                state.counters.write([*_attempts(found), *refused])
             for evaluation in evaluations:
                 state.count(TOTALS[evaluation.decision.action])
     except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream

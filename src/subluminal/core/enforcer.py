@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from subluminal.config.settings import Settings
-from subluminal.contracts.call import ToolCall
+from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
-from subluminal.contracts.decision import Decision, Terminate
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Severity, Status
+from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
 from subluminal.core.contents.source import ContentSource
-from subluminal.core.gates import NO_GATES, Gates, refusal_of
+from subluminal.core.gates import NO_GATES, Gates, refusal_of, terminated
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_refusal
-from subluminal.core.ruling import Outcome, Ruling, asked_of
+from subluminal.core.ruling import CallEnding, Ruling, asked_of
 from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
@@ -41,9 +41,10 @@ from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
 
 if TYPE_CHECKING:
+    from subluminal.contracts.agents import Claims
     from subluminal.core.controls.approvals import Approvals
 
-__all__ = ["Enforcer", "Outcome", "Ruling"]
+__all__ = ["CallEnding", "Enforcer", "Ruling"]
 
 TOTALS = {
     Action.ALLOW: Total.CALLS_ALLOWED,
@@ -78,6 +79,8 @@ class Enforcer:
         self.gates = gates
         self.refusal = refusal
         """the refusal of every call while a policy that should be in force is not"""
+        self.claims: Claims | None = None
+        """what the agent says by its name alone, if a rule asks about agents; the host adds it"""
         self.open_calls = 0
         """number of calls that began and have not ended; the host counts them"""
         self._on_bug = on_bug
@@ -164,7 +167,7 @@ class Enforcer:
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
         return self._without_rules(call, asked, refusal)
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended, and tells the breakers.
 
         A second end of the same call changes nothing. The end event is buffered; `flush` or the
@@ -236,6 +239,15 @@ class Enforcer:
                 self._state.count(total)
         except (StateBusy, StateUnusable):
             self._state.owe(total)
+
+    def with_claims(self, call: ToolCall) -> ToolCall:
+        """Returns a call with what is claimed about its agent: by the call, or by a mere name."""
+        if self.claims is None:
+            return call
+        from subluminal.core.acting.acting import claims_with
+
+        given = call.given or Given()
+        return replace(call, given=replace(given, claims=claims_with(self.claims, given.claims)))
 
     def with_facts(self, asked: Call, call: ToolCall, args_text: bytes | None) -> Call:
         """Returns a call with what takes too long under the run's lock.
@@ -411,7 +423,7 @@ class Enforcer:
             return self.engine.refusal(refusal_of(stop))
         ended = self._state.terminated()
         if ended is not None:
-            return self.engine.refusal(_terminated(ended.code, ended.message))
+            return self.engine.refusal(terminated(ended.code, ended.message))
         return None if self.refusal is None else self.engine.refusal(self.refusal)
 
     def _failure(self, call: Call, summary: str) -> Evaluation:
@@ -459,14 +471,3 @@ class Enforcer:
 
 def _not_lowered(error: StateUnusable) -> str:
     return f"it may bring text of strangers, and the level of the run cannot be lowered: {error}"
-
-
-def _terminated(code: str, message: str) -> Decision:
-    return Decision(
-        action=Action.TERMINATE_RUN,
-        rule_id=None,
-        severity=Severity.CRITICAL,
-        reason_code=ReasonCode.RUN_TERMINATED,
-        summary=f"this run was ended: {message}",
-        terminate=Terminate(terminate_code=code, terminate_message=message),
-    )

@@ -18,7 +18,7 @@ from subluminal.config.places import encode_name
 from subluminal.contracts.control import KILLED
 from subluminal.contracts.decision import Decision, Terminate
 from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
-from subluminal.core.controls.kill_switch import Stop
+from subluminal.core.controls.stops import REVOKED, Stop
 from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
@@ -90,7 +90,12 @@ def switched_off(summary: str) -> Decision:
 
 
 def refusal_of(stop: Stop) -> Decision:
-    """Returns the decision about a stopped call: a tool is blocked, anything wider ends the run."""
+    """Returns the decision about a stopped call.
+
+    Calls of a tool or of a revoked agent are blocked; anything wider ends the run.
+    """
+    if stop.scope == REVOKED:
+        return blocked(ReasonCode.AGENT_REVOKED, stop.sentence)
     if stop.scope == "tool" and not stop.problem:
         return blocked(ReasonCode.KILL_SWITCH, stop.sentence)
     is_run = stop.scope == "run" and not stop.problem
@@ -101,4 +106,16 @@ def refusal_of(stop: Stop) -> Decision:
         reason_code=ReasonCode.RUN_TERMINATED if is_run else ReasonCode.KILL_SWITCH,
         summary=stop.sentence,
         terminate=Terminate(terminate_code=KILLED, terminate_message=stop.sentence),
+    )
+
+
+def terminated(code: str, message: str) -> Decision:
+    """Returns the refusal of every call of a run that was ended."""
+    return Decision(
+        action=Action.TERMINATE_RUN,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=ReasonCode.RUN_TERMINATED,
+        summary=f"this run was ended: {message}",
+        terminate=Terminate(terminate_code=code, terminate_message=message),
     )

@@ -16,21 +16,22 @@ and for nothing else.
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from subluminal.config.places import Places
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
-from subluminal.core.controls.kill_switch import Stop
+from subluminal.core.bug_reports import BugReports
+from subluminal.core.controls.stops import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
@@ -39,15 +40,13 @@ from subluminal.core.waiting_offers import WaitingOffers
 from subluminal.policy.evaluation import Engine
 
 if TYPE_CHECKING:
+    from subluminal.core.acting.acting import Acting
     from subluminal.core.handovers import Handovers
 
 _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
 _LOOK_S, _MAX_LOOK_S = 0.005, 0.25
 """First and longest pause in `await_policies` between two checks of the compiler."""
-
-_MAX_REPORTS = 16
-"""Most bug reports that one process writes."""
 
 
 def _nothing() -> None:
@@ -71,9 +70,11 @@ class Host:
         self._settings = settings
         self._generation = parts.policies.generation
         self._check_at_ms = 0
-        self._bugs = _BugReports(parts.places)
+        self._bugs = BugReports(parts.places)
         self._runs = OpenRuns(parts, settings.settings, on_bug=self.report_bug)
         self._open, self._partial = self._runs.open, self._runs.partial
+        if parts.open_acting is not None:
+            parts.policies.act_with(partial(self._open_acting, parts.open_acting))
         self.offers = WaitingOffers(parts.places)
         self._handovers: Handovers | None = None
         self._early_reads: dict[tuple[str, str, str | None], None] = {}
@@ -97,10 +98,11 @@ class Host:
         # The fast way for nearly every call; `claim` is the same for all of them.
         if session is None and not self._partial:
             enforcer = self._open.get(self.run_id)
-            if enforcer is not None:
+            if enforcer is not None and enforcer.claims is None:
                 enforcer.open_calls += 1
                 return enforcer.begin(call, args_text)
-        return self.claim(session).begin(call, args_text)
+        enforcer = self.claim(session)
+        return enforcer.begin(enforcer.with_claims(call), args_text)
 
     def begin_batch(
         self, batch: Sequence[tuple[ToolCall, bytes | None]], session: str | None = None
@@ -113,7 +115,7 @@ class Host:
 
         enforcer = self.claim(session)
         enforcer.open_calls += len(batch) - 1
-        return begin_batch(enforcer, batch)
+        return begin_batch(enforcer, [(enforcer.with_claims(call), text) for call, text in batch])
 
     def begin_undecidable(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
@@ -168,7 +170,7 @@ class Host:
         finally:
             self.release(enforcer)
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
 
         `at_ns` is the monotonic time at which the call ended; None for now. The end is on disk
@@ -334,6 +336,13 @@ class Host:
         self.health("alive", detail=change.detail, **named)
         return change.settings
 
+    def _open_acting(self, open_acting: "Callable[..., Acting]") -> "Acting":
+        return open_acting(
+            number=lambda: self._runs.kill_switch.look().number,
+            quiet_hours=lambda: self.settings.trust.quiet_hours,
+            mask=lambda token: self._previewer.adopt(self._settings.also_mask(token)),
+        )
+
     @property
     def settings(self) -> Settings:
         """The settings in force."""
@@ -469,29 +478,3 @@ class Host:
         self._policies.close()
         self._runs.close()
         self.offers.close()
-
-
-class _BugReports:
-    """Writes bug reports of one process: one for each place in the code, at most _MAX_REPORTS."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._seen: set[tuple[str, int]] = set()
-
-    def write(self, bug: Exception) -> str | None:
-        """Writes a report and returns its path; None if the bug is known or the disk is full."""
-        where = _raised_at(bug)
-        if where in self._seen or len(self._seen) >= _MAX_REPORTS:
-            return None
-        self._seen.add(where)
-        # Loaded only when there is a bug: formatting tracebacks takes a megabyte.
-        from subluminal.config.bug_report import write_bug_report
-
-        return write_bug_report(bug, ["shim"], self._places)
-
-
-def _raised_at(bug: Exception) -> tuple[str, int]:
-    trace = bug.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace else ("", 0)

@@ -21,6 +21,10 @@ _YOUNG_NS = 50_000_000
 """A file younger than this may still be being written; it is read at the next check."""
 
 
+_MAX_SAME = 4
+"""Most values of one name that are masked: a token that rotates has many."""
+
+
 class Change(NamedTuple):
     """The result of reading the file again: new settings and their previewer, or a problem."""
 
@@ -66,6 +70,13 @@ class LiveSettings:
             return None
         self._stamp = stamp
         return self._load()
+
+    def also_mask(self, value: SecretValue) -> Previewer:
+        """Returns a previewer that masks one more secret, as later ones will."""
+        same = [each for each in self._values if each.name == value.name]
+        others = [each for each in self._values if each.name != value.name]
+        self._values = [*others, *same[1 - _MAX_SAME :], value]
+        return previewer_for(self.settings, redactor_for(self.settings.redact, self._values))
 
     def _load(self) -> Change | None:
         from subluminal.config.loading import load_settings  # TOML costs 20 ms

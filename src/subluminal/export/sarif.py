@@ -120,6 +120,7 @@ class _Catalogue:
                 "kind": violation.kind,
                 "fails": violation.fails,
                 "action": violation.action,
+                "outcome": violation.outcome,
                 "reason_code": violation.reason_code,
                 "server_name": violation.server_name,
                 "tool_name": violation.tool_name,
@@ -140,7 +141,7 @@ class _Catalogue:
             "level": "error" if silent.fails else "note",
             "message": {"text": plain(f"{silent.title} was not seen: {silent.detail}")},
             "locations": [{"physicalLocation": {**place, "region": {"startLine": 1}}}],
-            "partialFingerprints": {"subluminalServer/v1": _hashed(parts)},
+            "partialFingerprints": {"subluminalServer/v1": hashed(parts)},
             "properties": {"kind": SILENT_STATE, **to_builtins(silent)},
         }
 
@@ -216,10 +217,11 @@ def _fingerprint(violation: Violation) -> str:
         violation.tool_name,
         violation.args_hash,
     ]
-    return _hashed(parts)
+    return hashed(parts)
 
 
-def _hashed(parts: list[str]) -> str:
+def hashed(parts: list[str]) -> str:
+    """Returns one hash over several texts, for a fingerprint."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 

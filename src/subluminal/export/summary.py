@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from subluminal.contracts.codec import NO_EVENT, decode_event
-from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, RunStatus, Status
+from subluminal.contracts.vocabulary import (
+    Action,
+    ErrorClass,
+    EventType,
+    Outcome,
+    RunStatus,
+    Status,
+)
 from subluminal.counts import counted
 from subluminal.export.chain import ChainRecord
 from subluminal.export.policies import RuleCounts, RuleRow, UsedPolicies
@@ -21,6 +28,7 @@ from subluminal.export.violations import (
     silent_in,
     violation_in,
 )
+from subluminal.policy.outcomes import outcome_of
 from subluminal.timestamps import parse_rfc3339
 
 Event = dict[str, Any]
@@ -36,6 +44,7 @@ _QUANTILES = (("p50", 50), ("p95", 95), ("p99", 99))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _HEAD = ("run_id", "agent_id", "client", "env", "principal", "workload")
 _ACTIONS = [action.value for action in Action]
+_OUTCOMES = [outcome.value for outcome in Outcome]
 _STATUSES = [*(status.value for status in Status), UNKNOWN]
 
 
@@ -61,6 +70,7 @@ class Summary:
         self._violations = 0
         self._failing = 0
         self._decisions: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._servers: defaultdict[str, Counter[str]] = defaultdict(_nothing)
@@ -117,16 +127,17 @@ class Summary:
             self._decide_round(event)
             return
         seq = self._seqs.pop(call["call_id"], 0)
-        action = decision["action"]
+        action, reason_code = decision["action"], decision["explain"]["reason_code"]
+        outcome = outcome_of(action, reason_code, has_grant="grant" in decision)
         self._decisions[action] += 1
-        self._reasons[decision["explain"]["reason_code"]] += 1
+        self._count_outcome(outcome)
+        self._reasons[reason_code] += 1
         for counts in self._counts_of(call):
             counts["calls"] += 1
             counts["throttled"] += action == Action.THROTTLE
             counts["refused"] += action not in (Action.ALLOW, Action.THROTTLE)
         if action == Action.ALLOW:
-            reason_code = decision["explain"]["reason_code"]
-            self._open[call["call_id"]] = _Open(_tool(call), seq, reason_code)
+            self._open[call["call_id"]] = _Open(_tool(call), seq, reason_code, outcome)
         self._judge(event, seq)
 
     def _decide_round(self, event: Event) -> None:
@@ -137,14 +148,21 @@ class Summary:
         if action == Action.ALLOW or was is None:
             return
         del self._open[call["call_id"]]
+        reason_code = decision["explain"]["reason_code"]
         self._decisions[Action.ALLOW] -= 1
         self._decisions[action] += 1
+        self._count_outcome(was.outcome, -1)
+        self._count_outcome(outcome_of(action, reason_code))
         self._reasons[was.reason_code] -= 1
-        self._reasons[decision["explain"]["reason_code"]] += 1
+        self._reasons[reason_code] += 1
         for counts in self._counts_of(call):
             counts["throttled"] += action == Action.THROTTLE
             counts["refused"] += action != Action.THROTTLE
         self._judge(event, was.seq)
+
+    def _count_outcome(self, outcome: Outcome | None, number: int = 1) -> None:
+        if outcome is not None:
+            self._outcomes[outcome] += number
 
     def _judge(self, event: Event, seq: int) -> None:
         decision = event["decision"]
@@ -192,6 +210,7 @@ class Summary:
             "events_lost": self._lost,
             "totals": totals,
             "decisions": _in_order(self._decisions, _ACTIONS),
+            "outcomes": _in_order(self._outcomes, _OUTCOMES),
             "statuses": _in_order(self._statuses + open_calls, _STATUSES),
             "reasons": dict(sorted((+self._reasons).items())),
             "rules": [msgspec.to_builtins(row) for row in self.rules()],
@@ -289,6 +308,7 @@ class _Open(NamedTuple):
     tool: str
     seq: int
     reason_code: str
+    outcome: Outcome | None
 
 
 class _Latencies:

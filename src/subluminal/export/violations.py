@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, ReasonCode, Severity
+from subluminal.policy.outcomes import outcome_of
 
 NO_POLICY = "none"
 """policy_id of a call in a run without any policy (policy-layers)"""
@@ -126,6 +127,8 @@ class Violation(Struct, frozen=True, kw_only=True):
     args_hash: str
     action: str
     """the decision, or the one that enforcing would have made"""
+    outcome: str | None
+    """the same in Agent-SPM's words"""
     rule_id: str | None
     severity: str
     reason_code: str
@@ -149,6 +152,7 @@ def violation_in(event: Mapping[str, Any], seq: int, demands: Demands) -> Violat
     if kind is None:
         return None
     severity = max(decision["severity"], made["severity"], key=_rank)
+    reason_code = made.get("reason_code") or explain["reason_code"]
     return Violation(
         kind=kind,
         fails=_fails(kind, severity, demands),
@@ -159,9 +163,10 @@ def violation_in(event: Mapping[str, Any], seq: int, demands: Demands) -> Violat
         tool_name=call["tool_name"],
         args_hash=call["args_hash"],
         action=made["action"],
+        outcome=outcome_of(made["action"], reason_code, has_grant="grant" in decision),
         rule_id=made["rule_id"],
         severity=severity,
-        reason_code=made.get("reason_code") or explain["reason_code"],
+        reason_code=reason_code,
         summary=explain["summary"],
         policy_id=policy["policy_id"],
         policy_hash=policy["policy_hash"],

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, to_builtins
 
 from subluminal.config.places import Places
+from subluminal.config.settings import ApprovalSettings
 from subluminal.contracts.vocabulary import Requirement
 from subluminal.core.controls import grants
 from subluminal.core.controls.grants import (
@@ -24,6 +25,10 @@ from subluminal.core.controls.grants import (
 from subluminal.core.runs.living import known_run
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.amounts import duration, milliseconds_in
+from subluminal.operator.tickets import ask_about, check_form
+
+_SEEN_BY_CALLER = (Requirement.STEP_UP, Requirement.HUMAN)
+"""Requirements that only the caller can see to, at a terminal or in a program's own callback."""
 
 
 class Listed(NamedTuple):
@@ -79,11 +84,14 @@ def approve(
     ttl: str | None = None,
     reason: str | None = None,
     ticket: str | None = None,
+    met: Requirement | None = None,
+    settings: ApprovalSettings,
 ) -> Approved:
     """Grants a waiting call: its next `uses` tries pass the rule that asked.
 
-    `ttl` is a duration such as `10m`; without it the rule's own, or one hour. Raises
-    SubluminalError.
+    `ttl` is a duration such as `10m`; without it the rule's own, or one hour. `met` is STEP_UP if
+    the caller has seen a person authenticate, HUMAN if the caller has seen a person agree.
+    `settings` say which tickets are accepted. Raises SubluminalError.
     """
     check_uses(uses)
     waiting = find_waiting(places, approval_id)
@@ -91,8 +99,10 @@ def approve(
     request, rule_id = waiting.request, waiting.slot.rule_id
     longest_ms = request.approval.grant_ms or None
     ttl_ms = grant_ms(ttl, longest_ms or DEFAULT_TTL_MS, rule_id, longest_ms)
-    if request.approval.requirement is Requirement.TICKET and not ticket:
-        raise UsageError(f"rule `{rule_id}` requires a ticket", hint="give it with `--ticket REF`")
+    required = request.approval.requirement
+    if required in _SEEN_BY_CALLER and met is not required:
+        raise SubluminalError(f"rule `{rule_id}` requires `{required}`, which nobody has met")
+    _check_ticket(places, waiting, ticket, settings)
     answer = issue_grant(
         places,
         request.run_id,
@@ -100,11 +110,35 @@ def approve(
         uses=uses,
         ttl_ms=ttl_ms,
         reason=reason,
+        requirement=required,
         ticket=ticket,
         approval_id=waiting.approval_id,
     )
     is_blind = request.is_cut or request.args_preview is None
     return Approved(waiting._replace(state="approved", answer=answer), ttl_ms, is_blind)
+
+
+def named(places: Places, approval_id: str) -> Waiting | None:
+    """Returns the approval that the id names; None if there is none, which `approve` explains."""
+    try:
+        return find_waiting(places, approval_id)
+    except SubluminalError:
+        return None
+
+
+def _check_ticket(
+    places: Places, waiting: Waiting, ticket: str | None, settings: ApprovalSettings
+) -> None:
+    if ticket is not None:
+        check_form(ticket, settings)
+        ask_about(ticket, settings, places)
+    elif waiting.request.approval.requirement is Requirement.TICKET:
+        pattern = settings.ticket_pattern
+        like = "" if pattern is None else f", which must match `{pattern}`"
+        raise UsageError(
+            f"rule `{waiting.slot.rule_id}` requires a ticket",
+            hint=f"give it with `--ticket REF`{like}",
+        )
 
 
 def deny(places: Places, approval_id: str, *, reason: str | None = None) -> Denied:

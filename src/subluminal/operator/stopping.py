@@ -9,7 +9,7 @@ import time
 from typing import NamedTuple
 
 from subluminal.config.places import Places
-from subluminal.core.controls.kill_switch import Stop, lift_stop, set_stop
+from subluminal.core.controls.stops import Stop, lift_stop, set_stop
 from subluminal.core.runs.living import LivingRun, known_run, living_runs
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.trust.identity.machine import local_user

@@ -29,18 +29,20 @@ def run_for_a_moment(
     environ: Mapping[str, str],
     cwd: str,
     is_enough: Callable[[bytes], bool] | None = None,
+    with_stderr: bool = False,
 ) -> Trial:
     """Runs a program and returns what it wrote.
 
     Its stdin is closed when all was written, or with `is_enough` when that says that what it has
-    written is enough. Raises OSError if it cannot be started.
+    written is enough. `with_stderr` adds what it writes to stderr. Raises OSError if it cannot be
+    started.
     """
     deadline = time.monotonic() + timeout_s
     with subprocess.Popen(
         words,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT if with_stderr else subprocess.DEVNULL,
         env=dict(environ),
         cwd=cwd,
         start_new_session=True,

@@ -18,6 +18,7 @@ from subluminal.contracts.vocabulary import (
     POLICY_LAYERS,
     Action,
     Layer,
+    Outcome,
     Severity,
     Status,
     Taint,
@@ -26,6 +27,7 @@ from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.case_agents import CaseGiven, CaseIdentity
 from subluminal.policy.evaluation import Evaluation
 from subluminal.policy.loading import LoadedBundle, bundle_in
+from subluminal.policy.outcomes import evaluated_outcome
 from subluminal.policy.packs import FindPack, no_packs
 from subluminal.policy.predicates import same_value
 from subluminal.policy.text.places import problem_of
@@ -137,6 +139,7 @@ WANTS: dict[str, Reader] = {
     },
     **{name: _hint(name) for name in ("hint_text", "suggested_args", "retry_advice", "hint_kind")},
     **{name: _terminate(name) for name in ("terminate_code", "terminate_message")},
+    "outcome": evaluated_outcome,
     "would_be": lambda evaluation: evaluation.would_be,
     "forwarded": lambda evaluation: evaluation.forwarded,
     "risk_classes": lambda evaluation: sorted(evaluation.risk_classes),
@@ -147,6 +150,8 @@ WANTS: dict[str, Reader] = {
 
 _TAINT = "taint"
 """Field of a `want`: the level of the run after the call."""
+_WORDS = {"action": Action, "outcome": Outcome, "severity": Severity, _TAINT: Taint}
+"""Fields of a `want` whose values are words of a closed set."""
 
 
 class Difference(NamedTuple):
@@ -280,7 +285,7 @@ def _call_misfits(call: CaseCall, path: Path, now_ms: int) -> Iterator[Misfit]:
         if name not in WANTS and name != _TAINT:
             hint = did_you_mean(name, [*WANTS, _TAINT, *[""] * 13])
             yield Misfit(where, f"unknown field `{name[:60]}`", hint, at_key=True)
-        words = {"action": Action, "severity": Severity, _TAINT: Taint}.get(name)
+        words = _WORDS.get(name)
         if words is not None and value not in list(words):
             hint = did_you_mean(value, list(words))
             yield Misfit(where, f"unknown value `{str(value)[:40]}`", hint)

@@ -156,16 +156,15 @@ class Engine:
         self._who = (identity, agent)
         self._variants: Variants | None = None
         asks_who = any(program.asks_who for program in self._all)
-        self._counts_denials = asks_who and self._other_agents().counts_denials
-        """whether refusals in a row change what the rules say"""
+        self._denials = self._other_agents().denials() if asks_who else None
+        """counts refusals in a row, if they change what the rules say"""
         self._possible = self._programs
         """programs that may decide calls without claims"""
-        if self._counts_denials:
-            denied = self._other_agents().denied
+        if self._denials is not None:
+            denied = self._denials.programs
             self._possible = [*self._programs, *(p for p in denied if p not in self._programs)]
         # The usual case, one layer and no gates, needs no loop.
-        is_simple = len(self._programs) == 1 and not gates and not self._counts_denials
-        self._only = self._programs[0] if is_simple else None
+        self._only = self._programs[0] if len(self._programs) == 1 and not gates else None
         self.asks_agent = any(each.snapshot.asks(REGISTRY_MATCHERS) for each in self._programs)
         """whether any rule asks for facts of the registry; if not, nobody needs to look them up"""
         self.asks_targets = any(
@@ -256,7 +255,7 @@ class Engine:
             return []
         others = self._other_agents()
         found = list(others.claimed(claims, is_denied=False))
-        if self._counts_denials:
+        if self._denials is not None:
             found += others.claimed(claims, is_denied=True)
         return found
 
@@ -295,19 +294,39 @@ class Engine:
     ) -> Evaluation:
         """Decides one call. The caller must write `updates` before the counters are read again."""
         if self._only is not None and (call.given is None or call.given.claims is None):
-            return _run(self._only, call, counters, wall_ms, mono_ms, steps)
+            if self._denials is None:
+                return _run(self._only, call, counters, wall_ms, mono_ms, steps)
+            number = self._denials.number(counters.read)
+            is_denied = self._denials.are_too_many(number)
+            program = self._denials.programs[0] if is_denied else self._only
+            found = _run(program, call, counters, wall_ms, mono_ms, steps)
+            self._denials.note(found.visits[0], number)
+            return found
         if self._gates:
             settled = self._ask_gates(call, counters, wall_ms, mono_ms, steps)
             if settled is not None:
                 return settled
-        programs, is_denied = self._programs, False
-        if self._counts_denials:
-            is_denied = self._other_agents().is_denied(counters.read)
-            programs = self._other_agents().denied if is_denied else programs
+        return self._ask_layers(call, counters, wall_ms, mono_ms, steps)
+
+    def _ask_layers(
+        self,
+        call: Call,
+        counters: Counters,
+        wall_ms: int,
+        mono_ms: int,
+        steps: list[Step] | None,
+    ) -> Evaluation:
+        """Evaluates all layers, on the facts and on what the call claims."""
+        programs, number = self._programs, 0
+        if self._denials is not None:
+            number = self._denials.number(counters.read)
+            if self._denials.are_too_many(number):
+                programs = self._denials.programs
         answers = [_run(program, call, counters, wall_ms, mono_ms, steps) for program in programs]
         if not answers:
             answers = [self._without_policy()]
         if call.given is not None and call.given.claims is not None:
+            is_denied = programs is not self._programs
             others = self._other_agents().claimed(call.given.claims, is_denied=is_denied)
             new = [program for program in others if program not in programs]
             answers += self._on_claims(new, call, counters, wall_ms, mono_ms, steps, answers)
@@ -316,8 +335,8 @@ class Engine:
             # All layers let the call pass: the one that needed a grant gives the reason.
             answers.sort(key=lambda answer: answer.decision.reason_code != _GRANTED)
         found = combine(answers)
-        if self._counts_denials and found.visits:
-            self._other_agents().note_denials(found.visits[0])
+        if self._denials is not None and found.visits:
+            self._denials.note(found.visits[0], number)
         return found
 
     def _on_claims(
@@ -360,6 +379,10 @@ class Engine:
                 passes = found.decision.action is _ALLOW
                 return Evaluation(found.decision, found.policy, passes, ())
         return None
+
+    def refused_anyway(self, counters: Counters, calls: int) -> list[Update]:
+        """Returns the updates for calls that are refused, though rules may let them pass."""
+        return [] if self._denials is None else self._denials.of_refused(counters.read, calls)
 
     def outcome(
         self,

@@ -15,9 +15,17 @@ from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import DataClass, Layer, ReasonCode, Status, Taint
+from subluminal.contracts.vocabulary import (
+    DataClass,
+    Layer,
+    Outcome,
+    ReasonCode,
+    Status,
+    Taint,
+)
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
+from subluminal.policy.outcomes import evaluated_outcome
 from subluminal.policy.snapshot import Snapshot
 from subluminal.policy.taint import level_in, lowering_to, lowest
 from subluminal.policy.visit import JudgeOf
@@ -75,6 +83,7 @@ class Explanation(NamedTuple):
         """Returns what `--json` prints."""
         return {
             "decision": msgspec.to_builtins(self.evaluation.decision),
+            "outcome": evaluated_outcome(self.evaluation),
             "steps": [step._asdict() for step in self.steps],
             "would_be": msgspec.to_builtins(self.evaluation.would_be),
             "risk_classes": sorted(self.evaluation.risk_classes),
@@ -195,6 +204,9 @@ def as_text(explanation: Explanation) -> list[str]:
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
     lines.append(f"  {decision.summary}")
+    outcome = evaluated_outcome(evaluation)
+    if outcome not in (Outcome.ALLOW, Outcome.DENY):  # they say no more than the action
+        lines.append(f"  outcome: {outcome}")
     if evaluation.would_be is not None:
         lines.append(f"  would be {evaluation.would_be.action}: the policy is in observe mode")
     lines += _because_of_claims(decision, on_facts)

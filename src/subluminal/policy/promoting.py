@@ -7,9 +7,11 @@ arguments that a person chooses. All other calls stay refused. Pure.
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from subluminal.canonical import args_hash
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.bundle import (
     AllowRule,
     AnyRule,
@@ -22,6 +24,7 @@ from subluminal.contracts.bundle import (
     TagRule,
     TaintRule,
 )
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
@@ -33,7 +36,10 @@ from subluminal.policy.covering_contents import in_range
 from subluminal.policy.evaluation import Call, Engine
 from subluminal.policy.predicates import same_value
 from subluminal.policy.raising import LimitRule, limit_kind
-from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.replay.hidden_agents import unknown_matchers
+from subluminal.policy.replay.hidden_args import PartialArgs
+from subluminal.policy.replay.recorded import RecordedAgent
+from subluminal.policy.snapshot import AGENT_MATCHERS, Snapshot
 from subluminal.policy.taint import lowering_to
 from subluminal.policy.visit import JudgeOf
 
@@ -60,6 +66,14 @@ class RefusedCall(NamedTuple):
     """level of the run before the call"""
     data: frozenset[DataClass] | None = None
     """classes of data in the arguments; None if nobody looked"""
+    agent: RecordedAgent | None = None
+    """facts about the agent; None if the record does not have them"""
+    provider: str = MCP
+    """what provides the tool"""
+    given: Given | None = None
+    """what the program around the call said about it"""
+    hidden: frozenset[str] = frozenset()
+    """matchers about parts of that which the record masks"""
 
 
 def refusing_rule(
@@ -121,13 +135,24 @@ def literal_glob(name: str) -> str:
 
 
 def exception_rule(
-    call: RefusedCall, keys: list[str], *, rule_id: str, description: str, message: str
+    call: RefusedCall,
+    keys: list[str],
+    *,
+    rule_id: str,
+    description: str,
+    message: str,
+    refused_by: AllowRule | DenyRule | None = None,
 ) -> dict[str, Any]:
-    """Returns an `allow` rule for this tool with the same values of the named arguments."""
+    """Returns an `allow` rule for this tool with the same values of the named arguments.
+
+    It is for the agents that `refused_by` is about, and for no others.
+    """
     match: dict[str, Any] = {
         "server_name": {"glob": [literal_glob(call.server_name)]},
         "tool_name": {"glob": [literal_glob(call.tool_name)]},
     }
+    if refused_by is not None:
+        match |= _same_agents(refused_by.match)
     if keys:
         match["args"] = _same_args(call.args or {}, keys)
     return {
@@ -139,6 +164,11 @@ def exception_rule(
         "match": match,
         "effect": {"action": "ALLOW", "reason_code": REASON_CODE, "message": message},
     }
+
+
+def _same_agents(match: Match) -> dict[str, Any]:
+    given = {name: getattr(match, name) for name in (*AGENT_MATCHERS, "tool_provider")}
+    return {name: to_builtins(value) for name, value in given.items() if value not in (None, [])}
 
 
 def _same_args(args: dict[str, Any], keys: list[str]) -> dict[str, Any]:
@@ -173,19 +203,35 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
 
 def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = None) -> Decision:
     """Decides the call by one policy alone, as the first call of a run of that level."""
-    engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
+    identity, facts = call.identity, AgentFacts()
+    if call.agent is not None:
+        identity = replace(identity, environment=call.agent.environment)
+        facts = call.agent.facts
+    engine = Engine([(Layer.REPOSITORY, snapshot)], identity, agent=facts)
     args = call.args or {}
     asked = Call(
         *(call.server_name, call.tool_name, args, args_hash(args)),
         targets=call.targets,
+        provider=call.provider,
+        given=call.given,
         data=call.data,
     )
-    if judge_of is not None and engine.asks_kernel:
+    if judge_of is not None and engine.needs_judge(asked):
         asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
     counters = MemoryCounters()
     counters.write(lowering_to(call.taint))
     evaluation = engine.evaluate(asked, counters, wall_ms=call.wall_ms, mono_ms=0)
     return evaluation.decision
+
+
+def is_on_record(call: RefusedCall, snapshot: Snapshot) -> bool:
+    """Whether the record has all that a policy asks about a call, so that `decide` is certain."""
+    hidden = set(call.hidden)
+    if call.agent is None:
+        hidden |= set(unknown_matchers(call.identity))
+    if call.given is not None and isinstance(call.given.context, PartialArgs):
+        hidden.add("context")
+    return call.args is not None and not snapshot.asks(sorted(hidden))
 
 
 def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:

@@ -10,8 +10,10 @@ from msgspec import Struct
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Requirement, Severity
 
-_CLIENT_ASKS = (Requirement.APPROVAL, Requirement.CONFIRMATION, Requirement.HUMAN)
-"""What a client's own question to its person can fulfil."""
+_CLIENT_ASKS = (Requirement.APPROVAL, Requirement.CONFIRMATION)
+"""What a client's own question to its person can fulfil. A client may be told to answer itself."""
+AT_APPROVE = frozenset({Requirement.STEP_UP, Requirement.TICKET, Requirement.HUMAN})
+"""What only `sub approve` can fulfil, for a call that asked for it."""
 
 
 class Refuser(Protocol):
@@ -56,6 +58,14 @@ class PackRefusal(Struct, frozen=True, gc=False):
 def client_may_ask(refuser: Refuser) -> bool:
     """Whether the client may ask its own person whether the call passes."""
     return refuser.requirement in _CLIENT_ASKS and refuser.grant_key[0] != Layer.MANAGED
+
+
+def grant_fits(given: object, required: Requirement | None) -> bool:
+    """Whether a grant gives what a rule requires now.
+
+    `given` is the requirement that the person met; anything else if the grant was given unasked.
+    """
+    return required not in AT_APPROVE or given is required
 
 
 def left_to_client(refuser: Refuser) -> Decision:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from subluminal.config.env import SUB_ATTESTATION, TOKEN_VARIABLES
 from subluminal.config.places import Places
 from subluminal.config.settings import ServerSettings, Settings
 from subluminal.contracts.bindings import SecretBinding
@@ -76,6 +77,8 @@ def child_environment(
         raise BindingsUnresolved(failure, injections)
     private = {name for name in environ if name in CLIENT_CREDENTIALS} | _read_by_bindings(settings)
     withheld = private.intersection(environ).difference(server.pass_env)
+    # Not even `pass_env` gives a server the proof of the agent that calls it.
+    withheld.update(name for name in TOKEN_VARIABLES if name in environ)
     env = {name: value for name, value in environ.items() if name not in withheld}
     argv = list(command)
     if refusal is None and has_stored_bindings(server):
@@ -90,6 +93,7 @@ def child_environment(
         env[attempt.binding.inject_as] = attempt.value.reveal()
         values.append(attempt.value)
     # The agent has the withheld secrets in its own environment, and may put them into arguments.
+    private.add(SUB_ATTESTATION.name)
     for name in sorted(private.difference(value.name for value in values)):
         if environ.get(name):
             values.append(SecretValue(name, environ[name]))

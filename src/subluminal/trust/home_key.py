@@ -1,8 +1,9 @@
 """The home's key: P-256, in `$SUB_HOME/state/keys/home.pem`, made on first use (provable-ledger).
 
-It signs what can be checked without this home: the ledger's checkpoints, drops and anchors. Needs
-`cryptography`, so import this module only where a signature is made or checked, never on the path
-of a call. Any process of this user can read the key, and so sign with it.
+It signs what can be checked without this home: the ledger's checkpoints, drops and anchors. It also
+signs tokens that prove an agent to this home (`home_tokens`). Needs `cryptography`, so import this
+module only where a signature is made or checked, never on the path of a call. Any process of this
+user can read the key, and so sign with it.
 """
 
 import os
@@ -11,6 +12,7 @@ from hashlib import sha256
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from subluminal.config.private_files import link_new, read_bounded, write_aside
 from subluminal.errors import SubluminalError
@@ -44,6 +46,16 @@ class HomeKey:
     def sign(self, purpose: str, data: bytes) -> bytes:
         """Signs data; returns DER."""
         return self._private.sign(_message(purpose, data), _ECDSA)
+
+    def sign_token(self, signed: bytes) -> bytes:
+        """Signs the two parts of a JWT; returns R and S, as ES256 has them (RFC 7518).
+
+        A message with a purpose has a zero byte, which these parts cannot have.
+        """
+        if b"\0" in signed:
+            raise ValueError("not the parts of a JWT")
+        r, s = decode_dss_signature(self._private.sign(signed, _ECDSA))
+        return r.to_bytes(32) + s.to_bytes(32)
 
     def has_signed(self, purpose: str, data: bytes, signature: bytes) -> bool:
         """Whether the signature is one of this key."""

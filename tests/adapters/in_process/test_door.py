@@ -14,7 +14,7 @@ from tests.requirements import requirement
 
 from subluminal.config.places import places
 from subluminal.core.controls.grants import all_waiting, find_waiting, issue_grant
-from subluminal.core.controls.kill_switch import lift_stop, set_stop
+from subluminal.core.controls.stops import lift_stop, set_stop
 from subluminal.errors import NotExecuted, SubluminalError
 from subluminal.kernel import Defer, Escalate, basis, verify_audit_record
 from subluminal.kernel.executions import ExecutionStatus
@@ -34,7 +34,13 @@ def audits(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def approve(home: Path) -> None:
     where = places({"SUB_HOME": str(home)})
     for waiting in all_waiting(where):
-        issue_grant(where, waiting.request.run_id, waiting.slot, approval_id=waiting.approval_id)
+        issue_grant(
+            where,
+            waiting.request.run_id,
+            waiting.slot,
+            requirement=waiting.request.approval.requirement,
+            approval_id=waiting.approval_id,
+        )
 
 
 @requirement("kernel:six-decisions")

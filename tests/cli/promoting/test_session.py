@@ -84,6 +84,20 @@ def test_a_grant_for_a_rule_that_asks_lasts_no_longer_than_the_rule_says(sub, ho
     wait_until(lambda: house.passes(path="b", n=900), "the shim takes the grant")
 
 
+@requirement("trust:human")
+@pytest.mark.parametrize("require", ["human", "ticket", "step_up"])
+def test_what_only_sub_approve_can_give_is_not_granted(sub, house, require):
+    house.policy.write_text(POLICY.replace("suggest: {n: {clamp_max: 10}}", f"require: {require}"))
+    code = f"{require.upper()}_REQUIRED"
+    wait_until(lambda: code in str(house.client.call("echo", {"n": 99})), "the policy is taken")
+    hint = house.refused(path="a", n=500)
+    ran = sub("promote", hint, "--session")
+    assert ran.code == 2
+    assert f"rule `short` requires `{require}`" in ran.err
+    assert "sub approve" in ran.err
+    assert not events(house, "approval_decided")
+
+
 LIMITS = {
     "budget": "limit_calls: 0, on_exceed: REJECT_WITH_HINT",
     "rate_limit": "capacity: 1, refill_tokens: 1, refill_period_ms: 3600000, on_limit: REJECT_WITH_HINT",

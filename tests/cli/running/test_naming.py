@@ -266,6 +266,18 @@ class TestEnv:
         start = starts(runner)["r"]
         assert (start["env"], start["run"]["meta"]["env_source"]) == found
 
+    @requirement("trust:run-environment")
+    @pytest.mark.parametrize("flag", [True, False], ids=["--env", "SUB_ENV"])
+    def test_any_name(self, runner, flag):
+        """Rules can match it (`environment`), so it goes on as it was written."""
+        more = {} if flag else {"SUB_ENV": "Pre-Prod 2"}
+        words = ("--env", "Pre-Prod 2") if flag else ()
+        env = self.env(runner, **more)
+        _, out, _ = runner.run(*words, command=[*PYTHON, SHOW], env=env)
+        assert json.loads(out)["SUB_ENV"] == "Pre-Prod 2"
+        (start,) = starts(runner).values()
+        assert (start["env"], start["run"]["meta"]["env_source"]) == ("unknown", "given")
+
     def test_it_is_shown(self, runner, no_daemon):
         runner.run("--run-id", "r", "--env", "ci", command=["true"])
         assert "custom in ci (as given)" in sub(runner, "show", "r")

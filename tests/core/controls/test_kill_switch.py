@@ -5,8 +5,9 @@ import os
 import pytest
 
 from subluminal.core.controls import kill_switch
-from subluminal.core.controls.kill_switch import (
-    KillSwitch,
+from subluminal.core.controls.kill_switch import KillSwitch
+from subluminal.core.controls.stops import (
+    announce,
     hard_stop,
     lift_stop,
     set_stop,
@@ -67,7 +68,7 @@ def test_a_calm_run_reads_nothing(state_dir, switch, monkeypatch):
     found(view)
     stop(state_dir, "run", "another")
     found(view)
-    monkeypatch.setattr(kill_switch, "_all", lambda _: pytest.fail("read"))
+    monkeypatch.setattr(kill_switch, "read_stops", lambda _: pytest.fail("read"))
     assert found(view) is None
     assert view.words[0] == view.calm
 
@@ -116,7 +117,7 @@ def test_what_cannot_be_believed_stops_what_it_is_called_after(state_dir, switch
     path = os.path.join(state_dir, "kill", name)
     with open(path, "wb") as file:
         file.write(b"not ours")
-    kill_switch.move(os.path.join(state_dir, "kill", "generation"))
+    announce(state_dir)
     told = found(switch.view("r", "a"))
     assert "edited" in told.problem
     other = found(switch.view("other", "b"), tool="pull")
@@ -126,7 +127,7 @@ def test_what_cannot_be_believed_stops_what_it_is_called_after(state_dir, switch
 def test_a_file_that_is_being_written_is_not_a_stop(state_dir, switch):
     with open(os.path.join(state_dir, "kill", "all.123.aside"), "wb") as file:
         file.write(b"half")
-    kill_switch.move(os.path.join(state_dir, "kill", "generation"))
+    announce(state_dir)
     assert found(switch.view("r", "a")) is None
 
 
@@ -135,7 +136,7 @@ def test_a_stop_that_says_something_else_than_its_name_stops_what_it_says(state_
     stop(state_dir, "run", "r")
     directory = os.path.join(state_dir, "kill")
     os.rename(os.path.join(directory, "run-r"), os.path.join(directory, "run-other"))
-    kill_switch.move(os.path.join(directory, "generation"))
+    announce(state_dir)
     assert found(switch.view("r", "a")).target == "r"
     assert found(switch.view("other", "a")) is None
 
@@ -186,7 +187,7 @@ def test_a_slower_thread_that_read_fewer_stops_hides_none(state_dir, switch, mon
     found(slow)
     found(other)
     stop(state_dir, "run", "unconcerned")
-    read = kill_switch._all
+    read = kill_switch.read_stops
 
     def read_and_be_overtaken(directory):
         stops = read(directory)
@@ -195,7 +196,7 @@ def test_a_slower_thread_that_read_fewer_stops_hides_none(state_dir, switch, mon
         assert found(other) is not None
         return stops
 
-    monkeypatch.setattr(kill_switch, "_all", read_and_be_overtaken)
+    monkeypatch.setattr(kill_switch, "read_stops", read_and_be_overtaken)
     assert found(slow) is None
     for _ in range(2):
         assert other.words[0] != other.calm

@@ -21,7 +21,7 @@ from subluminal.core.intents import judging
 from subluminal.core.intents.index import find_pack, is_current, loaded, state_of
 from subluminal.core.intents.judging import CallJudge, mended_args, payload_of
 from subluminal.core.rounds import Round, begin_round
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.evaluation import Call
 from subluminal.policy.loading import parse_bundle
@@ -335,7 +335,7 @@ class TestDoor:
         assert begin(host, amount=5).decision.action is Action.TERMINATE_RUN
         host.close()
 
-    def test_a_client_asks_its_own_person_about_what_a_pack_leaves_to_one(
+    def test_a_client_asks_its_own_person_for_a_confirmation_and_no_more(
         self, tmp_path: Path
     ) -> None:
         enforcer = enforcer_in(tmp_path, policy(asks()))
@@ -348,7 +348,7 @@ class TestDoor:
             ruling = enforcer.begin(tool_call("bank", "pay", **args), encode(args))
             codes[amount] = (ruling.is_allowed, ruling.decision.reason_code)
         assert codes == {
-            300: (True, ReasonCode.CLIENT_ASKED),
+            300: (False, ReasonCode.HUMAN_REQUIRED),
             150: (True, ReasonCode.CLIENT_ASKED),
             5000: (False, "desk.too_much"),
         }
@@ -417,6 +417,6 @@ class TestDoor:
             assert refused.decision.action is Action.BLOCK
             assert refused.decision.reason_code == ReasonCode.EVALUATION_ERROR
             assert "the pack `desk` has changed" in refused.decision.summary
-            host.finish(refused, Outcome(Status.OK, 0))
+            host.finish(refused, CallEnding(Status.OK, 0))
         host.close()
         assert kernel_of(tmp_path) == [None, None]

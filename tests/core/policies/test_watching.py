@@ -13,6 +13,7 @@ from subluminal.config.places import Places, places
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Client, Env
+from subluminal.core.helper_process import Helper
 from subluminal.core.policies import compile_helper
 from subluminal.core.policies import layer as policy_layer
 from subluminal.core.policies.layer import Load
@@ -188,7 +189,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     started: list[str] = []
     start = compile_helper.start
 
-    def counting(name: str, bundle: bytes, *demands: Any) -> compile_helper.Compilation:
+    def counting(name: str, bundle: bytes, *demands: Any) -> Helper:
         started.append(name)
         return start(name, bundle, *demands)
 

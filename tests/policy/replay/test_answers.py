@@ -5,9 +5,10 @@ import pytest
 from msgspec import UNSET
 from tests.policy.bundles import bundle, rule, tools
 from tests.policy.replay.runs import Record, changes, said_outside
+from tests.requirements import requirement
 
 from subluminal.contracts.decision import GrantRef
-from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
+from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Requirement, Severity
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
 
@@ -211,6 +212,20 @@ def test_a_denial_lets_no_call_pass_a_limit():
     assert found[0].now.reason_code == ReasonCode.BUDGET_EXCEEDED
 
 
+@requirement("trust:grant-fits")
+@pytest.mark.parametrize("required", ["ticket", "step_up", "human"])
+def test_a_grant_passes_a_stricter_rule_only_if_it_fits(required):
+    """As the shim does: the person was asked for an approval, or for what the rule requires."""
+    stricter = policy(rule("deny", "ask", require=required))
+    fits = {"approval": "newly_blocked", required: "changed", None: "newly_blocked"}
+    for met, change in fits.items():
+        record = Record((USER, EMPTY))
+        given = {} if met is None else {"requirement": Requirement(met)}
+        record.answer("approved", "ask", grant_id="g", uses=5, **given)
+        record.call()
+        assert changes(record.replay(stricter)[0]) == [change], met
+
+
 def asked_by_client(*layers) -> Record:
     """A call that the client asked its person about, and that then ran."""
     record = Record(*layers)
@@ -225,9 +240,9 @@ def test_what_the_client_asked_its_person_passes_again():
     assert changes(rows) == ["same"]
 
 
-@pytest.mark.parametrize("requirement", ["ticket", "step_up"])
-def test_a_client_cannot_ask_for_everything(requirement):
-    stricter = policy(rule("deny", "ask", require=requirement))
+@pytest.mark.parametrize("required", ["ticket", "step_up", "human"])
+def test_a_client_cannot_ask_for_everything(required):
+    stricter = policy(rule("deny", "ask", require=required))
     assert changes(asked_by_client((USER, ASKS)).replay(stricter)[0]) == ["newly_blocked"]
 
 

@@ -7,6 +7,7 @@ what the start needs, and does not import `typing`. The rest is in `assembly`.
 import os
 import sys
 
+from subluminal.config.env import without_tokens
 from subluminal.config.places import Places, home_problem, places
 from subluminal.config.usable_home import usable_home
 from subluminal.core.runs.finding import last_words_command
@@ -45,7 +46,7 @@ def start(
         greeting = _greet(warden)
     else:
         # Without settings there are no secrets, so the server can start at once.
-        env = {k: v for k, v in os.environ.items() if k not in CLIENT_CREDENTIALS}
+        env = {k: v for k, v in without_tokens(os.environ).items() if k not in CLIENT_CREDENTIALS}
         warden.spawn(command, env, after_death=after_death)
         greeting = _greet(warden)
         from subluminal.adapters.mcp_stdio.assembly import Prepared, run
@@ -93,7 +94,7 @@ def _hard_stop(where: Places, server: str) -> str:
     if len(files) < 2:
         return ""  # the only file is `generation`
     from subluminal.config import env
-    from subluminal.core.controls.kill_switch import hard_stop
+    from subluminal.core.controls.stops import hard_stop
 
     run_id = os.environ.get(env.SUB_RUN_ID.name, "")
     agent_id = os.environ.get(env.SUB_AGENT_ID.name) or "unknown"

@@ -21,11 +21,13 @@ EXAMPLE = """sub hints
 sub hints --by rule --since 7d
 sub hints --outcome gave_up --tool 'git_*' --json"""
 
+_FLAGS = tuple(name for name in FLAGS if name != "outcome")
+"""Flags of the filter: here `--outcome` is that of the hint, not of the call."""
 _OUTCOMES = ["followed", "retried", "gave_up", "pending"]
 
 
 def add_arguments(parser: Parser) -> None:
-    add_filter_arguments(parser, FLAGS)
+    add_filter_arguments(parser, _FLAGS)
     parser.add_argument("--outcome", choices=_OUTCOMES, help="only hints with this outcome")
     parser.add_argument(
         "--by",
@@ -36,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Args, out: Output) -> int:
-    wanted = read_filter(args, out)
+    wanted = read_filter(args, out, flags=_FLAGS)
     is_unfiltered = args.outcome is None and all(_is_time(term) for term in wanted)
     if args.by and not is_unfiltered:
         raise UsageError(

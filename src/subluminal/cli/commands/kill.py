@@ -9,7 +9,7 @@ import os
 from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
-from subluminal.core.controls.kill_switch import Stop, stops
+from subluminal.core.controls.stops import Stop, stops
 from subluminal.errors import ExitCode
 from subluminal.operator.stopping import Switched, Target, find_target, stop
 

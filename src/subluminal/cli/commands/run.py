@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.main import open_host
 from subluminal.cli.output import Output, shown
-from subluminal.contracts.vocabulary import Client, Env, Severity, Taint
+from subluminal.contracts.vocabulary import Client, Severity, Taint
 from subluminal.counts import counted
 from subluminal.errors import UsageError
 from subluminal.export.violations import Demands, Strict, Violation
@@ -31,14 +31,17 @@ _SHOWN = 10
 
 def add_arguments(parser: Parser) -> None:
     parser.usage = "sub run [OPTION…] -- COMMAND [ARG…]"
-    envs = [member.value for member in Env if member is not Env.UNKNOWN]
     clients = [member.value for member in Client if member is not Client.UNKNOWN]
     parser.add_argument(
         "--agent-id",
         metavar="NAME",
         help="the agent's name for selectors; default SUB_AGENT_ID, else the program's name",
     )
-    parser.add_argument("--env", choices=envs, help="default SUB_ENV, else ci or dev as detected")
+    parser.add_argument(
+        "--env",
+        metavar="NAME",
+        help="dev, ci, prod or any other name; default SUB_ENV, else ci or dev as detected",
+    )
     parser.add_argument(
         "--client", choices=clients, help="default SUB_CLIENT, else by the program's name"
     )

@@ -32,7 +32,9 @@ sub tail --since 1h --no-follow --json"""
 Held = tuple[Event, Facts]
 """An event, and what is known of its call."""
 
-_FLAGS = ("run", "server", "tool", "decision", "status", "rule", "pack", "text", "since")
+_FLAGS = (
+    *("run", "server", "tool", "decision", "outcome", "status", "rule", "pack", "text", "since"),
+)
 
 
 def add_arguments(parser: Parser) -> None:

@@ -6,10 +6,19 @@ from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.tables import Column, Screen
+from subluminal.contracts.vocabulary import Requirement
 from subluminal.core.controls.grants import Waiting
 
 _COLOURS = {"pending": "yellow", "approved": "green", "denied": "red"}
 _LABEL = 13
+_NEEDS = {
+    Requirement.APPROVAL: "`sub approve`, or `sub deny`",
+    Requirement.CONFIRMATION: "`sub approve`, if these arguments are right",
+    Requirement.TICKET: "`sub approve --ticket REF`",
+    Requirement.STEP_UP: "`sub approve` at a terminal, with the passphrase of this home",
+    Requirement.HUMAN: "`sub approve` at a terminal, unless you do it yourself",
+}
+"""How each requirement is met."""
 
 
 def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
@@ -18,6 +27,7 @@ def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
         Column("WHEN", right=True),
         Column("ID"),
         Column("STATE"),
+        Column("NEEDS"),
         Column("AGENT", shrinks_to=6),
         Column("ENV"),
         Column("TOOL", shrinks_to=12),
@@ -31,6 +41,7 @@ def print_approvals(screen: Screen, everything: list[Waiting]) -> None:
                 screen.time(each.request.approval.requested_at),
                 Cell(each.approval_id),
                 _state(each),
+                Cell(each.request.approval.requirement),
                 Cell(each.request.identity.agent_id),
                 Cell(each.request.identity.env),
                 Cell(f"{each.request.call.server_name}/{each.request.call.tool_name}"),
@@ -50,6 +61,7 @@ def print_approval(screen: Screen, waiting: Waiting) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {asked.approval_id}"), "bold"))
     _field(screen, "state", _state(waiting), _answer(waiting))
     _field(screen, "why", cells.severity(asked.severity), f"rule {asked.rule_id}: {asked.message}")
+    _field(screen, "needs", Cell(asked.requirement), _NEEDS[asked.requirement])
     _field(screen, "agent", Cell(who.agent_id), f"client {who.client}, env {who.env}")
     if who.principal:
         _field(screen, "principal", Cell(who.principal), "")
@@ -85,8 +97,9 @@ def _answer(waiting: Waiting) -> str:
     reason = "" if given.reason is UNSET else f": {given.reason}"
     if given.grant_id is UNSET:
         return f"by {given.by}{reason}"
+    ticket = "" if given.ticket is UNSET else f", ticket {given.ticket}"
     uses = f"{waiting.used} of {given.uses} uses, until {given.expires_at}"
-    return f"by {given.by}, {uses}{reason}"
+    return f"by {given.by}{ticket}, {uses}{reason}"
 
 
 def _field(screen: Screen, label: str, value: Cell, more: str) -> None:

@@ -9,7 +9,7 @@ from subluminal.cli.screens.cells import Cell
 from subluminal.cli.screens.intents import count_decisions, pack_said, print_kernel
 from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
-from subluminal.contracts.vocabulary import Action, EnvSource, EventType
+from subluminal.contracts.vocabulary import Action, EnvSource, EventType, Outcome
 from subluminal.core.runs.meta import RESERVED
 from subluminal.counts import counted
 from subluminal.ledger.filter.fields import RUNNING
@@ -40,6 +40,8 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     screen.out.line(screen.out.paint(shown(f"{name}  {call['call_id']}"), "bold"))
     decided = cells.decision(call["decision"], call["would_be"])
     screen.field("decision", decided, _why(call, events))
+    if call["outcome"] not in (None, Outcome.ALLOW, Outcome.DENY):
+        screen.field("outcome", Cell(call["outcome"]))
     if call["taint"] is not None:
         screen.field("taint", Cell(call["taint"]), "level of the run before this call")
     print_kernel(screen, detail)
@@ -195,6 +197,8 @@ def _head(screen: Screen, run: Row) -> None:
     env = f"{run['env']} ({_ENV_SOURCES.get(source, source)})" if source else run["env"]
     by = f", by {run['principal']}" if run["principal"] else ""
     _run_field(screen, "agent", run["agent_id"])
+    if run["agent"]:
+        _run_field(screen, "trust", _trust(run["agent"]))
     _run_field(screen, "client", f"{run['client']} in {env}{by}")
     workload: dict[str, Any] = run["workload"] or {}
     place = [str(workload[name]) for name in ("repo", "branch", "job_id") if workload.get(name)]
@@ -217,6 +221,21 @@ def _head(screen: Screen, run: Row) -> None:
             f"{counted(totals['errors_total'], 'error')}; "
             f"took {cells.duration(totals['duration_ms'])}",
         )
+
+
+def _trust(agent: dict[str, Any]) -> str:
+    """Returns how far an agent was trusted when its run began, and what proved it."""
+    proof = agent["proof"]
+    told = [agent["trust_level"] if agent["registered"] else "untrusted: not registered"]
+    if proof["kind"] == "attested":
+        told.append(f"attested by {proof['issuer']} as {proof['subject']}")
+    else:
+        told.append("launched by `sub run`" if proof["kind"] == "launched" else "no proof")
+    if proof.get("problem"):
+        told.append(f"a token was refused: {proof['problem']}")
+    if agent["delegation_depth"]:
+        told.append(f"delegated, depth {agent['delegation_depth']}")
+    return "; ".join(told)
 
 
 def _run_field(screen: Screen, label: str, value: str) -> None:

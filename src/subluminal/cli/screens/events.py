@@ -15,6 +15,7 @@ from subluminal.cli.screens.tables import cut, width_of
 from subluminal.contracts.versions import is_newer_major
 from subluminal.contracts.vocabulary import (
     Action,
+    AgentState,
     ApprovalAnswer,
     EventType,
     SwitchState,
@@ -237,6 +238,23 @@ def _intent_released(event: Event, _facts: Facts) -> Told:
     return Cell("RELEASED", "yellow"), f"{what} by {intent['by']}: {intent['reason']}"
 
 
+def _agent_changed(event: Event, _facts: Facts) -> Told:
+    agent = event["agent"]
+    revoked = agent["state"] == AgentState.REVOKED
+    word = Cell("REVOKED", "red") if revoked else Cell("AGENT", "yellow")
+    reason = f": {agent['reason']}" if agent.get("reason") else ""
+    trust = "" if revoked else f": {agent['trust_level']}, unattested {agent['unattested']},"
+    return word, f"{agent['agent_id']}{trust} by {agent['by']}{reason}"
+
+
+def _agent_resolved(event: Event, _facts: Facts) -> Told:
+    agent = event["agent"]
+    proof = agent["proof"]
+    problem = f": {proof['problem']}" if proof.get("problem") else ""
+    text = f"{agent['agent_id']} {agent['trust_level']} from call {event['seq'] + 1} on"
+    return Cell("AGENT", "yellow"), f"{text}, proof {proof['kind']}{problem}"
+
+
 _SILENT = frozenset(
     [
         EventType.TOOL_CALL_START,
@@ -263,4 +281,6 @@ _TELLERS: dict[str, Callable[[Event, Facts], Told]] = {
     EventType.KILL_SWITCH: _kill_switch,
     EventType.TAINT_CHANGED: _taint_changed,
     EventType.INTENT_RELEASED: _intent_released,
+    EventType.AGENT_CHANGED: _agent_changed,
+    EventType.AGENT_RESOLVED: _agent_resolved,
 }

@@ -21,6 +21,8 @@ _MARKS = {
 
 WIDE = 100
 """Width of a terminal that has room for a run's id beside the arguments."""
+VERY_WIDE = 140
+"""Width of a terminal that has room for outcomes too."""
 _MAX_ARGUMENTS = 200
 """Characters of the arguments that are printed in a pipe, where nothing else is cut."""
 
@@ -34,6 +36,7 @@ def print_calls(screen: Screen, rows: list[Row]) -> None:
         Column("CALL"),
         Column("RUN", needs=WIDE),
         Column("DECISION"),
+        Column("OUTCOME", needs=VERY_WIDE),
         Column("TOOL", shrinks_to=10),
         Column("STATUS"),
         Column("TIME", right=True),
@@ -51,6 +54,7 @@ def _call(screen: Screen, row: Row) -> list[Cell]:
         screen.id(row["call_id"]),
         screen.id(row["run_id"]),
         cells.decision(row["decision"], row["would_be"]),
+        Cell(row["outcome"] or cells.NOTHING),
         Cell(f"{row['server_name']}/{row['tool_name']}"),
         Cell() if is_refused else cells.outcome(row["status"], row["error_class"]),
         Cell() if is_refused else cells.took(row["status"], row["error_class"], row["latency_ms"]),

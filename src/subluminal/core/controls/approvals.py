@@ -21,6 +21,7 @@ from subluminal.contracts.vocabulary import (
     GrantProblem,
     Layer,
     ReasonCode,
+    Requirement,
 )
 from subluminal.core.controls import passphrase
 from subluminal.core.controls.approval_files import (
@@ -35,7 +36,7 @@ from subluminal.core.controls.sealed import SealBroken, seal_key
 from subluminal.core.records.previews import Previewer
 from subluminal.core.runs.run import Run
 from subluminal.policy.evaluation import Call, Engine, Evaluation
-from subluminal.policy.refusing import Refuser, client_may_ask, left_to_client
+from subluminal.policy.refusing import Refuser, client_may_ask, grant_fits, left_to_client
 
 _MAX_TOLD = 1_024
 """Most refused grants that are remembered, so that each is recorded once."""
@@ -120,7 +121,7 @@ class Approvals:
         if entry.requirement is not None:
             slots.insert(0, slots[0]._replace(args_hash=call.args_hash))
         for slot in slots:
-            answer = self._read(slot, tried)
+            answer = self._read(slot, tried, entry.requirement)
             if answer is not None:
                 return _Found(slot, answer)
         return None
@@ -129,12 +130,12 @@ class Approvals:
         """Returns the grant that lets this very call pass a limit."""
         call = tried.call
         slot = Slot(call.server_name, call.tool_name, call.args_hash, layer, rule_id)
-        answer = self._read(slot, tried)
+        answer = self._read(slot, tried, None)
         if answer is None or answer.given.answer is not ApprovalAnswer.APPROVED:
             return None
         return _Found(slot, answer, is_limit=True)
 
-    def _read(self, slot: Slot, tried: Try) -> Answer | None:
+    def _read(self, slot: Slot, tried: Try, required: Requirement | None) -> Answer | None:
         try:
             answer = self._files.answer(slot)
         except (SealBroken, OSError) as error:
@@ -143,9 +144,12 @@ class Approvals:
         if answer is None:
             return None
         problem = self._problem(answer, slot, tried.wall_ms)
+        is_grant = answer.given.answer is ApprovalAnswer.APPROVED
+        if problem is None and is_grant and not grant_fits(answer.given.requirement, required):
+            problem = GrantProblem.REQUIREMENT, f"the rule requires `{required}`"
         if problem is None:
             return answer
-        if answer.given.answer is ApprovalAnswer.APPROVED:
+        if is_grant:
             self._refuse_grant(*problem, answer, tried)
         return None
 
@@ -250,7 +254,8 @@ class Approvals:
     ) -> Evaluation | None:
         """Lets a call pass about which the client asks a person; None if another rule refuses it.
 
-        A client can ask whether a call may run. It cannot ask for a ticket or a signal.
+        A client can ask whether a call may run. It cannot ask for a ticket, a passphrase or a
+        signal, and it cannot promise that a human answers.
         """
         entries = refused.refused_by
         if passphrase.is_set(self._state_dir):

@@ -14,7 +14,7 @@ from subluminal.clock import now, rfc3339
 from subluminal.config.places import Places
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.events import ApprovalDecided
-from subluminal.contracts.vocabulary import ApprovalAnswer, Layer
+from subluminal.contracts.vocabulary import ApprovalAnswer, Layer, Requirement
 from subluminal.core.controls.acts import identity_in, record_act
 from subluminal.core.controls.approval_files import (
     MAX_WAITING,
@@ -67,6 +67,7 @@ def issue_grant(
     uses: int | None = 1,
     ttl_ms: int = DEFAULT_TTL_MS,
     reason: str | None = None,
+    requirement: Requirement | None = None,
     ticket: str | None = None,
     approval_id: str | None = None,
 ) -> Answer:
@@ -74,6 +75,8 @@ def issue_grant(
 
     With `slot.args_hash` the grant is for that one call. Without it the grant is for every call of
     the tool, the rule need not be one that asks for approval, and `uses` may be None (no limit).
+    `requirement` is what the person met. Without it the grant does not pass a rule that requires a
+    ticket, a step-up or a human.
 
     Raises:
         SubluminalError: the run has no state, to which a grant is bound.
@@ -85,6 +88,7 @@ def issue_grant(
         slot,
         reason=reason,
         approval_id=approval_id or UNSET,
+        requirement=requirement or UNSET,
         ticket=ticket or UNSET,
         grant_id=f"grant-{os.urandom(8).hex()}",
         uses=UNSET if uses is None and slot.args_hash is None else uses or 1,

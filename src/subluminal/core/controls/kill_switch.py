@@ -1,149 +1,28 @@
-"""The kill switch: runs, agents and tools that a person has stopped (shared-runs).
+"""The kill switch as one process sees it: the stops, read again when their number moves.
 
-    $SUB_HOME/state/kill/run-RUN  agent-AGENT  tool-SERVER%2f.TOOL  all      one file per stop
-                         generation                                          a number
-
-Every change moves the number in `generation`, which every process has mapped into its memory. While
-nothing is stopped, a call costs one comparison with that number. A stop holds from the next call on
-in every process, survives restarts, and needs no daemon. A file whose seal is broken still stops
-what its name says: damaging a file must not lift a stop.
-
-This module imports little, so that `sub kill` is fast.
+Every change of a stop moves the number in `generation` (`stops`), which every process has mapped
+into its memory. While nothing is stopped, a call costs one comparison with that number. A stop
+holds from the next call on in every process, survives restarts, and needs no daemon. An agent that
+was revoked is found the same way.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from subluminal.clock import now, rfc3339
-from subluminal.config.places import encode_name, make_private_dir
-from subluminal.core.controls.sealed import SealBroken, seal_key, unseal, write_sealed
-from subluminal.state.generation import Generation, move
+from subluminal.core.controls.stops import (
+    GENERATION,
+    REVOKED,
+    Stop,
+    hard_stop_of_server,
+    kill_directory,
+    names_of_run,
+    read_stops,
+    stop_name,
+)
+from subluminal.state.generation import Generation
 
-SCOPES = ("run", "agent", "tool", "all")
-"""The values of contracts.vocabulary.StopScope, which this module does not load."""
-
-_GENERATION = "generation"
-_ASIDE = ".aside"
-_PURPOSE = "kill"
 _MAX_CACHED = 512
-
-
-class Stop(NamedTuple):
-    """One thing that a person has stopped."""
-
-    scope: str
-    target: str
-    """run_id, agent_id, SERVER/TOOL; empty for `all`"""
-    by: str
-    reason: str
-    at: str
-    hard: bool
-    """whether the processes of servers are ended too"""
-    switch_id: str
-    problem: str = ""
-    """why the file cannot be trusted, or empty; if set, only the file's name counts"""
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return stop_name(self.scope, self.target)
-
-    @property
-    def sentence(self) -> str:
-        """A sentence that says who set the stop and why, for the agent and for the record."""
-        if self.problem:
-            return f"a stop is set, but its file cannot be trusted: {self.problem}"
-        what = {"run": "this run", "agent": "this agent", "tool": "this tool", "all": "all runs"}
-        why = f": {self.reason}" if self.reason else ""
-        return f"{self.by} stopped {what[self.scope]} with `sub kill`{why}"
-
-
-def stop_name(scope: str, target: str) -> str:
-    """Returns the name of a stop's file."""
-    return "all" if scope == "all" else f"{scope}-{encode_name(target)}"
-
-
-def set_stop(state_dir: str, scope: str, target: str, *, by: str, reason: str, hard: bool) -> Stop:
-    """Sets a stop: once this returns, no process allows such a call any more. Raises OSError."""
-    path = os.path.join(make_private_dir(_directory(state_dir)), stop_name(scope, target))
-    before = _read(path, seal_key(state_dir))
-    stop = Stop(
-        scope=scope,
-        target=target,
-        by=by,
-        reason=reason,
-        at=rfc3339(now().wall_ms),
-        hard=hard or (before is not None and before.hard),
-        switch_id=os.urandom(8).hex(),
-    )
-    import json  # not needed by a shim while nothing is stopped
-
-    data = json.dumps(stop._asdict()).encode()
-    write_sealed(path, seal_key(state_dir), _PURPOSE, data)
-    # INVARIANT: the number moves after the file is in place. A process that sees the new number
-    # sees the file.
-    move(os.path.join(_directory(state_dir), _GENERATION))
-    return stop
-
-
-def lift_stop(state_dir: str, scope: str, target: str) -> Stop | None:
-    """Lifts a stop and returns it; None if it is not set. Raises OSError."""
-    path = os.path.join(_directory(state_dir), stop_name(scope, target))
-    stop = _read(path, seal_key(state_dir))
-    if stop is None:
-        return None
-    os.unlink(path)
-    move(os.path.join(_directory(state_dir), _GENERATION))
-    return stop._replace(scope=scope, target=target)
-
-
-def stops(state_dir: str) -> list[Stop]:
-    """Returns every stop that is set. Raises OSError."""
-    return list(_all(state_dir).values())
-
-
-def stopped_runs(state_dir: str) -> list[str]:
-    """Returns the runs that are stopped by their id, each as `encode_name` writes it."""
-    try:
-        files = os.listdir(_directory(state_dir))
-    except OSError:
-        return []
-    return [file[4:] for file in files if file.startswith("run-") and not file.endswith(_ASIDE)]
-
-
-def stop_of_run(state_dir: str, run_id: str, agent_id: str) -> Stop | None:
-    """Returns the stop that covers a whole run, or None. Raises OSError."""
-    found = _all(state_dir)
-    return next((found[name] for name in _names_of_run(run_id, agent_id) if name in found), None)
-
-
-def hard_stop(state_dir: str, run_id: str, agent_id: str, server_name: str) -> Stop | None:
-    """Returns the stop because of which a server must not start, or None. Raises OSError."""
-    found = _all(state_dir)
-    whole = [found[name] for name in _names_of_run(run_id, agent_id) if name in found]
-    return next((stop for stop in whole if stop.hard), None) or _hard_stop_of_server(
-        found, server_name
-    )
-
-
-def _hard_stop_of_server(found: dict[str, Stop], server_name: str) -> Stop | None:
-    prefix = f"{server_name}/"
-    for stop in found.values():
-        if stop.scope == "tool" and stop.hard and stop.target.startswith(prefix):
-            return stop
-    return None
-
-
-def why_stopped(state_dir: str, run_id: str, agent_id: str) -> str:
-    """Returns who stopped a whole run and why; empty if nobody did.
-
-    If the stops cannot be read, everything is stopped.
-    """
-    try:
-        stop = stop_of_run(state_dir, run_id, agent_id)
-    except OSError as error:
-        return f"the stops cannot be read: {(error.strerror or str(error)).lower()}"
-    return "" if stop is None else stop.sentence
 
 
 class Known(NamedTuple):
@@ -162,7 +41,7 @@ class KillSwitch:
 
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
-        self._path = os.path.join(_directory(state_dir), _GENERATION)
+        self._path = os.path.join(kill_directory(state_dir), GENERATION)
         self.generation: Generation | None = None
         self.words: Any = [0]
         """`words[0]` is the number, which moves when a stop is set or lifted"""
@@ -170,9 +49,9 @@ class KillSwitch:
         self._views: list[StopView] = []
         self.look()
 
-    def view(self, run_id: str, agent_id: str) -> "StopView":
-        """Returns the stops of one run."""
-        view = StopView(self, run_id, agent_id)
+    def view(self, run_id: str, agent_id: str, *above: str) -> "StopView":
+        """Returns the stops of one run; `above` are agents that handed the work on."""
+        view = StopView(self, run_id, (agent_id, *above))
         self._views.append(view)
         return view
 
@@ -190,7 +69,7 @@ class KillSwitch:
         # number, so the stops are read again. And they are stored with their number in one step:
         # a thread that was slower leaves an older pair, which the next look replaces.
         try:
-            stops = _all(self.state_dir)
+            stops = read_stops(self.state_dir)
             known = Known(None if self.generation is None else number, stops, "")
         except OSError as error:
             known = Known(None, known.stops, (error.strerror or str(error)).lower())
@@ -234,9 +113,12 @@ class StopView:
     `make_safe` comes before that.
     """
 
-    def __init__(self, switch: KillSwitch, run_id: str, agent_id: str) -> None:
+    def __init__(self, switch: KillSwitch, run_id: str, agent_ids: Sequence[str]) -> None:
         self._switch = switch
-        self._names = _names_of_run(run_id, agent_id)
+        self._names = names_of_run(run_id, agent_ids[0])
+        self._agent_ids = tuple(dict.fromkeys(agent_ids))
+        self._revoked: tuple[Known, Stop | None] | None = None
+        """what stops a revoked agent, and the stops that were known when it was looked for"""
         self._tool_names: dict[tuple[str, str], list[str]] = {}
         self.words = switch.words
         self.calm: int | None = None
@@ -252,7 +134,7 @@ class StopView:
         """Returns the stop that covers a call, the widest first, or None."""
         known = self._switch.look()
         self.words = self._switch.words
-        stop = self._whole(known)
+        stop = self._whole(known) or self._revocation(known)
         if stop is not None:
             return stop
         if not any(name.startswith("tool-") for name in known.stops):
@@ -267,13 +149,20 @@ class StopView:
     def _whole(self, known: "Known") -> Stop | None:
         """Returns the stop that covers the whole run, or None."""
         if known.problem:
-            why = f"`{_directory(self._switch.state_dir)}` cannot be read: {known.problem}"
+            why = f"`{kill_directory(self._switch.state_dir)}` cannot be read: {known.problem}"
             return Stop("all", "", "", "", "", hard=False, switch_id="", problem=why)
         for name in self._names:
             stop = known.stops.get(name)
             if stop is not None:
                 return stop
         return None
+
+    def _revocation(self, known: "Known") -> Stop | None:
+        """Returns what stops the run because one of its agents is revoked, or None."""
+        # The registry moves the same number, so it is read as often as the stops.
+        if self._revoked is None or self._revoked[0] is not known:
+            self._revoked = known, _revoked_among(self._switch.state_dir, self._agent_ids)
+        return self._revoked[1]
 
     def _names_of_tool(self, server_name: str, tool_name: str) -> list[str]:
         found = self._tool_names.get((server_name, tool_name))
@@ -291,56 +180,16 @@ class StopView:
         stop = self._whole(known)
         if stop is not None and stop.hard:
             return stop
-        return _hard_stop_of_server(known.stops, server_name)
+        return hard_stop_of_server(known.stops, server_name)
 
 
-def _names_of_run(run_id: str, agent_id: str) -> tuple[str, str, str]:
-    return "all", stop_name("agent", agent_id), stop_name("run", run_id)
+def _revoked_among(state_dir: str, agent_ids: Sequence[str]) -> Stop | None:
+    """Returns the stop of the first of these agents that is revoked, or None."""
+    if not any(os.path.lexists(os.path.join(state_dir, name)) for name in ("agents", "revoked")):
+        return None  # most homes have no registry, and need not load it
+    from subluminal.core.controls.agents import is_revoked
 
-
-def _directory(state_dir: str) -> str:
-    return os.path.join(state_dir, "kill")
-
-
-def _all(state_dir: str) -> dict[str, Stop]:
-    """Returns every stop by the name of its file. Raises OSError."""
-    directory = _directory(state_dir)
-    try:
-        files = os.listdir(directory)
-    except FileNotFoundError:
-        return {}
-    except NotADirectoryError:
-        if not os.path.isdir(state_dir):
-            return {}  # there is no home, so nothing can be stopped in it
-        raise
-    found: dict[str, Stop] = {}
-    for file in files:
-        if file == _GENERATION or file.endswith(_ASIDE):
-            continue
-        stop = _read(os.path.join(directory, file), seal_key(state_dir))
-        if stop is not None:
-            # A sealed file says what it stops; if the seal is broken, the file's name does.
-            found[_known_name(file) if stop.problem else stop.name] = stop
-    return found
-
-
-def _known_name(file: str) -> str:
-    """Returns what a file with a broken seal stops: what its name says, or everything."""
-    return file if file.partition("-")[0] in SCOPES[:-1] else "all"
-
-
-def _read(path: str, key: bytes) -> Stop | None:
-    """Returns the stop in a file; None if the file does not exist."""
-    import json
-
-    try:
-        return Stop(**json.loads(unseal(path, key, _PURPOSE)))
-    except FileNotFoundError:
-        return None
-    except SealBroken:
-        problem = f"`{path}` was edited, or another home wrote it"
-    except OSError as error:
-        problem = f"`{path}`: {(error.strerror or str(error)).lower()}"
-    except (ValueError, TypeError):
-        problem = f"`{path}` was written by another version of sub"
-    return Stop("all", "", "", "", "", hard=False, switch_id="", problem=problem)
+    for agent_id in agent_ids:
+        if is_revoked(state_dir, agent_id):
+            return Stop(REVOKED, agent_id, "", "", "", hard=False, switch_id="")
+    return None

@@ -2,17 +2,15 @@
 
 `python -P -m subluminal.core.policies.compile_helper NAME [KEY_FILE LAYER] < bundle` writes the
 snapshot to stdout, or the first problems as text, with exit code 1. With KEY_FILE the bundle must
-be signed. The shim uses `start`, `collect` and `end`.
+be signed. The shim uses `start` and `collect`.
 """
 
-import os
-import signal
 import sys
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.contracts.vocabulary import Layer
-from subluminal.system.files import unnamed_file
+from subluminal.core import helper_process
+from subluminal.core.helper_process import Helper
 
 if TYPE_CHECKING:
     from subluminal.policy.terms import Terms
@@ -20,16 +18,7 @@ if TYPE_CHECKING:
 MAX_PROBLEM_CHARS = 2_000
 MAX_SECONDS = 30
 """A compiler that takes longer is killed; the largest bundle takes a second."""
-
-
-class Compilation(NamedTuple):
-    """A running helper: its process, and the pipe that its answer comes from."""
-
-    pid: int
-    fd: int
-    chunks: list[bytes]
-    until: float
-    """deadline by the monotonic clock, in seconds"""
+_MODULE = "subluminal.core.policies.compile_helper"
 
 
 class Compiled(NamedTuple):
@@ -41,71 +30,25 @@ class Compiled(NamedTuple):
 
 def start(
     name: str, bundle: bytes, layer: Layer = Layer.USER, key_file: str | None = None
-) -> Compilation:
-    """Starts a helper that compiles `bundle`, which must be signed if there is a `key_file`."""
-    read_in = _file_of(bundle)
-    out, their_out = os.pipe()
-    # -P: the helper must not import a `yaml.py` from the repository that it starts in.
-    argv = [sys.executable, "-P", "-m", "subluminal.core.policies.compile_helper", name]
-    if key_file is not None:
-        argv += [key_file, layer.value]
-    try:
-        pid = os.posix_spawn(
-            sys.executable,
-            argv,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, read_in, 0),
-                (os.POSIX_SPAWN_DUP2, their_out, 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            ],
-        )
-    finally:
-        os.close(read_in)
-        os.close(their_out)
-    os.set_blocking(out, False)
-    return Compilation(pid, out, [], time.monotonic() + MAX_SECONDS)
+) -> Helper:
+    """Starts a helper that compiles `bundle`, which must be signed if there is a `key_file`.
+
+    Raises OSError.
+    """
+    words = [name] if key_file is None else [name, key_file, layer.value]
+    return helper_process.start(_MODULE, words, bundle, most_s=MAX_SECONDS)
 
 
-def collect(running: Compilation) -> Compiled | None:
-    """Reads what the helper has written; returns its answer when it is done, else None."""
-    while True:
-        try:
-            chunk = os.read(running.fd, 65536)
-        except BlockingIOError:
-            if time.monotonic() < running.until:
-                return None
-            end(running)
-            return Compiled(None, f"compiling it took longer than {MAX_SECONDS} s")
-        if not chunk:
-            break
-        running.chunks.append(chunk)
-    os.close(running.fd)
-    code = os.waitstatus_to_exitcode(os.waitpid(running.pid, 0)[1])
-    answer = b"".join(running.chunks)
-    if code == 0:
-        return Compiled(answer, "")
-    return Compiled(None, answer.decode("utf-8", "replace") or "the policy compiler crashed")
-
-
-def end(running: Compilation) -> None:
-    """Kills a helper whose answer is no longer needed."""
-    os.close(running.fd)
-    try:
-        os.kill(running.pid, signal.SIGKILL)
-        os.waitpid(running.pid, 0)
-    except (ProcessLookupError, ChildProcessError):
-        return  # `sub run` collects every child that ends
-
-
-def _file_of(data: bytes) -> int:
-    """Returns an unnamed file with `data`. Unlike a pipe, it holds any amount without a reader."""
-    fd = unnamed_file()
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+def collect(running: Helper) -> Compiled | None:
+    """Returns the helper's answer when it is done, else None."""
+    answer = helper_process.collect(running)
+    if answer is None:
+        return None
+    if answer.code == 0:
+        return Compiled(answer.data, "")
+    if answer.code is None:
+        return Compiled(None, f"compiling it took longer than {MAX_SECONDS} s")
+    return Compiled(None, answer.data.decode("utf-8", "replace") or "the policy compiler crashed")
 
 
 def main() -> int:

@@ -13,16 +13,19 @@ import fcntl
 import hashlib
 import os
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places, make_private_dir
 from subluminal.config.plain_files import plain_file
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
-from subluminal.core.policies import compile_helper
 from subluminal.core.policies.files import PolicyFile, Stamp, read_policy, stamp_of
 from subluminal.errors import SubluminalError
 from subluminal.policy.snapshot import Snapshot
+
+if TYPE_CHECKING:  # a policy that was compiled before needs no compiler
+    from subluminal.core.helper_process import Helper
+    from subluminal.core.policies.compile_helper import Compiled
 
 _PURPOSE = "policy-snapshot"
 _CHECKS = b"2\0"
@@ -119,11 +122,11 @@ class PolicyLayer:
         self._stamp: Stamp | None = None
         self._read_at: Stamp | None = None
         self._content_hash = ""
-        self._compiling: compile_helper.Compilation | None = None
+        self._compiling: Helper | None = None
         self._waiting: tuple[bytes, float] | None = None
         """the text to compile when it is this process' turn, and the deadline of that wait"""
         self._turn = -1
-        self._ready: compile_helper.Compiled | Snapshot | None = None
+        self._ready: Compiled | Snapshot | None = None
         """an answer that comes into force once the file has been still for a while"""
 
     @property
@@ -213,6 +216,8 @@ class PolicyLayer:
             self._end_turn()
             self._ready = cached
             return self._take_ready()
+        from subluminal.core.policies import compile_helper
+
         try:
             self._compiling = compile_helper.start(
                 self.file.path, data, self.file.layer, self._key_file
@@ -233,6 +238,8 @@ class PolicyLayer:
         if self._waiting is not None:
             return self._wait()
         if self._compiling is not None:
+            from subluminal.core.policies import compile_helper
+
             self._ready = compile_helper.collect(self._compiling)
             if self._ready is None:
                 return []
@@ -266,7 +273,7 @@ class PolicyLayer:
         self._end_turn()
         return self.look()
 
-    def _take_answer(self, compiled: compile_helper.Compiled | Snapshot) -> list[Load]:
+    def _take_answer(self, compiled: "Compiled | Snapshot") -> list[Load]:
         if isinstance(compiled, Snapshot):
             return self._accept(compiled)
         if compiled.snapshot is None:
@@ -277,7 +284,9 @@ class PolicyLayer:
     def close(self) -> None:
         """Kills a compiler that still runs."""
         if self._compiling is not None:
-            compile_helper.end(self._compiling)
+            from subluminal.core.helper_process import end
+
+            end(self._compiling)
             self._compiling = None
         self._waiting = self._ready = None
         self._end_turn()

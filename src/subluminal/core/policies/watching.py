@@ -5,7 +5,10 @@ ready. The old snapshot stays in force until the new one is ready. A policy that
 never replaces one.
 """
 
+from typing import TYPE_CHECKING
+
 from subluminal.config.places import Places
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Action, Layer, ReasonCode, Severity
@@ -15,6 +18,14 @@ from subluminal.core.policies.pins import Pin, SeenPolicy
 from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
 
+if TYPE_CHECKING:  # loaded only if a rule asks about the agent
+    from collections.abc import Callable
+
+    from subluminal.core.acting.acting import Acting, Actor
+
+_Layers = list[tuple[Layer, Snapshot]]
+
+_NOBODY = AgentFacts()
 LOOK_EVERY_MS = 250
 """Shortest time between two checks of the files."""
 
@@ -31,11 +42,13 @@ class Policies:
         *,
         pack: PolicyRef | None = None,
         switch: Decision | None = None,
+        has_token: bool = False,
         key_file: str | None = None,
     ) -> None:
         """`pack` is the pack that the door asks about every call, if it does. `switch` is the
-        refusal of every call, if the environment asks for it. `key_file` has the key that policies
-        must be signed with, if they must.
+        refusal of every call, if the environment asks for it. `has_token` says that the agent
+        has a token, which takes a while to verify. `key_file` has the key that policies must be
+        signed with, if they must.
         """
         self._places = places
         self._identity = identity
@@ -48,19 +61,34 @@ class Policies:
         self._layers: list[PolicyLayer] = []
         self._pins: dict[str, Pin] = {}
         self._engines: dict[str, Engine] = {}
+        self._has_token = has_token
+        self._open_acting: Callable[[], Acting] | None = None
+        self._acting: Acting | None = None
+        self._actors: dict[str, Actor] = {}
         self._next_look_ms = 0
         self.generation = 0
         """a number that grows whenever the policies in force change"""
 
+    def act_with(self, open_acting: "Callable[[], Acting]") -> None:
+        """Sets who finds out about the agent, once a rule asks."""
+        self._open_acting = open_acting
+
     @property
     def loading(self) -> bool:
-        """Whether a policy is being compiled of which no older version is in force."""
+        """Whether a policy is being compiled of which no older version is in force.
+
+        Or the agent's token is being verified, and a rule asks about the agent.
+        """
+        if self._acting is not None and self._acting.is_pending:
+            return True
         return any(layer.is_awaited for layer in self._layers)
 
     def give_up_waiting(self) -> None:
         """Makes layers that are still compiling refuse calls, instead of holding them."""
         for layer in self._layers:
             layer.give_up_waiting()
+        if self._acting is not None:
+            self._acting.give_up_waiting()
         self._changed()
 
     @property
@@ -106,21 +134,41 @@ class Policies:
             if run_id not in self._pins:
                 self._pins[run_id] = Pin(self._places, run_id)
                 self._pins[run_id].look(self._repository())
-            self._engines[run_id] = engine = self._engine(self._in_force(run_id))
+            self._engines[run_id] = engine = self._engine(self._in_force(run_id), run_id)
         return engine
 
-    def _engine(self, layers: list[tuple[Layer, Snapshot]]) -> Engine:
+    def actor_of(self, run_id: str) -> "Actor | None":
+        """Returns what is known about the agent of a run; None if no rule asks."""
+        return self._actors.get(run_id)
+
+    def _engine(self, layers: _Layers, run_id: str) -> Engine:
+        self._actors.pop(run_id, None)
+        engine = self._engine_of(layers)
+        acting = self._asked() if engine.asks_agent else None
+        if acting is None:
+            return engine
+        self._actors[run_id] = actor = acting.in_run(run_id)
+        return self._engine_of(layers, agent=actor.facts)
+
+    def _engine_of(self, layers: _Layers, agent: AgentFacts = _NOBODY) -> Engine:
         if self._pack is None:
-            return Engine(layers, self._identity)
+            return Engine(layers, self._identity, agent=agent)
         # Most doors ask no pack, and need not load this.
         from subluminal.policy.pack_engine import PackEngine
 
-        return PackEngine(layers, self._identity, pack=self._pack)
+        return PackEngine(layers, self._identity, pack=self._pack, agent=agent)
+
+    def _asked(self) -> "Acting | None":
+        """Returns who knows the agent, because a rule asks."""
+        if self._acting is None and self._open_acting is not None:
+            self._acting = self._open_acting()
+            self._acting.ask()
+        return self._acting
 
     def forget(self, run_id: str) -> None:
         """Drops a run that this process has left."""
-        self._pins.pop(run_id, None)
-        self._engines.pop(run_id, None)
+        for known in (self._pins, self._engines, self._actors):
+            known.pop(run_id, None)
 
     def poll(self, mono_ms: int, *, force: bool = False) -> list[Load]:
         """Checks the files, if it is time, and the compilers; returns what changed."""
@@ -135,6 +183,10 @@ class Policies:
             loads += layer.collect()
         if loads:
             self._look_at_pins()
+            if self._has_token and self._engine_of(self._now()).asks_agent:
+                self._asked()  # before the first call, which would have to wait
+        is_changed = self._acting is not None and self._acting.poll(mono_ms)
+        if loads or is_changed:
             self._changed()
         return loads
 
@@ -142,11 +194,15 @@ class Policies:
         """Kills compilers that still run."""
         for layer in self._layers:
             layer.close()
+        if self._acting is not None:
+            self._acting.close()
 
     def drop_inherited(self) -> None:
         """Forgets compilers that a forked child inherited."""
         for layer in self._layers:
             layer.drop_inherited()
+        if self._acting is not None:
+            self._acting.drop_inherited()
         self._next_look_ms = 0
 
     def _find_layers(self) -> None:
@@ -172,8 +228,11 @@ class Policies:
         # A person accepted the current policy, or another shim had pinned an older one.
         return [Load(Layer.REPOSITORY, current.path, current.snapshot)]
 
-    def _in_force(self, run_id: str) -> list[tuple[Layer, Snapshot]]:
-        layers = [(each.file.layer, each.snapshot) for each in self._layers if each.snapshot]
+    def _now(self) -> _Layers:
+        return [(each.file.layer, each.snapshot) for each in self._layers if each.snapshot]
+
+    def _in_force(self, run_id: str) -> _Layers:
+        layers = self._now()
         first = self._pins[run_id].first_seen
         if self._explicit or first is None:
             return layers

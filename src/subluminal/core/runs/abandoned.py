@@ -18,11 +18,12 @@ from subluminal.core.runs.attendance import (
     forget_process,
     noted_at,
 )
+from subluminal.core.runs.ending import end_run
 from subluminal.core.runs.handed_calls import HandedCalls
 from subluminal.core.runs.left_calls import LeftBehind, end_calls, read_left
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import problem_of, take_over
-from subluminal.core.runs.run import Run, end_run
+from subluminal.core.runs.run import Run
 from subluminal.counts import counted
 from subluminal.journal.files import JournalBusy
 from subluminal.state.errors import StateBusy, StateUnusable

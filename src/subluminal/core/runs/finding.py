@@ -8,6 +8,7 @@ wait for it. This module imports little: every shim loads it before its server s
 import os
 import sys
 
+from subluminal.config.env import without_tokens
 from subluminal.config.places import Places
 
 _MAX_FINDERS = 4
@@ -41,7 +42,7 @@ class Finders:
                 finder = os.posix_spawn(
                     command[0],
                     command,
-                    os.environ,
+                    without_tokens(os.environ),
                     file_actions=[
                         (os.POSIX_SPAWN_OPEN, 0, null, os.O_RDONLY, 0),
                         (os.POSIX_SPAWN_OPEN, 1, null, os.O_WRONLY, 0),

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from subluminal.config.places import Places, encode_name
-from subluminal.core.controls.kill_switch import stopped_runs
+from subluminal.core.controls.stops import stopped_runs
 from subluminal.errors import SubluminalError
 
 

@@ -54,6 +54,12 @@ def journal_dir(places: Places, run_id: str) -> str:
     return os.path.join(places.journal, encode_name(run_id))
 
 
+def run_of_client(places: Places, pid: int, start: int) -> str | None:
+    """Returns the run of a process as a client; None if it never was one."""
+    path = os.path.join(places.state, "clients", f"{pid}-{start}-{boot_id()}")
+    return _agreed(path) if os.path.exists(path) else None
+
+
 def _run_of_process(places: Places, pid: int) -> str:
     # Pids are reused, and start times repeat after a boot.
     name = f"{pid}-{_started(pid)}-{boot_id()}"

@@ -21,7 +21,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ReasonCode, RunStatus, Taint
-from subluminal.core.controls.kill_switch import KillSwitch
+from subluminal.core.controls.kill_switch import KillSwitch, StopView
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.gates import STATE_LOST, Gates, approvals_folder
 from subluminal.core.policies.layer import Load
@@ -53,6 +53,8 @@ from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.run_state import RunState
 
 if TYPE_CHECKING:
+    from subluminal.contracts.agents import AgentResolved
+    from subluminal.core.acting.acting import Acting
     from subluminal.core.controls.approvals import Approvals
 
 MAX_RUNS = 64
@@ -85,6 +87,10 @@ class Parts(NamedTuple):
     """whether the client asks its person about calls that need approval"""
     taint: Taint | None = None
     """level that SUB_TAINT gives to every run that begins here"""
+    agents_above: tuple[str, ...] = ()
+    """agents that handed the work on: if one of them is revoked, calls are refused too"""
+    open_acting: "Callable[..., Acting] | None" = None
+    """opens who finds out about the agent, once a rule asks; None if nobody does"""
 
 
 class OpenRuns:
@@ -99,6 +105,7 @@ class OpenRuns:
         """ids of open runs whose state or journal could not be opened, or that were not entered"""
         self.listings = Listings(parts.previewer)
         self.kill_switch = KillSwitch(parts.places.state)
+        self._agents_above = parts.agents_above
         self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
@@ -178,7 +185,7 @@ class OpenRuns:
     def _stand_in(self, run_id: str) -> Enforcer:
         """Returns an enforcer that applies `decision_on_error`, for a call that cannot wait."""
         run = stand_in(run_id, self._identity, "another thread is opening it")
-        view = self.kill_switch.view(run_id, self._identity.agent_id)
+        view = self._stops_of(run_id)
         self.kill_switch.forget(view)
         last = next(iter(self.open.values()), None)
         if last is not None:
@@ -207,9 +214,12 @@ class OpenRuns:
         )
         return self._enforcer_of(run)
 
+    def _stops_of(self, run_id: str) -> StopView:
+        return self.kill_switch.view(run_id, self._identity.agent_id, *self._agents_above)
+
     def _enforcer_of(self, run: Run) -> Enforcer:
         gates = Gates(
-            self.kill_switch.view(run.run_id, self._identity.agent_id),
+            self._stops_of(run.run_id),
             lambda: self._approvals_of(run),
             approvals_folder(self._places.state, run.run_id),
         )
@@ -245,6 +255,7 @@ class OpenRuns:
             self._meta_with(meta),
             self._policies.problem,
             self._start_of(engine),
+            self._agent_of(enforcer),
         )
         with self._mutex:
             self.open[run_id] = enforcer
@@ -264,6 +275,12 @@ class OpenRuns:
             return engine.start if engine.asks_taint else None
         return lowest([self._taint, engine.start])
 
+    def _agent_of(self, enforcer: Enforcer) -> "AgentResolved | None":
+        """Returns who acts, if a rule asks; the enforcer learns what is only said of it."""
+        actor = self._policies.actor_of(enforcer.run.run_id)
+        enforcer.claims = None if actor is None else actor.claims
+        return None if actor is None else actor.record
+
     def _meta_with(self, meta: dict[str, Any] | None) -> dict[str, Any] | None:
         if not self._meta:
             return meta
@@ -282,7 +299,7 @@ class OpenRuns:
             return self._reopened(run_id) or found
         engine, problem = found.engine, self._policies.problem
         meta, start = self._meta_with(None), self._start_of(engine)
-        if run.enter(engine.mode, engine.policy, meta, problem, start):
+        if run.enter(engine.mode, engine.policy, meta, problem, start, self._agent_of(found)):
             self.partial.discard(run_id)
         return found
 
@@ -351,6 +368,7 @@ class OpenRuns:
     def _adopt(self, enforcer: Enforcer) -> None:
         enforcer.engine = self._policies.engine_for(enforcer.run.run_id)
         enforcer.refusal = self._refusal_of(enforcer.run)
+        enforcer.run.tell_agent(self._agent_of(enforcer))
         if enforcer.engine.start is not Taint.SYSTEM:
             enforcer.run.start_at(enforcer.engine.start)
 

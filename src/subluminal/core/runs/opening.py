@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places
 from subluminal.contracts.identity import Identity, Source
-from subluminal.core.controls.kill_switch import why_stopped
 from subluminal.core.controls.sealed import KeyUnusable, seal_key
+from subluminal.core.controls.stops import why_stopped
 from subluminal.core.runs.attendance import Attendance
 from subluminal.core.runs.names import host_id, journal_dir, uuid7
 from subluminal.core.runs.run import Run, Turn

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -17,15 +17,13 @@ from subluminal.clock import now, rfc3339
 from subluminal.contracts import PACK_VERSION
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import (
+    AgentResolvedAgain,
     Event,
     Health,
     Prompt,
     PromptSubmitted,
-    RunEnd,
-    RunEnded,
     RunStart,
     RunStarted,
-    RunSummary,
     ShimHealth,
     TaintChange,
     TaintChanged,
@@ -33,14 +31,18 @@ from subluminal.contracts.events import (
 from subluminal.contracts.identity import Identity, Source, Workload
 from subluminal.contracts.templates import EventTemplates, encode_json
 from subluminal.contracts.vocabulary import Mode, RunStatus, Taint
-from subluminal.core.runs.failures import SERVED, Served, packed, sentence, unpacked
+from subluminal.core.runs.ending import end_run
+from subluminal.core.runs.failures import SERVED, Served, packed
 from subluminal.core.runs.start_level import lower_to_start, lower_to_start_unlocked
 from subluminal.journal import Journal, JournalUnavailable
 from subluminal.journal.seals import SEALED, sealed
 from subluminal.state.errors import StateAbsent, StateBusy, StateUnusable
 from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.processes import start_time
-from subluminal.state.run_state import RunState, Totals
+from subluminal.state.run_state import RunState
+
+if TYPE_CHECKING:
+    from subluminal.contracts.agents import AgentResolved
 
 _TURN_WAIT_MS = 10_000
 """Longest wait for the journal by default: another thread may be writing to a slow disk."""
@@ -108,6 +110,8 @@ class Run:
             workload=self._workload,
         )
         self._lost_told = 0
+        self._agent: AgentResolved | None = None
+        """who acts, as this process last recorded it"""
         self.is_entered = False
         """whether this process is attached, so that the run's other shims know of it"""
         self.has_left = False
@@ -131,12 +135,13 @@ class Run:
         meta: dict[str, Any] | None = None,
         policy_problem: str | None = None,
         start: Taint | None = None,
+        agent: "AgentResolved | None" = None,
     ) -> bool:
         """Attaches to the run, and writes run_start if nobody has.
 
         `policy_problem` is why a policy is not in force. `start` is the level that the run starts
-        with at most; None if nothing speaks of it. Returns False if the run's state cannot be
-        reached.
+        with at most; None if nothing speaks of it. `agent` is who acts, if a rule asks. Returns
+        False if the run's state cannot be reached.
         """
         at = now()
         born = start_time(os.getpid()) or 0
@@ -162,11 +167,25 @@ class Run:
                 meta={**known, **(meta or {})} or UNSET,
                 policy_problem=policy_problem or UNSET,
                 taint=UNSET if start is None else level,
+                agent=UNSET if agent is None else agent,
             )
+            self._agent = agent
             self.record(lambda: self.emit(RunStart, run=started))
         else:
             self._record_change(change)
+            self.tell_agent(agent)
         return True
+
+    def tell_agent(self, agent: "AgentResolved | None") -> None:
+        """Records who acts from now on, unless this process has recorded just that."""
+        if agent is None or agent == self._agent:
+            return
+        try:
+            seq = self.state.last_seq()
+        except StateUnusable:
+            seq = 0
+        if self.record(lambda: self.emit(AgentResolvedAgain, agent=agent, seq=seq)):
+            self._agent = agent
 
     def start_at(self, start: Taint) -> None:
         """Lowers the run as a policy says that came into force during the run."""
@@ -311,41 +330,3 @@ class Run:
 
 def _nothing() -> None:
     """What `flush` records."""
-
-
-def end_run(run: Run, status: RunStatus | None = None, reason: str | None = None) -> None:
-    """Buffers run_end with the totals of all shims.
-
-    A stopped run is TERMINATED. Otherwise the status is the one given, a failure that a shim noted,
-    or SUCCEEDED. The reason that a shim noted for a failure goes before the one given.
-    """
-    at = now()
-    state = run.state
-    try:
-        totals, lost, started = state.totals(), state.calls_lost(), state.started_at()
-        failure, noted = state.failure(), state.reason()
-        broken = unpacked(state.server_failure())
-    except StateUnusable:
-        # The state was damaged under us: the journal says that the run ended, and no more.
-        totals, lost, started = Totals(0, 0, 0, 0, 0), 0, None
-        failure, noted, broken = None, "", None
-    if (ended := run.termination()) is not None:
-        status, reason = RunStatus.TERMINATED, ended
-    elif status is None:
-        status = failure or RunStatus.SUCCEEDED
-        if status is RunStatus.FAILED:
-            reason = noted or (sentence(broken) if broken else reason)
-    why = UNSET if reason is None else reason
-    summary = RunSummary(
-        calls_total=totals.calls_total,
-        calls_allowed=totals.calls_allowed,
-        calls_blocked=totals.calls_blocked,
-        calls_throttled=totals.calls_throttled,
-        errors_total=totals.errors_total,
-        duration_ms=max(0, at.wall_ms - started.wall_ms) if started else 0,
-        calls_lost=lost or UNSET,
-        reason=why,
-        server_failure=UNSET if broken is None else broken,
-    )
-    ended_run = RunEnded(ended_at=rfc3339(at.wall_ms), status=status, summary=summary, reason=why)
-    run.emit(RunEnd, run=ended_run)

@@ -37,9 +37,10 @@ def tidy(places: Places, keep_ms: int = KEEP_MS) -> None:
     Handovers(places).tidy(
         {each.source.shim_id for pid in attending(places) for each in attendances(places, pid)}
     )
-    policies = os.path.join(places.cache, "policies")
-    for name in _names(policies):
-        _remove_if_old(os.path.join(policies, name), keep_ms)
+    for kind in ("policies", "attestations"):
+        directory = os.path.join(places.cache, kind)
+        for name in _names(directory):
+            _remove_if_old(os.path.join(directory, name), keep_ms)
 
 
 def _names(directory: str) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from subluminal.clock import now
 from subluminal.contracts.shape import did_you_mean, misfits, struct_of
-from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Status
+from subluminal.contracts.vocabulary import Action, Client, Env, Outcome, RunStatus, Status
 from subluminal.ledger.filter.fields import (
     CALL_FIELDS,
     RECORDED_INTENT_FIELDS,
@@ -16,7 +16,7 @@ from subluminal.ledger.filter.fields import (
     UNKNOWN,
     Field,
 )
-from subluminal.ledger.filter.language import Filter, parse_filter
+from subluminal.ledger.filter.language import Filter, Term, parse_filter
 from subluminal.ledger.ingest.hint_outcomes import HintOutcome
 from subluminal.ledger.query.questions import (
     DEFAULT_LIMIT,
@@ -53,6 +53,7 @@ class CallParameters(Struct, frozen=True, kw_only=True):
     server: str | None = None
     tool: str | None = None
     decision: Action | None = None
+    outcome: Outcome | None = None
     status: AskedStatus | None = None
     rule: str | None = None
     text: str | None = None
@@ -75,7 +76,8 @@ class CallParameters(Struct, frozen=True, kw_only=True):
             since_ms=_time(self.since),
             until_ms=_time(self.until),
         )
-        return call_filter(_terms(self.where, CALL_FIELDS), given)
+        asked = () if self.outcome is None else (Term("outcome", ":", (self.outcome,)),)
+        return call_filter((*asked, *_terms(self.where, CALL_FIELDS)), given)
 
 
 class PageParameters(Struct, frozen=True, kw_only=True):

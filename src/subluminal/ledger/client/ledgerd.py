@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from subluminal.config.env import SUB_HOME, SUB_RUNTIME_DIR
+from subluminal.config.env import SUB_HOME, SUB_RUNTIME_DIR, without_tokens
 from subluminal.config.places import Places, make_private_dir
 from subluminal.config.plain_files import plain_file
 from subluminal.ledger.client.http import Client, DaemonUnavailable
@@ -39,7 +39,7 @@ def start(places: Places, *, port: int | None = 0) -> bool:
     command = [sys.executable, "-m", "subluminal", "ledgerd"]
     command += ["--no-http"] if port is None else ["--port", str(port)]
     environ = {
-        **os.environ,
+        **without_tokens(os.environ),
         SUB_HOME.name: places.home,
         SUB_RUNTIME_DIR.name: places.runtime_dir,
     }

@@ -3,7 +3,16 @@
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from subluminal.contracts.vocabulary import Action, Client, Env, RunStatus, Severity, Status, Taint
+from subluminal.contracts.vocabulary import (
+    Action,
+    Client,
+    Env,
+    Outcome,
+    RunStatus,
+    Severity,
+    Status,
+    Taint,
+)
 
 UNKNOWN = "UNKNOWN"
 """Status of a call that was forwarded and whose outcome is unknown.
@@ -84,6 +93,7 @@ CALL_FIELDS = {
         Field("server", Kind.NAME, "the MCP server"),
         Field("tool", Kind.NAME, "the tool"),
         Field("decision", Kind.WORD, "what was decided", _words(Action)),
+        Field("outcome", Kind.WORD, "the decision in Agent-SPM's words", _words(Outcome)),
         Field("status", Kind.WORD, "how the call ended", (*_words(Status), UNKNOWN)),
         Field("rule", Kind.NAME, "the rule that decided"),
         Field("reason", Kind.NAME, "the reason code"),

@@ -13,6 +13,7 @@ from typing import Any
 from subluminal.contracts.vocabulary import Action, ErrorClass, EventType, Status
 from subluminal.ledger.filter.fields import CALL_FIELDS, UNKNOWN, Field, Kind
 from subluminal.ledger.filter.language import Filter, Term
+from subluminal.policy.outcomes import outcome_of
 from subluminal.timestamps import parse_rfc3339
 
 MAX_CALLS = 20_000
@@ -26,7 +27,7 @@ _TOKEN = re.compile(r"[^\W_]+")
 _AT_END = frozenset(["status", "latency", "bytes_out", "error"])
 _AT_DECISION = frozenset(
     [
-        *("decision", "rule", "reason", "severity", "would_be"),
+        *("decision", "outcome", "rule", "reason", "severity", "would_be"),
         *("pack", "intent", "intent_hash", "kernel"),
     ]
 )
@@ -160,10 +161,13 @@ def _about(event: Event, call: dict[str, Any]) -> dict[str, Any]:
         found |= _about_call(call)
     decision = event.get("decision")
     if isinstance(decision, dict):
+        action, reason = decision.get("action"), (decision.get("explain") or {}).get("reason_code")
+        has_grant = bool(decision.get("grant"))
         found |= {
-            "decision": decision.get("action"),
+            "decision": action,
+            "outcome": outcome_of(str(action), str(reason), has_grant=has_grant),
             "rule": decision.get("rule_id"),
-            "reason": (decision.get("explain") or {}).get("reason_code"),
+            "reason": reason,
             "severity": decision.get("severity"),
             "would_be": (decision.get("would_be") or {}).get("action"),
             "taint": decision.get("taint"),

@@ -11,6 +11,7 @@ from subluminal.contracts.templates import encode_json
 from subluminal.contracts.vocabulary import EventType
 from subluminal.ledger.query import hints
 from subluminal.ledger.query.events import decode_stored
+from subluminal.ledger.query.outcomes import outcome_sql
 from subluminal.ledger.query.paging import Key, after_cursor, order_by
 from subluminal.ledger.query.planning import AccessPath, Leg, choose_path, conditions
 from subluminal.ledger.query.questions import CallFilter, Paging, checked, cursor_of
@@ -32,7 +33,8 @@ _NAMES = (
 )
 _KERNEL = KernelRecord.__struct_fields__
 _ROWS = (
-    f"SELECT {', '.join('c.' + name for name in _NAMES.split(', '))}, p.args_preview, "
+    f"SELECT {', '.join('c.' + name for name in _NAMES.split(', '))}, {outcome_sql('c.')}, "
+    "p.args_preview, "
     f"p.result_preview, p.redaction_flags, {', '.join('i.' + name for name in _KERNEL)} "
     "FROM tool_calls c LEFT JOIN previews p USING (id) LEFT JOIN intents i USING (id) "
 )

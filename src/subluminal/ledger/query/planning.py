@@ -14,6 +14,7 @@ import apsw
 
 from subluminal.contracts.vocabulary import Action, Status
 from subluminal.ledger.filter.fields import UNKNOWN
+from subluminal.ledger.query.outcomes import possible_actions
 from subluminal.ledger.query.questions import CallFilter, has_wildcard
 from subluminal.ledger.query.terms import term_conditions, unknown_outcome
 
@@ -60,6 +61,9 @@ def choose_path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
     totals = [_Total(*row) for row in connection.execute("SELECT * FROM totals")]
     by_tool = _matching(totals, server=wanted.server, tool=wanted.tool)
     by_result = _of_result(totals, wanted)
+    actions = possible_actions(wanted.terms)
+    if actions is not None:
+        by_result = [total for total in by_result if total.decision in actions]
     both = [total for total in by_tool if total in set(by_result)]
     if not both:
         return NOTHING
@@ -74,7 +78,7 @@ def choose_path(connection: apsw.Connection, wanted: CallFilter) -> AccessPath:
             for pair in sorted({(total.server, total.tool) for total in by_tool})
         ]
         choices.append((_calls(by_tool), legs))
-    if wanted.decision is not None or wanted.status is not None:
+    if wanted.decision is not None or wanted.status is not None or actions is not None:
         legs = [
             _result_leg(decision, status)
             for decision, status in sorted({(one.decision, one.status) for one in by_result})

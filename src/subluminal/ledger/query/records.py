@@ -65,6 +65,8 @@ class CallRecord(Struct, frozen=True):
     transport: str | None
     taint: str | None
     """level of the run before the call; None if no policy spoke of it"""
+    outcome: str | None
+    """the decision in Agent-SPM's words; None while there is none"""
     kernel: KernelRecord | None
     """what a pack decided; None if no pack was asked"""
     preview: PreviewRecord
@@ -106,6 +108,8 @@ class RunRecord(Struct, frozen=True):
     summary: Any
     last_event_at: str
     calls: int
+    agent: Any
+    """who acted when the run began, if a rule asked: what was known of the agent, and its proof"""
 
 
 class RunPage(Struct, frozen=True):

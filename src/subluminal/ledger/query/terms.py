@@ -10,6 +10,7 @@ from subluminal.ledger.filter.fields import (
     Kind,
 )
 from subluminal.ledger.filter.language import Filter, Term
+from subluminal.ledger.query.outcomes import outcome_sql
 from subluminal.ledger.query.questions import InvalidQuery, has_wildcard
 
 MAX_WORDS = 16
@@ -149,6 +150,8 @@ def _call_condition(term: Term, prefix: str) -> Condition:
     if term.field in _OF_THE_INTENT:
         where, values = _compared(term, _OF_THE_INTENT[term.field], kind)
         return f"+{prefix}id IN (SELECT id FROM intents WHERE {where})", values
+    if term.field == "outcome":
+        return _compared(term, outcome_sql(prefix or "tool_calls."), kind)
     if kind is Kind.TEXT:
         words = " OR ".join(f"({match_expression(f'{value}')})" for value in term.values)
         operator = "NOT IN" if term.negated else "IN"

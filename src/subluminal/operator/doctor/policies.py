@@ -14,7 +14,7 @@ from typing import Any
 from subluminal.config import env
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import EventType
-from subluminal.core.controls.kill_switch import stops
+from subluminal.core.controls.stops import stops
 from subluminal.core.policies.files import policy_files, read_policy
 from subluminal.core.runs.attendance import attendances
 from subluminal.core.runs.living import LivingRun, living_runs

@@ -15,6 +15,7 @@ from subluminal.operator.approving import check_uses, grant_ms
 from subluminal.operator.promoting.hinted import Hinted
 from subluminal.policy.promoting import left_to_pack
 from subluminal.policy.raising import limit_kind
+from subluminal.policy.refusing import AT_APPROVE
 
 if TYPE_CHECKING:
     import apsw
@@ -38,6 +39,12 @@ def grant_for_run(
     effect = _effect(connection, hinted)
     if "kernel" in effect:
         raise left_to_pack(hinted.rule_id or "", effect["kernel"]["pack"])
+    if effect.get("require") in AT_APPROVE:
+        raise SubluminalError(
+            f"rule `{hinted.rule_id}` requires `{effect['require']}`, which a grant for the run"
+            " does not give",
+            hint="repeat the call, find it with `sub approvals`, and use `sub approve`",
+        )
     longest_ms: int | None = effect.get("expires_ms")
     ttl_ms = grant_ms(ttl, DEFAULT_TTL_MS, hinted.rule_id or "", longest_ms)
     if uses is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from subluminal.config import env
 from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import RunStatus
+from subluminal.core.acting.launches import forget_launch
 from subluminal.core.host import Host
 from subluminal.core.runs.living import lives
 from subluminal.core.runs.names import journal_dir
@@ -16,6 +17,7 @@ from subluminal.export.violations import NO_DEMANDS, Demands
 from subluminal.ledger.client.roll_call import close_what_died
 from subluminal.ledger.daemon.instance import read_note
 from subluminal.operator.running.agent import Agent, CannotStart, Ended, adjusted, sweep
+from subluminal.operator.running.delegating import find_parent, note_delegation
 from subluminal.operator.running.evidence import Evidence, Left
 from subluminal.operator.running.home import Home, find_home
 from subluminal.operator.running.record import RunRecord
@@ -94,6 +96,7 @@ def _run(order: Order, environ: Mapping[str, str], stage: _Stage, announce: Tell
         stage.tell("cannot write to the home, so only the events or artifact of this run will stay")
     cwd = os.getcwd()
     where = stage.home.places
+    parent = find_parent(where, environ)
     stamped = stamp(
         order.wishes,
         order.command,
@@ -101,7 +104,23 @@ def _run(order: Order, environ: Mapping[str, str], stage: _Stage, announce: Tell
         cwd,
         lambda run_id: lives(where, run_id),
         lambda run_id: level_for_child(where, run_id),
+        None if parent is None else parent.run_id,
     )
+    sealed, shown = note_delegation(where, stamped, parent, environ)
+    if shown is not None and shown.proof.problem:
+        stage.warn(
+            f"the agent's token is refused: {shown.proof.problem}",
+            shown.hint or f"`sub agents show {stamped.identity.agent_id}` says what proves it",
+        )
+    try:
+        return _recorded(order, stamped, cwd, stage, announce)
+    finally:
+        if sealed is not None:
+            forget_launch(sealed)
+
+
+def _recorded(order: Order, stamped: Stamp, cwd: str, stage: _Stage, announce: Tell) -> Left:
+    where = stage.home.places
     policy = stamped.environ.get(env.SUB_POLICY.name)
     watch = _Watch(order, stamped, where, cwd)
     record = RunRecord.open(

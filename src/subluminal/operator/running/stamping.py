@@ -16,7 +16,7 @@ from subluminal.contracts.vocabulary import Client, Env, EnvSource, Taint
 from subluminal.core.runs.names import session_of, uuid7
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.policy.taint import lowest
-from subluminal.trust.identity.agent import find_env, recordable_identity
+from subluminal.trust.identity.agent import FoundEnv, find_env, given_env, recordable_identity
 from subluminal.trust.identity.clients import PROGRAMS
 from subluminal.trust.identity.workload import find_principal, find_workload
 
@@ -51,6 +51,8 @@ class Stamp(NamedTuple):
     environ: dict[str, str]
     parent_run_id: str | None = None
     """the run that started this one"""
+    is_named: bool = False
+    """whether the command line names the agent"""
 
 
 def stamp(
@@ -60,15 +62,20 @@ def stamp(
     cwd: str,
     is_living: IsLiving = lambda _: False,
     level_of: LevelOf = lambda _: None,
+    started_in: str | None = None,
 ) -> Stamp:
-    """Names a new run. Raises SubluminalError if the wished name or meta cannot be used."""
+    """Names a new run. Raises SubluminalError if the wished name or meta cannot be used.
+
+    `started_in` is the run that this process belongs to, whatever the environment says.
+    """
     program = os.path.basename(command[0])
     workload = find_workload(environ, cwd)
-    where, source = _env(wishes, environ, workload)
+    where, source, given = _env(wishes, environ, workload)
     found = Identity(
         agent_id=wishes.agent_id or environ.get(env.SUB_AGENT_ID.name) or program,
         client=_client(wishes, environ, program, is_ci=isinstance(workload.ci_provider, str)),
         env=where,
+        environment=given,
         env_source=source,
         principal=wishes.principal
         or environ.get(env.SUB_PRINCIPAL.name)
@@ -76,12 +83,14 @@ def stamp(
         workload=workload,
     )
     identity = recordable_identity(found)
-    run_id, parent = _name(wishes.run_id, environ, is_living)
-    stamped = dict(environ)
+    run_id, said = _name(wishes.run_id, environ, is_living)
+    parent = started_in or said
+    # The token is verified once, here: the agent's own programs need not have it.
+    stamped = {k: v for k, v in environ.items() if k != env.SUB_ATTESTATION.name}
     stamped |= {
         env.SUB_RUN_ID.name: run_id,
         env.SUB_AGENT_ID.name: identity.agent_id,
-        env.SUB_ENV.name: identity.env,
+        env.SUB_ENV.name: identity.environment or identity.env,
         env.SUB_CLIENT.name: identity.client,
     }
     if identity.principal:
@@ -97,7 +106,7 @@ def stamp(
     if wishes.policy:
         # Absolute, because the agent may change its directory before it starts a shim.
         stamped[env.SUB_POLICY.name] = os.path.join(cwd, os.path.expanduser(wishes.policy))
-    return Stamp(run_id, identity, stamped, parent)
+    return Stamp(run_id, identity, stamped, parent, wishes.agent_id is not None)
 
 
 def _name(
@@ -161,10 +170,8 @@ def _client(wishes: Wishes, environ: Mapping[str, str], program: str, *, is_ci: 
     return PROGRAMS.get(program) or (Client.HEADLESS if is_ci else Client.CUSTOM)
 
 
-def _env(
-    wishes: Wishes, environ: Mapping[str, str], workload: Workload
-) -> tuple[Env, EnvSource | None]:
+def _env(wishes: Wishes, environ: Mapping[str, str], workload: Workload) -> FoundEnv:
     if wishes.env:
-        return Env(wishes.env), EnvSource.GIVEN
-    found, source = find_env(environ, workload, os.getppid())
-    return (Env.DEV, EnvSource.DEFAULT) if source is None else (found, source)
+        return given_env(wishes.env)
+    found = find_env(environ, workload, os.getppid())
+    return FoundEnv(Env.DEV, EnvSource.DEFAULT) if found.source is None else found

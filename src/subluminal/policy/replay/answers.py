@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET
 
 from subluminal.contracts.decision import Decision, GrantRef
-from subluminal.contracts.vocabulary import Action, ApprovalAnswer, ReasonCode
+from subluminal.contracts.vocabulary import Action, ApprovalAnswer, ReasonCode, Requirement
 from subluminal.policy.evaluation import Call, Evaluation
-from subluminal.policy.refusing import Refuser, client_may_ask, left_to_client
+from subluminal.policy.refusing import Refuser, client_may_ask, grant_fits, left_to_client
 from subluminal.policy.replay.recorded import RecordedAnswer, RecordedCall
 
 _Slot = tuple[str, str, str | None, str]
@@ -124,7 +124,7 @@ class Answers:
         for args_hash in (call.args_hash, None):
             if args_hash is not None and entry.requirement is None:
                 continue
-            held = self._in_slot(call, args_hash, entry.grant_key, layers)
+            held = self._in_slot(call, args_hash, entry.grant_key, layers, entry.requirement)
             if held is not None:
                 return held
         if code == ReasonCode.APPROVAL_GRANTED:
@@ -147,7 +147,12 @@ class Answers:
         return found
 
     def _in_slot(
-        self, call: RecordedCall, args_hash: str | None, key: tuple[str, str], layers: Set[str]
+        self,
+        call: RecordedCall,
+        args_hash: str | None,
+        key: tuple[str, str],
+        layers: Set[str],
+        required: Requirement | None = None,
     ) -> _Held | None:
         layer, rule_id = key
         slot = (call.server_name, call.tool_name, args_hash, rule_id)
@@ -157,9 +162,11 @@ class Answers:
             # An answer for a layer that the candidate replaces is matched by rule_id alone.
             if each.given.layer == layer or each.given.layer not in layers
         ]
-        return self._latest(answers, call)
+        return self._latest(answers, call, required)
 
-    def _latest(self, answers: Iterable[RecordedAnswer], call: RecordedCall) -> _Held | None:
+    def _latest(
+        self, answers: Iterable[RecordedAnswer], call: RecordedCall, required: Requirement | None
+    ) -> _Held | None:
         """Returns the last answer before the call, if it still holds."""
         last: RecordedAnswer | None = None
         for each in answers:
@@ -174,6 +181,8 @@ class Answers:
         grant_id = str(given.grant_id)
         spent = given.uses is not UNSET and self._used[grant_id] >= given.uses
         if spent or (last.expires_ms is not None and call.wall_ms >= last.expires_ms):
+            return None
+        if not grant_fits(given.requirement, required):
             return None
         return _Held(True, grant_id, given.args_hash is UNSET)
 

@@ -5,7 +5,7 @@ The SUB_* variables come first, then other signs in the environment, then the pa
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -41,6 +41,14 @@ _names: dict[int, str] = {}
 """Names of parent processes that were looked up: `ps` takes 10 ms."""
 
 
+class FoundEnv(NamedTuple):
+    """An environment, how it was found out, and the words in which it was given, if it was."""
+
+    env: Env
+    source: EnvSource | None
+    given: str = ""
+
+
 def identity_of(environ: Mapping[str, str], cwd: str, parent: int | None = None) -> Identity:
     """Returns the identity that events carry and policy selectors match.
 
@@ -48,11 +56,12 @@ def identity_of(environ: Mapping[str, str], cwd: str, parent: int | None = None)
     """
     parent = os.getppid() if parent is None else parent
     workload = _given_workload(environ) or find_workload(environ, cwd)
-    where, source = find_env(environ, workload, parent)
+    where, source, given = find_env(environ, workload, parent)
     found = Identity(
         agent_id=environ.get(env.SUB_AGENT_ID.name) or "unknown",
         client=_client(environ, parent),
         env=where,
+        environment=given,
         env_source=source,
         principal=environ.get(env.SUB_PRINCIPAL.name) or find_principal(environ, workload),
         workload=workload,
@@ -95,21 +104,24 @@ def _client(environ: Mapping[str, str], parent: int) -> Client:
     return Client.UNKNOWN
 
 
-def find_env(
-    environ: Mapping[str, str], workload: Workload, parent: int
-) -> tuple[Env, EnvSource | None]:
+def find_env(environ: Mapping[str, str], workload: Workload, parent: int) -> FoundEnv:
     """Returns the environment and how it was found out; UNKNOWN and None if nothing shows it."""
     given = environ.get(env.SUB_ENV.name)
     if given:
-        return _member(Env, given, Env.UNKNOWN), EnvSource.GIVEN
+        return given_env(given)
     # Systems that the table of `ci_systems` does not have set this variable too.
     if isinstance(workload.ci_provider, str) or environ.get("CI", "").lower() in ("true", "1"):
-        return Env.CI, EnvSource.CI
+        return FoundEnv(Env.CI, EnvSource.CI)
     if has_terminal() or _is_codex_daemon(parent):
-        return Env.DEV, EnvSource.TERMINAL
+        return FoundEnv(Env.DEV, EnvSource.TERMINAL)
     if any(map(environ.get, _DESKTOP_MARKS)) or _name_of(parent) in _DESKTOP_PROGRAMS:
-        return Env.DEV, EnvSource.DESKTOP
-    return Env.UNKNOWN, None
+        return FoundEnv(Env.DEV, EnvSource.DESKTOP)
+    return FoundEnv(Env.UNKNOWN, None)
+
+
+def given_env(name: str) -> FoundEnv:
+    """Returns an environment that a person named, in any words."""
+    return FoundEnv(_member(Env, name, Env.UNKNOWN), EnvSource.GIVEN, name)
 
 
 def _is_codex_daemon(pid: int) -> bool:
