@@ -16,9 +16,16 @@ from subluminal.importer.scan.unseen import without_unseen
 
 _WORDS = r"[^.!?]"
 _USER = r"(?:the |any |your )?(?:users?|humans?|person|operator|anyone|customers?)\b"
-_TELL = r"(?:tell|inform|mention|notify|alert|warn|reveal|disclose)"
-_TELLING = r"(?:telling|informing|mentioning|notifying|alerting|warning|revealing|disclosing)"
+_TELL = r"(?:tell|inform|notify|alert|warn)"
+_TELLING = r"(?:telling|informing|notifying|alerting|warning|mentioning it to)"
 _FORBID = r"(?:do not|don'?t|never|must not|mustn'?t|should not|shouldn'?t|avoid)"
+_IT = r"(?:this|that|it|these|those|any(?:thing)?|the (?:above|following|file|call|step|request))\b"
+_KEPT_BACK = (
+    r"(?:\s*(?:[.,;:!?()\[\]\"]|$)| (?:and|but|before|while|anything)\b"
+    r"| (?:about|of) (?:this|it|that|these|those|the|any|your|what you|why you|having|\w+ing)\b"
+    r"| (?:that|what|why|how) you\b)"
+)
+"""What follows "do not tell the user" if something is kept back; "to type `yes`" is advice."""
 _ADDRESS = r"(?:\+\d{8,15}|[\w.+-]+@(?!example\.)[\w-]+(?:\.[\w-]+)+)"
 _MUST = r"(?:must|always|shall|need to|have to|required to|should)"
 _GOODS = r"(?:e-?mails?|messages?|mails?|payments?|transfers?|transactions?|requests?|data|files?)"
@@ -29,15 +36,17 @@ _TAGS = (
     r"<</?SYS>>"
 )
 _SECRECY = (
-    rf"\b{_FORBID} (?:ever )?{_TELL}\b(?: or {_TELL}\b)?{_WORDS}{{0,90}}?\b{_USER}|"
+    rf"\b{_FORBID} (?:ever )?{_TELL}\b(?: (?:or|and) {_TELL}\b)? {_USER}(?={_KEPT_BACK})|"
+    rf"\b{_FORBID} (?:ever )?(?:mention|reveal|disclose) {_IT}{_WORDS}{{0,90}}?\b{_USER}|"
     rf"\bwithout (?:ever )?{_TELLING} {_USER}|"
     rf"\b(?:hide|conceal|keep) (?:this|it|that|the \w+|everything)(?: secret| hidden)? "
     rf"from {_USER}|"
-    rf"\b{_USER} (?:must|should|may|does|do) (?:not|never) (?:know|see this|notice|find out|"
-    r"need to know|be (?:told|informed|aware|notified))|"
+    rf"\b{_USER} (?:must|should) (?:not|never) (?:know|find out|be (?:told|aware))\b|"
+    rf"\b{_USER} (?:do not|does not|doesn'?t) need to (?:know|be told)(?: about)? "
+    r"(?:this|it|that)\b|"
     r"\bwithout (?:the )?user'?s? (?:knowing|noticing|knowledge|awareness|consent)\b|"
     r"\b(?:secretly|covertly|surreptitiously|silently) (?:read|send|forward|copy|exfiltrate|upload|"
-    r"collect|transmit|bcc|attach|include|post|leak)\b"
+    r"collect|transmit|bcc|attach|include|post|leak|execute|run)\b"
 )
 _OVERRIDE = (
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |of |the |your |my |these |those )*"
@@ -74,7 +83,8 @@ _CONDITIONAL = re.compile(
     r"[^.!?:]{0,25}$",
     re.IGNORECASE,
 )
-_UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until)\b", re.IGNORECASE)
+_UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until|yet)\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:never|not|avoid|refuse[sd]?|n't)\b[^.!?]*$", re.IGNORECASE)
 _MIN_BASE64 = 32
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/=])")
 _MIN_SENTENCE = 5
@@ -119,8 +129,10 @@ def _always(_text: str, _found: "re.Match[str]") -> bool:
     return True
 
 
-def _no_unless(text: str, found: "re.Match[str]") -> bool:
-    """`do not tell the user that it worked unless …` is about when, not whether."""
+def _is_secrecy(text: str, found: "re.Match[str]") -> bool:
+    """`do not tell … unless …` is about when; `never … without telling …` is for the user."""
+    if found.group().lower().startswith("without"):
+        return _NEGATED.search(text[max(0, found.start() - 120) : found.start()]) is None
     return _UNLESS.match(text, found.end()) is None
 
 
@@ -149,7 +161,7 @@ _SHAPES = (
         "tells the agent to keep something from the user",
         "user|human|person|operator|anyone|customer|secretly|covertly|surreptitiously|silently",
         _SECRECY,
-        _no_unless,
+        _is_secrecy,
     ),
     _shape(
         "tells the agent to ignore its instructions",
