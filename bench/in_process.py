@@ -18,7 +18,7 @@ from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.core.runs.opening import Sharing
 from subluminal.sdk import KernelDoor, open_kernel
 from subluminal.wiring import open_host
@@ -58,7 +58,7 @@ def _passing(host: Host) -> Callable[[], object]:
         bytes_in=len(text),
         transport=Transport.IN_PROCESS,
     )
-    return lambda: host.finish(host.begin(call, text), Outcome(Status.OK, 4, b"null"))
+    return lambda: host.finish(host.begin(call, text), CallEnding(Status.OK, 4, b"null"))
 
 
 def _deciding(door: KernelDoor) -> Callable[[], object]:

@@ -558,6 +558,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:human": Requirement(
         "issue 19", "`require: human`: by no grant of `promote`, no script and no client's prompt"
     ),
+    "trust:guides": Requirement(
+        "issue 19", "the guides for GitHub Actions, GitLab and pods run as written"
+    ),
     "trust:grant-fits": Requirement(
         "issue 19", "a grant passes a rule only if it gives what the rule requires now"
     ),
@@ -687,4 +690,74 @@ REQUIREMENTS: dict[str, Requirement] = {
         "shared-runs", "a cell holds a whole window; cells have four kinds"
     ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
+    # Trust: who acts (issue 19)
+    "trust:claims-tighten": Requirement(
+        "trust T1", "no claim makes a decision milder; the facts' decision holds on a tie"
+    ),
+    "trust:claims-count-once": Requirement("trust T1", "a call with claims counts once"),
+    "trust:settled-matchers": Requirement(
+        "issue 19", "rules about other agents are as if they were not there"
+    ),
+    "trust:environment-as-written": Requirement(
+        "trust 2", "`environment` is compared as SUB_ENV says it, in any words"
+    ),
+    "trust:denials-cost-trust": Requirement(
+        "trust T3", "more than three refusals in a row cost trust, until a call is forwarded"
+    ),
+    "trust:given-matchers": Requirement(
+        "trust 2", "rules match the provider, the labels and the context of a call"
+    ),
+    "trust:given-on-record": Requirement(
+        "issue 19", "what a program says of a call is on record, with secrets masked"
+    ),
+    "trust:replay-facts": Requirement(
+        "issue 19", "replay decides by recorded facts; without them a call is undetermined"
+    ),
+    "trust:explain-agents": Requirement(
+        "trust 2", "explain says why a rule about other agents was left out"
+    ),
+    "trust:case-facts": Requirement("trust 2", "cases give facts, labels, context and claims"),
+    "trust:lint-claimable": Requirement(
+        "issue 19", "lint warns about an allow that rests on labels or context alone"
+    ),
+    "trust:lint-unregistered": Requirement(
+        "issue 19", "lint warns about identity rules and none for the unregistered"
+    ),
+    "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
+    "trust:data-classes": Requirement(
+        "trust 2", "data_any: cards by Luhn, SSN, e-mail and phone numbers are found in arguments"
+    ),
+    "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
+    "trust:data-unseen": Requirement(
+        "trust 2", "data that nobody looked for counts against a call, and never for it"
+    ),
+    "trust:text-values": Requirement(
+        "trust 2", "text: every string, number and bool value at any depth, never a key"
+    ),
+    "trust:text-user-input": Requirement("trust 2", "text searches user_input as well"),
+    "trust:args-additions": Requirement(
+        "trust 2", "args: key_not_equals, null in key_equals, gt and lt"
+    ),
+    "trust:constraints": Requirement("trust 2", "constraints are told, recorded and masked"),
+    "trust:sliding-window": Requirement(
+        "trust 2", "a sliding window counts the calls that passed, the edge included"
+    ),
+    "trust:budget-reset": Requirement("trust 2", "a budget with reset_ms starts anew"),
+    "trust:agent-scopes": Requirement("trust 2", "scopes agent and agent_tool, within the run"),
+    "trust:policy-expires": Requirement(
+        "issue 19", "expires_at holds while a shim runs: BLOCK, POLICY_EXPIRED"
+    ),
+    "trust:sequence": Requirement(
+        "trust 2", "the call that completes a pattern is refused, whatever lies between"
+    ),
+    "trust:sequence-within": Requirement("trust 2", "within_ms of a sequence is exact"),
+    "trust:sequence-shared": Requirement(
+        "issue 19", "a sequence is exact across the shims of a run, even if one is killed"
+    ),
+    "trust:lint-contents": Requirement(
+        "issue 19", "lint finds texts and sequences that never hold, and policies that end soon"
+    ),
+    "trust:replay-contents": Requirement(
+        "issue 19", "replay: what the record hides of texts and data is undetermined"
+    ),
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ledger.process import Ledgerd
 from tests.requirements import requirement
 from tests.trust import token_factory as make
 from tests.trust.issued import CLUSTER, GITHUB, GITHUB_CLAIMS, POD_CLAIMS
@@ -15,6 +16,7 @@ from tests.trust.token_factory import JWKS, NOW_S, jwk, token
 
 from subluminal.clock import rfc3339
 from subluminal.config.agent_environment import MARKERS
+from subluminal.config.places import places
 
 AT = rfc3339(NOW_S * 1000)
 SUBJECT = "repo:acme/shop:*"
@@ -463,6 +465,23 @@ def test_every_change_is_on_record(sub: Any, fixer: Any, own_home: Path) -> None
         {**common, "state": "active", "trust_level": "verified"},
         {**common, "state": "revoked", "trust_level": "verified", "reason": "its key leaked"},
     ]
+
+
+@requirement("trust:agent-changed")
+def test_the_record_is_ingested_shown_and_verified(sub: Any, fixer: Any, own_home: Path) -> None:
+    sub("agents", "revoke", "fixer", "--reason", "its key leaked")
+    told = sub("tail", "--no-follow").out
+    (user,) = _user()
+    assert f"AGENT      fixer: privileged, unattested basic, by {user}\n" in told
+    assert f"REVOKED    fixer by {user}: its key leaked\n" in told
+    daemon = Ledgerd(places(os.environ)).ready()
+    try:
+        daemon.has_stored(len(told.splitlines()))
+        listed = sub("query", "runs", "--all", "--json").out.splitlines()
+        assert [json.loads(line)["run_id"] for line in listed] == ["operator"]
+        assert sub("ledger", "verify").code == 0
+    finally:
+        daemon.close()
 
 
 PEOPLE = [("register", "fixer", "--trust", "system"), ("attest", "fixer"), ("revoke", "fixer")]

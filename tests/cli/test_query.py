@@ -227,3 +227,19 @@ def test_a_ledgerd_that_is_too_old_to_know(sub, home, monkeypatch, what):
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error: the running ledgerd is older than this `sub`")
     assert "`sub ledgerd stop`" in ran.err
+
+
+@requirement("trust:outcome-filter")
+def test_calls_by_outcome(sub, full):
+    rows = [json.loads(line) for line in sub("query", "calls", "--json").out.splitlines()]
+    assert {row["outcome"] for row in rows} == {"ALLOW", "DENY", "RATE_LIMITED", "KILL_SWITCH"}
+    for outcome in ("DENY", "RATE_LIMITED", "KILL_SWITCH"):
+        found = sub("query", "--outcome", outcome.lower(), "--json").out.splitlines()
+        assert [json.loads(line) for line in found] == [
+            row for row in rows if row["outcome"] == outcome
+        ]
+    ran = sub("query", "--outcome", "REJECT")
+    assert (ran.code, "REJECTED" in ran.err) == (2, True)
+    assert "RATE_LIMITED" in sub("tail", "--no-follow", "--outcome", "RATE_LIMITED", "--json").out
+    assert sub("hints", "--outcome", "followed").code == 0, "the outcome of a hint is another one"
+    assert sub("hints", "--outcome", "DENY").code == 2

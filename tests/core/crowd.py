@@ -18,13 +18,13 @@ from subluminal.canonical import args_hash, encode
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.core.runs.opening import Sharing
 from subluminal.policy.snapshot import Snapshot
 
 SHARED = Sharing(threads=True)
-_OK = Outcome(Status.OK, 2, b"{}")
-_REFUSED = Outcome(Status.ERROR, 0, error_class=ErrorClass.POLICY_BLOCK)
+_OK = CallEnding(Status.OK, 2, b"{}")
+_REFUSED = CallEnding(Status.ERROR, 0, error_class=ErrorClass.POLICY_BLOCK)
 
 
 def limited(calls: int) -> Snapshot:

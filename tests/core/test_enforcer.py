@@ -12,7 +12,7 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import ErrorClass, Layer, ReasonCode, Status, Transport
 from subluminal.core.batches import begin_batch
-from subluminal.core.enforcer import Outcome
+from subluminal.core.enforcer import CallEnding
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import Redactor
 from subluminal.core.rounds import Round, begin_round
@@ -55,8 +55,8 @@ def test_start_and_decision_are_on_disk_before_begin_returns(own_home):
 def test_only_the_first_end_of_a_call_counts(own_home):
     enforcer = enforcer_in(own_home)
     ruling = enforcer.begin(call(), b"{}")
-    enforcer.finish(ruling, Outcome(Status.TIMEOUT, 0, error_class=ErrorClass.TIMEOUT))
-    enforcer.finish(ruling, Outcome(Status.OK, 5, b"{}"))
+    enforcer.finish(ruling, CallEnding(Status.TIMEOUT, 0, error_class=ErrorClass.TIMEOUT))
+    enforcer.finish(ruling, CallEnding(Status.OK, 5, b"{}"))
     (events,) = calls_of(finished(enforcer, own_home))
     assert events[-1]["status"] == "TIMEOUT"
 
@@ -179,7 +179,7 @@ def test_a_refusal_that_no_policy_made_holds_without_any_policy(own_home):
     enforcer = enforcer_in(own_home)
     ruling = enforcer.refuse(call(), ReasonCode.EVALUATION_ERROR, "it cannot be forwarded")
     assert not ruling.is_allowed
-    enforcer.finish(ruling, Outcome(Status.ERROR, 0, error_class=ErrorClass.POLICY_BLOCK))
+    enforcer.finish(ruling, CallEnding(Status.ERROR, 0, error_class=ErrorClass.POLICY_BLOCK))
     (events,) = calls_of(finished(enforcer, own_home))
     assert events[1]["decision"]["action"] == "BLOCK"
 
@@ -196,8 +196,8 @@ def test_the_record_says_when_breakers_learnt_of_an_end(own_home):
     enforcer = enforcer_in(own_home)
     failing = enforcer.begin(call(), b"{}")
     fine = enforcer.begin(call(), b"{}")
-    enforcer.finish(failing, Outcome(Status.ERROR, 0, error_class=ErrorClass.UPSTREAM_ERROR))
-    enforcer.finish(fine, Outcome(Status.OK, 5, b"{}"))
+    enforcer.finish(failing, CallEnding(Status.ERROR, 0, error_class=ErrorClass.UPSTREAM_ERROR))
+    enforcer.finish(fine, CallEnding(Status.OK, 5, b"{}"))
     failed, passed = calls_of(finished(enforcer, own_home))
     assert failed[0]["call"]["mono_ms"] == failing.started_ns // 1_000_000
     assert failed[-1]["after_seq"] == 2

@@ -15,12 +15,12 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
 from subluminal.core.handovers import Handovers, key_of
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.opening import ALONE, Sharing
 from subluminal.core.runs.tidying import tidy
 from subluminal.journal.reading import journal_files
 
-OK = Outcome(Status.OK, 2, b"ok")
+OK = CallEnding(Status.OK, 2, b"ok")
 THREADS = Sharing(threads=True)
 HOOK, STDIO, IN_PROCESS = Transport.AGENT_HOOK, Transport.MCP_STDIO, Transport.IN_PROCESS
 Open = Callable[..., Host]

@@ -24,7 +24,7 @@ from subluminal.contracts.vocabulary import (
     Transport,
 )
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.runs.opening import Sharing
 from subluminal.journal.reading import files_in, lines_of
@@ -59,7 +59,7 @@ def tool_call(server: str, tool: str, **args: Any) -> ToolCall:
 
 def make(host: Host, server: str, tool: str, **args: Any) -> Action:
     ruling = host.begin(tool_call(server, tool, **args), b"{}")
-    host.finish(ruling, Outcome(Status.OK, 2))
+    host.finish(ruling, CallEnding(Status.OK, 2))
     return ruling.decision.action
 
 
@@ -324,7 +324,7 @@ def test_a_call_that_is_handed_over_lowers_once(own_home: Path) -> None:
     assert ruling.handed is not None
     assert ruling.handed.taken
     assert level(own_home) is Taint.TRUSTED
-    stdio.finish(ruling, Outcome(Status.OK, 2))
+    stdio.finish(ruling, CallEnding(Status.OK, 2))
     hook.close()
     stdio.close()
     assert len(events(own_home, "taint_changed")) == 1

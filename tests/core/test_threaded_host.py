@@ -30,7 +30,7 @@ from subluminal.canonical import encode
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import ReasonCode, Status
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.core.runs.opening import Sharing
 from subluminal.core.runs.run import Turn
 from subluminal.core.threaded_host import ThreadedHost
@@ -156,11 +156,11 @@ def test_a_run_with_an_open_call_is_not_left_to_make_room(
     def use_many_runs() -> int:
         for n in range(40):
             ruling = host.begin(call(n=n), encode({"n": n}), f"run-{n % 10}")
-            host.finish(ruling, Outcome(Status.OK, 0))
+            host.finish(ruling, CallEnding(Status.OK, 0))
         return 0
 
     at_once([use_many_runs] * 4)
-    host.finish(held, Outcome(Status.OK, 0))
+    host.finish(held, CallEnding(Status.OK, 0))
     host.close()
     events = [e for e in events_of(own_home, threads=True) if e["run_id"] == "held"]
     expected = ["run_start", "tool_call_start", "tool_call_decision", "tool_call_end", "run_end"]
@@ -189,12 +189,12 @@ def test_a_forked_child_has_a_journal_and_a_shim_id_of_its_own(own_home: Path) -
     begun = host.begin(call(who="both"), encode({"who": "both"}))
 
     def child() -> None:
-        host.finish(begun, Outcome(Status.OK, 0))  # the parent's to end
+        host.finish(begun, CallEnding(Status.OK, 0))  # the parent's to end
         assert one_call(host, who="child")
         host.close()
 
     assert in_child(child) == 0
-    host.finish(begun, Outcome(Status.OK, 0))
+    host.finish(begun, CallEnding(Status.OK, 0))
     assert one_call(host, who="parent again")
     host.close()
     events = events_of(own_home, threads=True)
@@ -291,7 +291,7 @@ def test_an_event_loop_waits_for_a_held_lock_no_longer_than_it_chose(own_home: P
     thread.join()
     holder.close()
     assert (ruling.is_allowed, ruling.decision.reason_code) == (False, ReasonCode.EVALUATION_ERROR)
-    host.finish(ruling, Outcome(Status.ERROR, 0))
+    host.finish(ruling, CallEnding(Status.ERROR, 0))
     assert one_call(host, n=1), "and goes on when the lock is free"
     host.close()
     (ended,) = [json.loads(line)["run"] for line in journalled(own_home) if b'"run_end"' in line]
@@ -372,7 +372,7 @@ def test_a_policy_that_comes_while_threads_enter_runs_holds_in_all_of_them(
         for n in range(40):
             try:
                 ruling = host.begin(call(n=n), encode({"n": n}), f"run-{n % 20}")
-                host.finish(ruling, Outcome(Status.OK, 0))
+                host.finish(ruling, CallEnding(Status.OK, 0))
             except Exception as error:  # noqa: BLE001 - told below
                 raised.append(error)
             if n == 5:
@@ -480,7 +480,7 @@ def test_calls_under_way_end_after_the_host_was_closed(own_home: Path) -> None:
     begun = host.begin(call(), b"{}")
     host.close()
     host.close()
-    host.finish(begun, Outcome(Status.ERROR, 0))
+    host.finish(begun, CallEnding(Status.ERROR, 0))
     with pytest.raises(SubluminalError, match="closed"):
         host.begin(call(), b"{}")
     assert kinds([json.loads(line) for line in journalled(own_home)])["tool_call_end"] == 1

@@ -12,7 +12,7 @@ from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.wiring import open_host
 
 AGE_NS = int(os.environ.get("SUB_TEST_AGE_MS", "0")) * 1_000_000
@@ -29,7 +29,7 @@ def serve(host):
         elif words["do"] == "end":
             ruling = rulings.pop(words["call_id"])
             answer = host.withdraw(ruling)
-            host.finish(ruling, Outcome(Status.OK, 2, b"ok"))
+            host.finish(ruling, CallEnding(Status.OK, 2, b"ok"))
             host.flush()
         else:
             answer = sum(each.open_calls for each in host._open.values())
@@ -49,7 +49,7 @@ def decide(host, words):
     ruling = host.begin(call, encode(words["args"]))
     ruling.started_ns -= AGE_NS
     if not ruling.is_allowed:
-        host.finish(ruling, Outcome(Status.ERROR, 0))
+        host.finish(ruling, CallEnding(Status.ERROR, 0))
     elif words["offer"]:
         host.offer(ruling)
     return ruling

@@ -8,6 +8,7 @@ from tests.policy.dialects.agent_spm.spm_bundles import spm, spm_rule
 from tests.requirements import requirement
 from tests.shim.household import deny, policy, wait_until
 
+from subluminal.clock import now, rfc3339
 from subluminal.policy.dialects.agent_spm.signing import signature_of
 
 BLOCKED, HINTED = -32081, -32083
@@ -67,6 +68,17 @@ def test_a_bundle_that_is_wrong_refuses_every_call(household):
     household.write_policy(json.dumps({**BUNDLE, "rules": [spm_rule(when={"matches": "x"})]}))
     shim = household.start().ready()
     assert "unknown field `matches`" in refused_text(shim)
+
+
+def test_a_bundle_that_expires_refuses_every_call_from_then_on(household):
+    """Agent-SPM looks at the date once, when it loads the bundle."""
+    end_ms = now().wall_ms + 4_000
+    household.write_policy(json.dumps({**BUNDLE, "expires_at": rfc3339(end_ms)}))
+    shim = household.start().ready()
+    assert shim.code("read") == 0 or now().wall_ms > end_ms
+    wait_until(lambda: shim.code("read", {"t": time.monotonic()}) == BLOCKED, "the policy is over")
+    last = household.events("tool_call_decision")[-1]["decision"]
+    assert last["explain"]["reason_code"] == "POLICY_EXPIRED"
 
 
 @requirement("trust:dialect-signed-layers")
@@ -136,6 +148,13 @@ def test_a_forged_change_does_not_replace_the_policy_in_force(household, key):
         "the change is refused",
     )
     assert shim.code("rm", {"t": time.monotonic()}) == BLOCKED
+
+
+def test_sub_run_demands_the_signature_before_the_agent_starts(household, key, person):
+    household.write_policy(json.dumps(BUNDLE), repository_file(household))
+    said = person("run", "--strict", "--", "touch", "started", code=2)
+    assert "the signature is missing or wrong" in said
+    assert not (household.cwd / "started").exists()
 
 
 def test_doctor_tells_what_is_wrong(household, key, person):

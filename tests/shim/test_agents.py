@@ -50,7 +50,8 @@ def agent_of(event):
 def servers(household):
     """The processes of echo servers."""
     alive = set(household.alive())
-    return [pid for pid, words in commands().items() if pid in alive and b"-I" in words]
+    known = commands().items()
+    return [pid for pid, words in known if pid in alive and words[1:2] == [b"-I"]]
 
 
 def files_with(household, text):
@@ -100,8 +101,7 @@ class TestAttested:
         shim.wait()
         assert files_with(household, shown) == []
         assert files_with(household, shown.split(".")[1]) == []
-        preview = household.events("tool_call_start")[0]["call"]["args_preview"]
-        assert "[REDACTED:" in json.dumps(preview)
+        assert "[REDACTED:SUB_ATTESTATION]" in json.dumps(household.events("tool_call_start")[0])
 
     def test_pass_env_does_not_give_it_to_a_server(self, household, person, fixer, proven):
         config = '[servers.echo]\npass_env = ["SUB_ATTESTATION", "SUB_ATTESTATION_FILE"]\n'
@@ -120,7 +120,7 @@ class TestAttested:
         assert household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=shown).code() == 0
         (kept,) = (household.home / "cache" / "attestations").iterdir()
         # The home's key is gone: nobody could verify the token again.
-        (household.home / "state" / "home.key").unlink()
+        (household.home / "state" / "keys" / "home.pem").unlink()
         again = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=shown, run="run-2")
         assert again.code() == 0
         kept.write_bytes(kept.read_bytes().replace(b"fixer", b"admin"))
@@ -171,7 +171,7 @@ class TestAttested:
         wait_until(lambda: shim.code() == BLOCK, "the token to expire")
         event = household.wait_event("agent_resolved")
         assert event["agent"]["proof"] == {"kind": "none", "problem": "the token has expired"}
-        decided = [e for e in household.events("tool_call_decision")]
+        decided = household.events("tool_call_decision")
         late = [e for e in decided if e["ts"] > expires and e["decision"]["action"] == "ALLOW"]
         assert all(parse_rfc3339(each["ts"]) - parse_rfc3339(expires) < 1000 for each in late)
         assert event["seq"] >= 1
@@ -223,7 +223,7 @@ class TestWithoutRules:
         assert other.code() == 0
         assert household.start(SUB_AGENT_ID=fixer, run="run-4").code() == BLOCK
         (decided,) = household.events("tool_call_decision", "run-4")
-        assert decided["decision"]["reason_code"] == "AGENT_REVOKED"
+        assert decided["decision"]["explain"]["reason_code"] == "AGENT_REVOKED"
 
     def test_a_batch_of_a_revoked_agent(self, household, person, fixer):
         shim = household.start(SUB_AGENT_ID=fixer)
@@ -234,3 +234,35 @@ class TestWithoutRules:
         shim.write(json.dumps(batch).encode() + b"\n")
         codes = [shim.answer(f"b{n}")["error"]["code"] for n in (1, 2)]
         assert codes == [BLOCK, BLOCK]
+
+
+class TestTold:
+    def test_show_says_how_far_an_agent_was_trusted(self, household, person, fixer, proven):
+        shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
+        assert shim.code() == 0
+        shim.close()
+        shim.wait()
+        told = person("show", "run-1")
+        assert "privileged; attested by sub-home:" in told
+        assert json.loads(person("show", "run-1", "--json"))["run"]["agent"]["registered"] is True
+        bare = household.start(SUB_AGENT_ID="stranger", SUB_ATTESTATION="a.b.c", run="run-2")
+        bare.code()
+        bare.close()
+        bare.wait()
+        told = person("show", "run-2")
+        assert "untrusted: not registered; no proof; a token was refused:" in told
+
+    def test_doctor_finds_refused_tokens_and_revoked_agents(self, household, person, fixer, proven):
+        def checks(code, **environ):
+            said = json.loads(person("doctor", "--json", code=code, all_output=True, **environ))
+            return {each["name"]: each for each in said["checks"]}
+
+        good = {"SUB_AGENT_ID": fixer, "SUB_ATTESTATION": token(person)}
+        assert "attested by sub-home:" in checks(0, **good)["attestation"]["detail"]
+        bad = checks(1, SUB_AGENT_ID=fixer, SUB_ATTESTATION="a.b.c")["attestation"]
+        assert (bad["ok"], "is refused" in bad["detail"]) == (False, True)
+        shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION="a.b.c")
+        shim.code()
+        assert "the token of `fixer` is refused" in checks(1)["agents"]["detail"]
+        person("agents", "revoke", fixer)
+        assert "is revoked" in checks(1)["agents"]["detail"]

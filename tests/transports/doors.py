@@ -4,6 +4,7 @@ A new adapter is one more class here and one more name in DOORS; the tests stay 
 """
 
 import json
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Action, ErrorClass, Status, Transport
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.opening import ALONE, Sharing
 from subluminal.kernel import (
     IntentEnvelope,
@@ -76,7 +77,7 @@ class MemoryDoor:
     def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
         self._host = open_host(
             places({"SUB_HOME": str(home)}),
-            environ={"SUB_RUN_ID": run_id},
+            environ={"SUB_RUN_ID": run_id, "SUB_AGENT_ID": os.environ.get("SUB_AGENT_ID", "")},
             cwd=str(place),
             policy=None if policy is None else str(policy),
             sharing=self.sharing,
@@ -216,25 +217,25 @@ class StdioDoor:
         self._wire.abandon()
 
 
-def _answered(step: Step) -> Outcome:
+def _answered(step: Step) -> CallEnding:
     if step.error is not None:
         code, message = step.error["code"], step.error["message"]
         kind = ErrorClass.UPSTREAM_ERROR
-        return Outcome(Status.ERROR, 1, error_class=kind, error_message=message, error_code=code)
+        return CallEnding(Status.ERROR, 1, error_class=kind, error_message=message, error_code=code)
     result = json.dumps(step.result).encode()
     if step.result and step.result.get("isError"):
-        return Outcome(
+        return CallEnding(
             Status.ERROR,
             1,
             result,
             error_class=ErrorClass.UPSTREAM_ERROR,
             error_message="the tool reported an error",
         )
-    return Outcome(Status.OK, 1, result)
+    return CallEnding(Status.OK, 1, result)
 
 
-def _refused(ruling: Ruling) -> Outcome:
-    return Outcome(
+def _refused(ruling: Ruling) -> CallEnding:
+    return CallEnding(
         Status.ERROR,
         1,
         error_class=ErrorClass.POLICY_BLOCK,

@@ -7,8 +7,10 @@ import pytest
 from tests.adapters.policies import budget, bundle, deny, rule
 from tests.requirements import requirement
 from tests.transports.doors import WITHIN_S, Answer, Door, Doorway, Step
+from tests.trust.issued import FIXER
 
 from subluminal.config.places import Places, places
+from subluminal.core.controls.agents import register, revoke
 from subluminal.core.controls.grants import all_waiting, issue_grant
 from subluminal.core.controls.stops import lift_stop, set_stop
 
@@ -127,6 +129,21 @@ def test_a_stop_holds_from_the_next_call_on_until_it_is_lifted(
     assert door.call(REMOVE).action == "ALLOW"
     lift_stop(where.state, "tool", "probe/read")
     assert door.call(READ).action == "ALLOW"
+
+
+@requirement("trust:run-revoked")
+@pytest.mark.parametrize("has_policy", [True, False], ids=["policy", "no policy"])
+def test_calls_of_a_revoked_agent_are_refused(
+    doorway: Doorway, where: Places, monkeypatch: pytest.MonkeyPatch, has_policy: bool
+) -> None:
+    monkeypatch.setenv("SUB_AGENT_ID", "fixer")
+    register(where.state, FIXER)
+    door = doorway(bundle(deny("rm")) if has_policy else None)
+    assert door.call(READ).action == "ALLOW"
+    revoke(where.state, FIXER)
+    action, refusal = door.call(READ)
+    assert (action, refusal["reason_code"]) == ("BLOCK", "AGENT_REVOKED")
+    assert doorway(None, "run-2").call(READ).refusal["reason_code"] == "AGENT_REVOKED"
 
 
 @requirement("001-10.2:at-once")

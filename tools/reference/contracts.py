@@ -134,7 +134,7 @@ def _children(info: inspect.Type) -> list[inspect.Type]:
     match info:
         case inspect.UnionType():
             return list(info.types)
-        case inspect.ListType():
+        case inspect.ListType() | inspect.VarTupleType():
             return [info.item_type]
         case inspect.DictType():
             return [info.value_type]
@@ -182,7 +182,7 @@ def _word(info: inspect.Type) -> str:
         case inspect.LiteralType():
             # msgspec keeps the words in a set, whose order is not stable.
             return " or ".join(f"`{word}`" for word in sorted(map(str, info.values)))
-        case inspect.ListType():
+        case inspect.ListType() | inspect.VarTupleType():
             return f"list of {_word(info.item_type)}"
         case inspect.DictType():
             return f"object of {_word(info.value_type)}"

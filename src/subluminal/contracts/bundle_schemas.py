@@ -32,6 +32,10 @@ _DIRECTORY: Schema = {
     "pattern": r"^(\.|(/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+|\.)?)+)$",
     "maxLength": MAX_PATTERN_CHARS,
 }
+_MATCHED_NAMES = (
+    *("environment", "agent_type", "agent_roles_any"),
+    *("tool_provider", "data_labels_any"),
+)
 _BELOW = [Taint.SYSTEM.value, Taint.TRUSTED.value]
 _LIMIT: Schema = {"minimum": 0, "maximum": MAX_AMOUNT}
 _AMOUNT: Schema = {"minimum": 1, "maximum": MAX_AMOUNT}
@@ -84,7 +88,8 @@ def _add_names(fields: dict[str, Schema]) -> None:
             properties["rule_id"].update(_NAME)
     fields["NameMatch"]["glob"]["items"].update(_GLOB)
     fields["NameMatch"]["regex"]["items"].update(_PATTERN)
-    fields["Match"]["risk_class"]["items"].update(_NAME)
+    for name in ("risk_class", *_MATCHED_NAMES):
+        fields["Match"][name]["items"].update(_NAME)
     fields["AccessEffect"]["reason_code"].update(_NAME)
     fields["Tag"]["add_risk_class"].update({"minItems": 1})
     fields["Tag"]["add_risk_class"]["items"].update(_NAME)
@@ -119,6 +124,7 @@ def _add_numbers(fields: dict[str, Schema]) -> None:
         ("Breaker", _AMOUNT, BREAKER_NUMBERS),
         ("Dedupe", _AMOUNT, ("window_ms",)),
         ("AccessEffect", _AMOUNT, ("expires_ms",)),
+        ("Match", _LIMIT, ("delegation_depth_min",)),
     ]
     for struct, bound, names in bounds:
         for name in names:

@@ -107,3 +107,15 @@ def refusal_of(stop: Stop) -> Decision:
         summary=stop.sentence,
         terminate=Terminate(terminate_code=KILLED, terminate_message=stop.sentence),
     )
+
+
+def terminated(code: str, message: str) -> Decision:
+    """Returns the refusal of every call of a run that was ended."""
+    return Decision(
+        action=Action.TERMINATE_RUN,
+        rule_id=None,
+        severity=Severity.CRITICAL,
+        reason_code=ReasonCode.RUN_TERMINATED,
+        summary=f"this run was ended: {message}",
+        terminate=Terminate(terminate_code=code, terminate_message=message),
+    )

@@ -25,13 +25,12 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
-from subluminal.core.bug_reports import BugReports
 from subluminal.core.controls.stops import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
@@ -41,6 +40,7 @@ from subluminal.policy.evaluation import Engine
 
 if TYPE_CHECKING:
     from subluminal.core.acting.acting import Acting
+    from subluminal.core.bug_reports import BugReports
     from subluminal.core.handovers import Handovers
 
 _CHECK_EVERY_MS = 250
@@ -70,7 +70,7 @@ class Host:
         self._settings = settings
         self._generation = parts.policies.generation
         self._check_at_ms = 0
-        self._bugs = BugReports(parts.places)
+        self._bugs: BugReports | None = None
         self._runs = OpenRuns(parts, settings.settings, on_bug=self.report_bug)
         self._open, self._partial = self._runs.open, self._runs.partial
         if parts.open_acting is not None:
@@ -98,10 +98,11 @@ class Host:
         # The fast way for nearly every call; `claim` is the same for all of them.
         if session is None and not self._partial:
             enforcer = self._open.get(self.run_id)
-            if enforcer is not None:
+            if enforcer is not None and enforcer.claims is None:
                 enforcer.open_calls += 1
                 return enforcer.begin(call, args_text)
-        return self.claim(session).begin(call, args_text)
+        enforcer = self.claim(session)
+        return enforcer.begin(enforcer.with_claims(call), args_text)
 
     def begin_batch(
         self, batch: Sequence[tuple[ToolCall, bytes | None]], session: str | None = None
@@ -114,7 +115,7 @@ class Host:
 
         enforcer = self.claim(session)
         enforcer.open_calls += len(batch) - 1
-        return begin_batch(enforcer, batch)
+        return begin_batch(enforcer, [(enforcer.with_claims(call), text) for call, text in batch])
 
     def begin_undecidable(
         self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
@@ -169,7 +170,7 @@ class Host:
         finally:
             self.release(enforcer)
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended; a second end of the same call changes nothing.
 
         `at_ns` is the monotonic time at which the call ended; None for now. The end is on disk
@@ -465,6 +466,10 @@ class Host:
 
     def report_bug(self, bug: Exception) -> None:
         """Writes a report about a bug in Subluminal, and records its path in every run."""
+        if self._bugs is None:
+            from subluminal.core.bug_reports import BugReports  # most processes have no bug
+
+            self._bugs = BugReports(self.places)
         path = self._bugs.write(bug)
         if path is not None:
             self.health("degraded", detail=f"a bug in sub: {type(bug).__name__}, see `{path}`")

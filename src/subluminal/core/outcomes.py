@@ -1,7 +1,7 @@
 """The outcomes of calls that no server answered: refused, cancelled, timed out."""
 
 from subluminal.contracts.vocabulary import Action, ErrorClass, ErrorCode, Status
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 
 _CODES = {
     Action.BLOCK: ErrorCode.POLICY_BLOCKED,
@@ -11,9 +11,9 @@ _CODES = {
 }
 
 
-def refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> Outcome:
+def refused(message: str, size: int, action: Action, status: Status = Status.ERROR) -> CallEnding:
     """Returns the outcome of a call that was refused with an answer of `size` bytes."""
-    return Outcome(
+    return CallEnding(
         status,
         size,
         error_class=ErrorClass.POLICY_BLOCK,
@@ -22,9 +22,9 @@ def refused(message: str, size: int, action: Action, status: Status = Status.ERR
     )
 
 
-def given_up(status: Status, message: str, error_class: ErrorClass | None = None) -> Outcome:
+def given_up(status: Status, message: str, error_class: ErrorClass | None = None) -> CallEnding:
     """Returns the outcome of a call that gets no answer, or whose client no longer waits."""
     if error_class is None:
         is_timeout = status is Status.TIMEOUT
         error_class = ErrorClass.TIMEOUT if is_timeout else ErrorClass.UNKNOWN
-    return Outcome(status, 0, error_class=error_class, error_message=message)
+    return CallEnding(status, 0, error_class=error_class, error_message=message)

@@ -61,10 +61,11 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     enforcer, call = ruling.enforcer, ruling.call
     used = frozenset(ruling.assessment.grants_used)
     asked = replace(asked_of(call), granted=used, lifted=used, targets=ruling.targets)
-    asked = enforcer.with_claims(asked)
     try:
         enforcer.engine.prepare(asked)
-        if enforcer.engine.asks_kernel or asked.given is not None:
+        if enforcer.engine.asks_contents or call.given is not None:
+            asked = enforcer.with_contents(asked, call, round_.args_text)
+        if enforcer.engine.asks_kernel or call.given is not None:
             asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():
             evaluation = enforcer.over(asked)

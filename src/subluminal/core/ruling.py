@@ -1,6 +1,6 @@
 """What a door and the core tell each other about one call (Pack 7.1).
 
-`begin` returns a `Ruling`; the door gives it back to `finish` with an `Outcome`.
+`begin` returns a `Ruling`; the door gives it back to `finish` with a `CallEnding`.
 """
 
 from typing import TYPE_CHECKING
@@ -84,7 +84,7 @@ class Ruling(Struct, gc=False):
         return self.enforcer.shown_name(self.call)
 
 
-class Outcome(Struct, frozen=True):
+class CallEnding(Struct, frozen=True):
     """How a call ended, whatever its protocol."""
 
     status: Status

@@ -22,7 +22,7 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import SERVED, Served
 from subluminal.errors import SubluminalError
 from subluminal.state.mutex import Mutex
@@ -53,12 +53,12 @@ class ThreadedHost(Host):
                 return taken
         enforcer = self.claim(session)
         try:
-            return enforcer.begin(call, args_text)
+            return enforcer.begin(enforcer.with_claims(call), args_text)
         except BaseException:  # an interrupt: nobody will end the call
             self._runs.release(enforcer)
             raise
 
-    def finish(self, ruling: Ruling, outcome: Outcome, at_ns: int | None = None) -> None:
+    def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended; does nothing in a forked child that inherited the call."""
         enforcer = ruling.enforcer
         if enforcer.run.is_dropped or not self._runs.first_end(ruling):

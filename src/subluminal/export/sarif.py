@@ -256,6 +256,5 @@ def _lines(file: str, policy_hash: str) -> dict[str, int]:
     if compile_bundle(loaded.bundle).policy_hash != policy_hash:
         return {}
     return {
-        rule.rule_id: loaded.node.find(("rules", index)).line or 1
-        for index, rule in enumerate(loaded.bundle.rules)
+        rule.rule_id: loaded.line_of(index) or 1 for index, rule in enumerate(loaded.bundle.rules)
     }

@@ -122,7 +122,7 @@ def lint_policy(data: bytes, file: str, terms: Terms = ANY) -> list[Problem]:
         loaded = parse_policy(data, file, terms).loaded
     except InvalidInput as error:
         return list(error.problems)
-    return [] if loaded is None else lint(loaded)
+    return [] if loaded is None else lint(loaded, now().wall_ms)
 
 
 def sign_policy(data: bytes, file: str, key_file: str, *, legacy: bool = False) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from subluminal.contracts.bundle import (
 from subluminal.contracts.limits import MAX_PATTERN_CHARS, MAX_RULES
 from subluminal.contracts.shape import Misfit, Path
 from subluminal.contracts.vocabulary import Action, Taint
+from subluminal.policy.agent_checks import agent_misfits
 from subluminal.policy.bounds import amount_misfits, not_finite, range_misfits
 from subluminal.policy.content_checks import (
     constraint_misfits,
@@ -103,6 +104,9 @@ def match_misfits(match: Match) -> Iterator[Misfit]:
             yield Misfit(("match", "risk_class", index), "must not be empty")
     if match.args is not None:
         yield from _args(match.args, ("match", "args"))
+    if match.context is not None:
+        yield from _args(match.context, ("match", "context"))
+    yield from agent_misfits(match)
     if match.time is not None:
         yield from _time(match.time, ("match", "time"))
     if match.targets is not None:

@@ -53,6 +53,10 @@ class LoadedBundle(NamedTuple):
 
         return written_path(misfit, len(self.value["rules"]))
 
+    def line_of(self, index: int) -> int:
+        """Returns the line of a rule of `bundle`; 0 if it is not known."""
+        return self.node.find(self.in_its_words(Misfit(("rules", index), "")).path).line
+
 
 def parse_bundle(
     data: bytes, file: str, find_pack: FindPack = no_packs, terms: Terms = ANY

@@ -81,10 +81,6 @@ class Program:
         self.applies = applies(snapshot.data["selectors"], identity)
         self.identity = identity
         self.agent = agent
-        self._agent_id = identity.agent_id
-        expires_at = snapshot.data.get("expires_at")
-        self.expires_ms = None if expires_at is None else parse_rfc3339(expires_at)
-        """time from which the policy refuses every call; None if it has no end"""
         self.asks_who = snapshot.asks(AGENT_MATCHERS)
         """whether a rule asks who acts"""
         expires_at = snapshot.data.get("expires_at")

@@ -266,6 +266,7 @@ class TestEnv:
         start = starts(runner)["r"]
         assert (start["env"], start["run"]["meta"]["env_source"]) == found
 
+    @requirement("trust:run-environment")
     @pytest.mark.parametrize("flag", [True, False], ids=["--env", "SUB_ENV"])
     def test_any_name(self, runner, flag):
         """Rules can match it (`environment`), so it goes on as it was written."""

@@ -23,6 +23,7 @@ from subluminal.core.controls.agents import (
     roster,
     standing,
 )
+from subluminal.core.controls.kill_switch import KillSwitch
 from subluminal.state.generation import Generation
 from subluminal.trust.levels import base_trust
 
@@ -43,7 +44,9 @@ def rank(state: Path, agent_id: str = "fixer") -> int:
 
 
 def file(state: Path, name: str) -> Path:
-    return state / "agents" / name
+    """Returns the path of `agent-ID`, `index` or `revoked-ID`."""
+    agent_id = name.removeprefix("revoked-")
+    return state / "agents" / name if agent_id == name else state / "revoked" / agent_id
 
 
 def test_what_was_registered_is_found(state: Path) -> None:
@@ -54,7 +57,7 @@ def test_what_was_registered_is_found(state: Path) -> None:
     assert standing(str(state), "fixer") == agents.Standing(FIXER)
     register(str(state), NOW)
     assert standing(str(state), "fixer") == agents.Standing(NOW)
-    assert sorted(os.listdir(state / "agents")) == ["agent-fixer", "generation", "index"]
+    assert sorted(os.listdir(state / "agents")) == ["agent-fixer", "index"]
     assert file(state, "agent-fixer").stat().st_mode & 0o777 == 0o600
 
 
@@ -203,6 +206,20 @@ def test_files_from_before_bring_no_revoked_agent_back(state: Path, kept: list[s
 
 
 @requirement("trust:revoked")
+@pytest.mark.parametrize("left", ["agents", "revoked"])
+def test_either_directory_is_enough(state: Path, left: str) -> None:
+    register(str(state), BEFORE)
+    revoke(str(state), BEFORE)
+    shutil.rmtree(state / {"agents": "revoked", "revoked": "agents"}[left])
+    assert is_revoked(str(state), "fixer")
+    assert rank(state) == 0
+    with pytest.raises(AgentIsRevoked):
+        register(str(state), BEFORE)
+    view = KillSwitch(str(state)).view("run-1", "fixer")
+    assert view.find("git", "push") is not None
+
+
+@requirement("trust:revoked")
 def test_what_was_kept_of_a_revoked_agent_is_shown(state: Path) -> None:
     register(str(state), FIXER)
     revoke(str(state), FIXER)
@@ -235,14 +252,14 @@ def test_a_home_that_is_no_directory_has_nobody(tmp_path: Path) -> None:
 @requirement("trust:revoked")
 def test_if_the_revoked_cannot_be_found_out_everybody_is(state: Path) -> None:
     state.mkdir()
-    (state / "agents").write_text("")
+    (state / "revoked").write_text("")
     assert is_revoked(str(state), "fixer")
     assert rank(state) == 0
 
 
 @requirement("trust:noticed")
 def test_every_change_moves_the_number_once_the_files_are_there(state: Path) -> None:
-    number = Generation(agents.generation_path(str(state)))
+    number = Generation(str(state / "kill" / "generation"))
     seen: list[tuple[int, Registration | None]] = []
 
     def look() -> None:
@@ -266,7 +283,7 @@ def test_a_revocation_does_not_wait_for_a_writer_that_is_suspended(state: Path) 
     import threading
 
     register(str(state), FIXER)
-    number = Generation(agents.generation_path(str(state)))
+    number = Generation(str(state / "kill" / "generation"))
     before = number.words[0]
     fd = os.open(state / "agents", os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)

@@ -21,7 +21,7 @@ from subluminal.core.intents import judging
 from subluminal.core.intents.index import find_pack, is_current, loaded, state_of
 from subluminal.core.intents.judging import CallJudge, mended_args, payload_of
 from subluminal.core.rounds import Round, begin_round
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.evaluation import Call
 from subluminal.policy.loading import parse_bundle
@@ -417,6 +417,6 @@ class TestDoor:
             assert refused.decision.action is Action.BLOCK
             assert refused.decision.reason_code == ReasonCode.EVALUATION_ERROR
             assert "the pack `desk` has changed" in refused.decision.summary
-            host.finish(refused, Outcome(Status.OK, 0))
+            host.finish(refused, CallEnding(Status.OK, 0))
         host.close()
         assert kernel_of(tmp_path) == [None, None]

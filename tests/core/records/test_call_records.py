@@ -16,7 +16,7 @@ from subluminal import canonical
 from subluminal.clock import rfc3339
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.vocabulary import Status, Transport
-from subluminal.core.enforcer import Outcome
+from subluminal.core.enforcer import CallEnding
 from subluminal.core.records import call_records as records
 
 
@@ -35,7 +35,7 @@ def recorded(home, calls, *policies):
             context=context,
         )
         ruling = enforcer.begin(call, text)
-        enforcer.finish(ruling, Outcome(Status.OK, number, b"100 %b"))
+        enforcer.finish(ruling, CallEnding(Status.OK, number, b"100 %b"))
     enforcer.flush()
     enforcer.run.leave()
     enforcer.run.close()

@@ -18,7 +18,7 @@ from subluminal.contracts.call import ToolCall
 from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.vocabulary import Client, Env, Status, Transport
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 from subluminal.core.runs import abandoned
 from subluminal.core.runs.abandoned import close_abandoned
 from subluminal.core.runs.attendance import Attendance, attendances, note_attendance
@@ -73,7 +73,7 @@ def killed_host(home: Path, where: Places) -> Host:
     run = host.open_run()
     run.health("spawned", server_name="echo", pid=1)
     rulings = [host.begin(call(n), text(n)) for n in range(CALLS + 1)]
-    host.finish(rulings[0], Outcome(Status.OK, 1))
+    host.finish(rulings[0], CallEnding(Status.OK, 1))
     host.flush()
     note_attendance(where, DEAD, Attendance("run", WHO, run.source))
     die(run)
@@ -162,7 +162,7 @@ def test_a_shim_that_died_between_calls_has_lost_nothing(own_home: Path, where: 
     host = host_in(own_home, run_id="run", identity=WHO)
     run = host.open_run()
     run.health("spawned", server_name="echo", pid=1)
-    host.finish(host.begin(call(1), text(1)), Outcome(Status.OK, 1))
+    host.finish(host.begin(call(1), text(1)), CallEnding(Status.OK, 1))
     host.flush()
     note_attendance(where, DEAD, Attendance("run", WHO, run.source))
     die(run)
@@ -232,7 +232,7 @@ def test_every_file_of_a_rotated_journal_is_read(own_home: Path, where: Places) 
     run = host.open_run()
     run.journal.rotate_at(1)
     rulings = [host.begin(call(n), text(n)) for n in range(3)]
-    host.finish(rulings[1], Outcome(Status.OK, 1))
+    host.finish(rulings[1], CallEnding(Status.OK, 1))
     host.flush()
     note_attendance(where, DEAD, Attendance("run", WHO, run.source))
     die(run)

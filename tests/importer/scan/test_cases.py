@@ -22,7 +22,7 @@ def of(kind: About) -> list[Any]:
 @pytest.fixture
 def home(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home in /tmp itself: modes of the directories above count, and pytest closes its own."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # noqa: S108
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setenv("HOME", folder)
         monkeypatch.chdir(folder)
         yield Path(folder)

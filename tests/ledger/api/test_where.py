@@ -27,6 +27,9 @@ def test_every_resource_takes_filters(home, ledgerd):
     assert get("/v1/calls", {"where": "decision:BLOCK", "server": "fs"})["calls"] == [
         call for call in blocked if call["server_name"] == "fs"
     ]
+    denied = get("/v1/calls", {"outcome": "DENY", "where": "decision:BLOCK"})["calls"]
+    assert denied == blocked != []
+    assert get("/v1/calls", {"outcome": "APPROVED"})["calls"] == []
     assert get("/v1/hints", {"where": "server:nowhere"})["hints"] == []
     address = "ws://ledgerd/v1/stream?after=0&where=decision:ALLOW%20status:OK%20seq%3E35"
     with unix_connect(home.places.ledgerd_socket, address) as stream:

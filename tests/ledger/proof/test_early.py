@@ -58,6 +58,7 @@ def early(home: Home, *, noted: int | None = None) -> None:
     connection.execute("DROP TABLE ends_ahead")
     connection.execute("ALTER TABLE tool_calls DROP COLUMN end_shim")
     connection.execute("ALTER TABLE tool_calls DROP COLUMN taint")
+    connection.execute("ALTER TABLE runs DROP COLUMN agent_json")
     connection.execute("DROP TABLE drops")
     connection.execute("ALTER TABLE checkpoints DROP COLUMN key_id")
     connection.pragma("user_version", 7)

@@ -2,11 +2,13 @@
 
 import json
 
+import apsw
 import pytest
 from tests.ledger.events import START_MS, decision_json
 from tests.ledger.home import Home
 from tests.requirements import requirement
 
+from subluminal.config.places import make_private_dir
 from subluminal.contracts.vocabulary import Action, Outcome, ReasonCode
 from subluminal.ledger.filter.language import parse_filter
 from subluminal.ledger.filter.matching import Passing
@@ -15,6 +17,7 @@ from subluminal.ledger.query.facets import count_facets
 from subluminal.ledger.query.planning import EVERYTHING, choose_path
 from subluminal.ledger.query.questions import MAX_LIMIT, CallFilter, Paging, call_filter
 from subluminal.ledger.query.records import CallRecord
+from subluminal.ledger.store.database import add_functions, migrations
 from subluminal.ledger.upkeep.deferred import index_some
 from subluminal.policy.outcomes import outcome_of
 
@@ -114,3 +117,31 @@ def test_the_live_stream_passes_what_the_ledger_finds(full: Home, outcome: str) 
     assert {event["type"] for event in passed} == {"tool_call_decision"}
     found = {call.call_id for call in asked(full, f"outcome:{outcome}")}
     assert {event["call"]["call_id"] for event in passed} == found
+
+
+@requirement("trust:outcome-column")
+@pytest.mark.parametrize("version", [5, 7, 9])
+def test_a_ledger_of_an_earlier_version_has_outcomes(home: Home, version: int) -> None:
+    make_private_dir(home.places.home)
+    connection = apsw.Connection(home.places.ledger)
+    add_functions(connection)
+    for number, sql in migrations():
+        if number <= version:
+            connection.execute(sql)
+            connection.pragma("user_version", number)
+    connection.execute("INSERT INTO shims VALUES (1, 's', 'r', 0, 0, x'00', NULL)")
+    connection.executemany(
+        "INSERT INTO tool_calls (id, call_id, run_id, server_name, tool_name, args_hash, decision,"
+        " reason_code, preview_truncated, created_at, shim)"
+        " VALUES (?, ?, 'r', 'git', 'push', 'a', ?, ?, 0, ?, 1)",
+        [(n, f"c{n}", action, code, n) for n, (action, code, _) in enumerate(DECIDED, start=1)],
+    )
+    connection.executemany(
+        "INSERT INTO grant_uses VALUES ('grant-1', ?, 0)",
+        [(n,) for n, (_, _, has_grant) in enumerate(DECIDED, start=1) if has_grant],
+    )
+    connection.close()
+    assert home.store  # migrates it
+    wanted, paging = CallFilter(run="r"), Paging(limit=MAX_LIMIT, newest_first=False)
+    found = calls.find_calls(home.reader(), wanted, paging).calls
+    assert [call.outcome for call in found] == [expected(*each) for each in DECIDED]

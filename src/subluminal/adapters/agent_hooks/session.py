@@ -28,7 +28,7 @@ from subluminal.contracts.vocabulary import Action, ErrorClass, ReasonCode, Stat
 from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.names import journal_dir
 from subluminal.core.tool_names import exact_name
 
@@ -195,7 +195,7 @@ class Session:
         if not ruling.is_allowed:
             return self._refused(ruling)
         # Nobody can tell which event, if any, will be about this call.
-        self._host.finish(ruling, Outcome(Status.OK, 0))
+        self._host.finish(ruling, CallEnding(Status.OK, 0))
         self._host.flush()
         return Answer()
 
@@ -247,7 +247,7 @@ class Session:
         elif event.error is not None:
             status, error_class = Status.ERROR, ErrorClass.UPSTREAM_ERROR
         ran_other = call.args_hash != ruling.call.args_hash
-        outcome = Outcome(
+        outcome = CallEnding(
             status,
             len(event.result),
             event.result if len(event.result) <= self._max_bytes else None,

@@ -31,7 +31,7 @@ from subluminal.core.intents.audits import recordable_audit
 from subluminal.core.intents.packs import LoadedPack
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.errors import NotExecuted, SubluminalError
 from subluminal.kernel.envelope import IntentEnvelope
 from subluminal.kernel.executions import ExecutionStatus
@@ -127,7 +127,7 @@ class KernelDoor:
         ruling, judged = self._begin(intent)
         if not ruling.is_allowed:
             return self._refused(ruling, judged)
-        self._host.finish(ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
+        self._host.finish(ruling, CallEnding(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
         return self._done(ruling, judged)
 
     def plan(self, state: Any, context: Any) -> Plan:
@@ -247,7 +247,7 @@ class KernelDoor:
             raise
         self._settle(judged, ExecutionStatus.DONE)
         text = shown(result)
-        self._host.finish(ruling, Outcome(Status.OK, len(text), text))
+        self._host.finish(ruling, CallEnding(Status.OK, len(text), text))
         return self._done(ruling, judged, result, executed=True)
 
     def _settle(self, judged: Judged, status: ExecutionStatus) -> None:

@@ -33,7 +33,7 @@ from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.gates import NOT_EXECUTED
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.policy.refusing import blocked
 
 if TYPE_CHECKING:
@@ -352,12 +352,12 @@ class Calls:
         self.unrecorded = len(self._ended)
         self._host.flush()
 
-    def _finish(self, ruling: Ruling, outcome: Outcome) -> None:
+    def _finish(self, ruling: Ruling, outcome: CallEnding) -> None:
         """Ends a call; the transport's loop writes the end to disk when it is idle."""
         self._host.finish(ruling, outcome)
         self.unrecorded += 1
 
-    def _end(self, pending: Pending, outcome: Outcome) -> None:
+    def _end(self, pending: Pending, outcome: CallEnding) -> None:
         self._finish(pending.ruling, outcome)
 
     def time_out(self) -> None:

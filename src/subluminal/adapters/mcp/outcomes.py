@@ -1,16 +1,16 @@
-"""Translates how a server answered an MCP call into an `Outcome` of the core."""
+"""Translates how a server answered an MCP call into a `CallEnding` of the core."""
 
 from subluminal.adapters.mcp.replies import Reply
 from subluminal.contracts.vocabulary import ErrorClass, Status
 from subluminal.core.outcomes import given_up, refused
-from subluminal.core.ruling import Outcome
+from subluminal.core.ruling import CallEnding
 
 __all__ = ["FORWARDED", "TIMED_OUT", "answered", "given_up", "refused"]
 
-FORWARDED = Outcome(Status.OK, 0)
+FORWARDED = CallEnding(Status.OK, 0)
 """The outcome of a forwarded message whose answer, if any, cannot be identified."""
 
-TIMED_OUT = Outcome(
+TIMED_OUT = CallEnding(
     Status.TIMEOUT,
     0,
     error_class=ErrorClass.TIMEOUT,
@@ -18,11 +18,11 @@ TIMED_OUT = Outcome(
 )
 
 
-def answered(reply: Reply) -> Outcome:
+def answered(reply: Reply) -> CallEnding:
     """Returns the outcome of a call that the server answered."""
     if not reply.is_error:
-        return Outcome(Status.OK, reply.size, reply.result, result_stream_hash=reply.stream_hash)
-    return Outcome(
+        return CallEnding(Status.OK, reply.size, reply.result, result_stream_hash=reply.stream_hash)
+    return CallEnding(
         Status.ERROR,
         reply.size,
         reply.result,

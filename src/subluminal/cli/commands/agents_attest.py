@@ -11,7 +11,7 @@ from subluminal.errors import ExitCode
 from subluminal.operator.agents import attest
 from subluminal.operator.amounts import milliseconds_in
 
-EXAMPLE = """SUB_ATTESTATION=$(sub agents attest fixer --ttl 8h) my-agent
+EXAMPLE = """sub agents attest fixer --ttl 8h > token.jwt
 sub agents attest fixer --run 0198c0de-7a54-7000-8000-000000000000"""
 
 

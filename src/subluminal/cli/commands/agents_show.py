@@ -44,7 +44,7 @@ def add_token(parser: Parser, *, required: bool) -> None:
 
 def read_token(path: str) -> str:
     """Returns a token from a file; of one that is too long, enough to tell."""
-    # What is not ASCII is no token: it is refused like any other text that is none.
+    # Text that is not ASCII is refused later, with the problem named.
     return read_file(path, 2 * MAX_TOKEN_CHARS).decode("utf-8", "replace").strip()
 
 

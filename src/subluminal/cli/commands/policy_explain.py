@@ -17,6 +17,7 @@ from subluminal.contracts.call import MCP
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Client, Taint, TrustLevel
+from subluminal.core.contents.source import data_in
 from subluminal.core.policies.installed import installed_judge
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.case_agents import CaseClaims, CaseGiven, CaseIdentity, CaseWorkload
@@ -117,6 +118,7 @@ def _add_agent(parser: Parser) -> None:
     parser.add_argument(
         "--context", default="{}", metavar="JSON", help="what the program gives with the call"
     )
+    parser.add_argument("--user-input", metavar="TEXT", help="text of the user behind the call")
     parser.add_argument(
         "--claims", metavar="JSON", help='what the caller says of itself: {"environment": …}'
     )
@@ -134,6 +136,7 @@ def run(args: Args, out: Output) -> int:
         provider=args.provider,
         labels=args.label,
         context=_object(args.context, "--context"),
+        user_input=args.user_input,
         claims=None if args.claims is None else _struct(args.claims, "--claims", CaseClaims),
     )
     judges: list[CallJudge] = []
@@ -154,6 +157,7 @@ def run(args: Args, out: Output) -> int:
         agent=who.facts,
         provider=said.provider,
         given=said.given,
+        data=data_in(call[2]),
     )
     found = found._replace(packs=_packs(judges))
     if policy.loaded is not None:

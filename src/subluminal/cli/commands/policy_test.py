@@ -11,6 +11,7 @@ from subluminal.cli.output import Output, shown
 from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.contents.source import data_in
 from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import ExitCode
 from subluminal.operator.policies import Policy
@@ -110,7 +111,7 @@ class _Tester:
     def run(self, path: str, case: LoadedCase, policies: list[tuple[Layer, str, Policy]]) -> None:
         """Runs one case."""
         layers = [(layer, policy.snapshot) for layer, _, policy in policies]
-        result = run_case(case, layers, _targets_of, installed_judge)
+        result = run_case(case, layers, _targets_of, installed_judge, data_in)
         self._cases += 1
         self.failed += not result.passed
         for _, name, policy in policies:

@@ -197,6 +197,8 @@ def _head(screen: Screen, run: Row) -> None:
     env = f"{run['env']} ({_ENV_SOURCES.get(source, source)})" if source else run["env"]
     by = f", by {run['principal']}" if run["principal"] else ""
     _run_field(screen, "agent", run["agent_id"])
+    if run["agent"]:
+        _run_field(screen, "trust", _trust(run["agent"]))
     _run_field(screen, "client", f"{run['client']} in {env}{by}")
     workload: dict[str, Any] = run["workload"] or {}
     place = [str(workload[name]) for name in ("repo", "branch", "job_id") if workload.get(name)]
@@ -219,6 +221,21 @@ def _head(screen: Screen, run: Row) -> None:
             f"{counted(totals['errors_total'], 'error')}; "
             f"took {cells.duration(totals['duration_ms'])}",
         )
+
+
+def _trust(agent: dict[str, Any]) -> str:
+    """Returns how far an agent was trusted when its run began, and what proved it."""
+    proof = agent["proof"]
+    told = [agent["trust_level"] if agent["registered"] else "untrusted: not registered"]
+    if proof["kind"] == "attested":
+        told.append(f"attested by {proof['issuer']} as {proof['subject']}")
+    else:
+        told.append("launched by `sub run`" if proof["kind"] == "launched" else "no proof")
+    if proof.get("problem"):
+        told.append(f"a token was refused: {proof['problem']}")
+    if agent["delegation_depth"]:
+        told.append(f"delegated, depth {agent['delegation_depth']}")
+    return "; ".join(told)
 
 
 def _run_field(screen: Screen, label: str, value: str) -> None:

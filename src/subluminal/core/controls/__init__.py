@@ -1,1 +1,4 @@
-"""What a person can do to runs: kill switch, approvals, grants; and the seals on their files."""
+"""What a person decides about runs and agents: kill switch, approvals, grants, the registry.
+
+And the seals on their files.
+"""

@@ -1,8 +1,8 @@
 """The registry: agents that a person registered, and agents that a person revoked.
 
     $SUB_HOME/state/agents/agent-AGENT      one sealed file per agent
-                           revoked-AGENT    one per revoked agent; that it exists is enough
                            index            sealed: which files are current, who is revoked
+                    revoked/AGENT           one per revoked agent; that it exists is enough
 
 Nothing that is done to these files gives an agent more trust (local-is-not-trusted). An agent's
 file counts only if this home sealed it for this agent, and if the index says that it is the current
@@ -29,9 +29,10 @@ from subluminal.core.controls.stops import announce
 if TYPE_CHECKING:  # whoever only asks `is_revoked` does not load the structs
     from subluminal.contracts.agents import Registration
 
-_AGENT, _REVOKED = "agent-", "revoked-"
+_AGENT, _REVOKED = "agents/agent-", "revoked/"
+"""Files of agents, below the directory of the state: the two kinds, each with its purpose."""
 _PURPOSES = {_AGENT: "agent", _REVOKED: "agent-revoked"}
-_INDEX = "index"
+_INDEX = "agents/index"
 _INDEX_PURPOSE = "agents-index"
 _ASIDE = ".aside"
 _MAX_BYTES = 1 << 20
@@ -92,7 +93,7 @@ def is_revoked(state_dir: str, agent_id: str) -> bool:
 def standing(state_dir: str, agent_id: str) -> Standing:
     """Returns what the registry says about an agent. A damaged file is as good as none."""
     revoked = is_revoked(state_dir, agent_id)
-    path = _path(state_dir, _AGENT + encode_name(agent_id))
+    path = os.path.join(state_dir, _AGENT + encode_name(agent_id))
     problem = ""
     try:
         if os.path.lexists(path):
@@ -108,21 +109,16 @@ def standing(state_dir: str, agent_id: str) -> Standing:
 
 def roster(state_dir: str) -> Roster:
     """Returns every agent of the registry. Raises OSError."""
-    try:
-        files = os.listdir(agents_dir(state_dir))
-    except FileNotFoundError:
-        return Roster([], [])
     found: dict[str, Registration] = {}
     problems: list[str] = []
     for kind in (_AGENT, _REVOKED):
-        for file in sorted(files):
-            if not file.startswith(kind) or file.endswith(_ASIDE):
-                continue
-            each = standing(state_dir, _name_in(state_dir, kind, file))
+        for name in _names(state_dir, kind):
+            each = standing(state_dir, _id_of(state_dir, kind, name))
             if each.registration is not None:
                 found[each.registration.agent_id] = each.registration
             elif kind == _AGENT:
-                problems.append(each.problem or f"`{_path(state_dir, file)}` does not count")
+                path = os.path.join(state_dir, kind + name)
+                problems.append(each.problem or f"`{path}` does not count")
     return Roster([found[agent_id] for agent_id in sorted(found)], problems)
 
 
@@ -157,7 +153,7 @@ def _changing(state_dir: str) -> Iterator[_Index]:
         index = _index_to_change(state_dir)
         yield index
         data = msgspec.json.encode(index)
-        write_sealed(_path(state_dir, _INDEX), seal_key(state_dir), _INDEX_PURPOSE, data)
+        write_sealed(os.path.join(state_dir, _INDEX), seal_key(state_dir), _INDEX_PURPOSE, data)
         # INVARIANT: the number moves after the files are in place. A process that sees the new
         # number sees them.
         announce(state_dir)
@@ -172,10 +168,8 @@ def _index_to_change(state_dir: str) -> _Index:
     except (SealBroken, ValueError):
         found = None
     index = found or _Index({}, [])
-    for file in os.listdir(agents_dir(state_dir)):
-        name = file.removeprefix(_REVOKED)
-        if name != file and not file.endswith(_ASIDE) and name not in index.revoked:
-            index.revoked.append(name)
+    kept = [name for name in _names(state_dir, _REVOKED) if name not in index.revoked]
+    index.revoked.extend(kept)
     return index
 
 
@@ -187,7 +181,7 @@ def _write(state_dir: str, index: _Index, registration: "Registration") -> None:
 
 
 def _seal(state_dir: str, kind: str, name: str, data: bytes) -> None:
-    write_sealed(_path(state_dir, kind + name), seal_key(state_dir), _PURPOSES[kind], data)
+    write_sealed(os.path.join(state_dir, kind + name), seal_key(state_dir), _PURPOSES[kind], data)
 
 
 def _current(state_dir: str, agent_id: str, revoked: bool) -> "Registration":
@@ -213,7 +207,7 @@ def _unsealed(state_dir: str, kind: str, agent_id: str) -> "tuple[Registration, 
     """Returns the registration in a file, and the file's digest."""
     from subluminal.contracts.agents import Registration
 
-    path = _path(state_dir, kind + encode_name(agent_id))
+    path = os.path.join(state_dir, kind + encode_name(agent_id))
     data = unseal(path, seal_key(state_dir), _PURPOSES[kind], _MAX_BYTES)
     try:
         found = msgspec.json.decode(data, type=Registration)
@@ -226,7 +220,7 @@ def _unsealed(state_dir: str, kind: str, agent_id: str) -> "tuple[Registration, 
 
 def _read_index(state_dir: str) -> _Index | None:
     """Returns the index; None if there is none. Raises OSError, SealBroken or ValueError."""
-    path = _path(state_dir, _INDEX)
+    path = os.path.join(state_dir, _INDEX)
     if not os.path.lexists(path):
         return None
     data = unseal(path, seal_key(state_dir), _INDEX_PURPOSE, _MAX_INDEX_BYTES)
@@ -238,7 +232,7 @@ def _read_index(state_dir: str) -> _Index | None:
 
 def _has_tombstone(state_dir: str, name: str) -> bool:
     try:
-        os.lstat(_path(state_dir, _REVOKED + name))
+        os.lstat(os.path.join(state_dir, _REVOKED + name))
     except FileNotFoundError:
         return False
     except NotADirectoryError:
@@ -248,19 +242,29 @@ def _has_tombstone(state_dir: str, name: str) -> bool:
     return True
 
 
-def _name_in(state_dir: str, kind: str, file: str) -> str:
-    """Returns the id that a sealed file is for; the encoded name if the file cannot be trusted."""
-    name = file.removeprefix(kind)
+def _names(state_dir: str, kind: str) -> list[str]:
+    """Returns the encoded names of all agents with a file of a kind, sorted. Raises OSError."""
+    directory, prefix = kind.split("/")
     try:
-        data = unseal(_path(state_dir, file), seal_key(state_dir), _PURPOSES[kind], _MAX_BYTES)
+        files = sorted(os.listdir(os.path.join(state_dir, directory)))
+    except FileNotFoundError:
+        return []
+    return [
+        file.removeprefix(prefix)
+        for file in files
+        if file.startswith(prefix) and not file.endswith(_ASIDE)
+    ]
+
+
+def _id_of(state_dir: str, kind: str, name: str) -> str:
+    """Returns the id that a sealed file is for; the encoded name if the file cannot be trusted."""
+    path = os.path.join(state_dir, kind + name)
+    try:
+        data = unseal(path, seal_key(state_dir), _PURPOSES[kind], _MAX_BYTES)
         agent_id = msgspec.json.decode(data, type=_Named).agent_id
     except (OSError, SealBroken, msgspec.MsgspecError):
         return name
     return agent_id if encode_name(agent_id) == name else name
-
-
-def _path(state_dir: str, file: str) -> str:
-    return os.path.join(agents_dir(state_dir), file)
 
 
 def _digest(data: bytes) -> str:

@@ -185,7 +185,7 @@ class StopView:
 
 def _revoked_among(state_dir: str, agent_ids: Sequence[str]) -> Stop | None:
     """Returns the stop of the first of these agents that is revoked, or None."""
-    if not os.path.isdir(os.path.join(state_dir, "agents")):
+    if not any(os.path.lexists(os.path.join(state_dir, name)) for name in ("agents", "revoked")):
         return None  # most homes have no registry, and need not load it
     from subluminal.core.controls.agents import is_revoked
 

@@ -31,7 +31,7 @@ from subluminal.contracts.templates import ToolTemplates, encode_json
 from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_kernel
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
 
@@ -191,7 +191,7 @@ class CallRecords:
             self._run.emit(TaintChanged, taint=level.change)
         journal.flush()
 
-    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
+    def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
         """Buffers the end of a call; the next flush writes it. `learnt`: see `Enforcer._learn`."""
         call, journal, prev = ruling.call, self._journal, self._journal.prev
         tool = self._tools.get((call.server_name, call.tool_name)) or self._new_tool(call)
@@ -306,7 +306,7 @@ class CallRecords:
             members += b',"given":' + encode_json(given_preview(call.given, self._previews))
         return members
 
-    def _end_extra(self, outcome: Outcome) -> bytes:
+    def _end_extra(self, outcome: CallEnding) -> bytes:
         extra = b""
         if outcome.error_class is not None:
             detail = ErrorDetail(
@@ -335,7 +335,7 @@ class ThreadedCallRecords(CallRecords):
         with self._run.turn:
             super().round_decided(*decision)
 
-    def ended(self, ruling: Ruling, outcome: Outcome, latency_ms: int, learnt: bytes) -> None:
+    def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
         """Waits for its turn, and flushes: there is no loop that would flush later."""
         try:
             with self._run.turn:
@@ -382,6 +382,7 @@ def _decision_made(
         taint=UNSET if taint is None else taint,
         defer=UNSET if decision.defer is None else decision.defer,
         kernel=UNSET if assessment.kernel is None else assessment.kernel,
+        constraints=UNSET if decision.constraints is None else decision.constraints,
     )
 
 

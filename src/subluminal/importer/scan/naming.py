@@ -27,7 +27,9 @@ _QUOTED_SERVER = re.compile(
 )
 _DISTINCTIVE = re.compile(r"\w[_-]\w|[a-z][A-Z]")
 _MIN_DISTINCTIVE = 6
-_MIN_ONE_EDIT = 6
+_MIN_ONE_EDIT, _MAX_ONE_EDIT = 6, 128
+"""Lengths of names that are compared letter by letter."""
+_MAX_SHARED = 64
 _MIN_WORD = 4
 _MIN_SWAPPED_WORD = 6
 _MAX_TOOLS = 5_000
@@ -78,42 +80,52 @@ def _shadowed(offers: Sequence[Offer]) -> Iterator[tuple[Offer, Finding]]:
                 yield offer, Finding(Rule.SHADOWED_TOOL, Level.LOW, message, tool.line, hint)
 
 
+class _Held(NamedTuple):
+    """A tool, with what is compared of it."""
+
+    offer: Offer
+    tool: Tool
+    words: list[str]
+    parameters: frozenset[str]
+
+
 def _lookalikes(offers: Sequence[Offer]) -> Iterator[tuple[Offer, Finding]]:
-    by_skeleton: dict[str, list[tuple[Offer, Tool]]] = {}
-    by_gap: dict[str, list[tuple[Offer, Tool]]] = {}
+    by_skeleton: dict[str, list[_Held]] = {}
+    by_gap: dict[str, list[_Held]] = {}
     for offer in offers:
         for tool in offer.tools:
+            held = _Held(offer, tool, _words(tool.name), _parameters(tool))
             for key in set(_skeletons(tool.name)):
-                by_skeleton.setdefault(key, []).append((offer, tool))
-            name = tool.name.casefold()
-            if len(name) >= _MIN_ONE_EDIT and len(name) <= 128:
-                for key in _gaps(name):
-                    by_gap.setdefault(key, []).append((offer, tool))
+                by_skeleton.setdefault(key, []).append(held)
+            if _MIN_ONE_EDIT <= len(tool.name) <= _MAX_ONE_EDIT:
+                for key in set(_gaps(tool.name.casefold())):
+                    by_gap.setdefault(key, []).append(held)
     told: set[tuple[str, str, str, str]] = set()
-    for level, groups in ((Level.HIGH, by_skeleton), (Level.MEDIUM, by_gap)):
-        for holders in groups.values():
-            for (one, left), (other, right) in _pairs(holders):
-                pair = (one.server, left.name, other.server, right.name)
-                fits = _is_disguised if level is Level.HIGH else _is_one_edit
-                if pair in told or not fits(left, right) or _same_software(one, other, left, right):
-                    continue
+    for level, groups, fits in (
+        (Level.HIGH, by_skeleton, _is_disguised),
+        (Level.MEDIUM, by_gap, _is_one_edit),
+    ):
+        for one, other in (pair for holders in groups.values() for pair in _pairs(holders)):
+            pair = (one.offer.server, one.tool.name, other.offer.server, other.tool.name)
+            same = _same_software(one.offer, other.offer, one.tool, other.tool)
+            if pair not in told and not same and fits(one, other):
                 told.add(pair)
-                message = (
-                    f"tool `{told_name(left.name)}` looks like `{told_name(right.name)}` of "
-                    f"`{other.server}`"
-                )
-                hint = "compare the two servers; a copy made to be confused must go"
-                yield one, Finding(Rule.LOOKALIKE_NAME, level, message, left.line, hint)
+                yield one.offer, _looks_like(level, one.tool, other)
 
 
-def _pairs(
-    holders: list[tuple[Offer, Tool]],
-) -> Iterator[tuple[tuple[Offer, Tool], tuple[Offer, Tool]]]:
-    if len(holders) > 64:
+def _looks_like(level: Level, tool: Tool, other: _Held) -> Finding:
+    name, its = told_name(tool.name), told_name(other.tool.name)
+    message = f"tool `{name}` looks like `{its}` of `{other.offer.server}`"
+    hint = "compare the two servers; a copy made to be confused must go"
+    return Finding(Rule.LOOKALIKE_NAME, level, message, tool.line, hint)
+
+
+def _pairs(holders: list[_Held]) -> Iterator[tuple[_Held, _Held]]:
+    if not 1 < len(holders) <= _MAX_SHARED:
         return  # a key that many tools share tells nothing
     for one in holders:
         for other in holders:
-            if one[0].server != other[0].server and one[1].name != other[1].name:
+            if one.offer.server != other.offer.server and one.tool.name != other.tool.name:
                 yield one, other
 
 
@@ -126,15 +138,15 @@ def _skeletons(name: str) -> Iterator[str]:
         yield plain.translate(digits)
 
 
-def _is_disguised(left: Tool, right: Tool) -> bool:
+def _is_disguised(left: _Held, right: _Held) -> bool:
     """Whether two names that look alike differ in more than case and separators.
 
     The finding belongs to the name that is disguised: with other scripts, or with more digits.
     """
-    plain = [_SEPARATORS.sub("", tool.name.casefold()) for tool in (left, right)]
-    if plain[0] == plain[1] or _differ_in_version(*plain):
+    one, other = (_SEPARATORS.sub("", held.tool.name.casefold()) for held in (left, right))
+    if one == other or _differ_in_version(one, other):
         return False
-    return _disguise(left.name) >= _disguise(right.name)
+    return _disguise(left.tool.name) >= _disguise(right.tool.name)
 
 
 def _disguise(name: str) -> int:
@@ -155,18 +167,16 @@ def _gaps(name: str) -> Iterator[str]:
         yield name[:at] + name[at + 1 :]
 
 
-def _is_one_edit(left: Tool, right: Tool) -> bool:
-    if _parameters(left) != _parameters(right):
+def _is_one_edit(left: _Held, right: _Held) -> bool:
+    if len(left.words) != len(right.words) or left.parameters != right.parameters:
         return False
-    one, other = (_SEPARATORS.split(_split_humps(tool.name)) for tool in (left, right))
-    if len(one) != len(other):
-        return False
-    differing = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    differing = [(a, b) for a, b in zip(left.words, right.words, strict=True) if a != b]
     return len(differing) == 1 and _is_misspelt(*differing[0])
 
 
-def _split_humps(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+def _words(name: str) -> list[str]:
+    """Returns the words of a name: `readFile` and `read_file` have the same."""
+    return _SEPARATORS.split(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
 
 
 def _is_misspelt(one: str, other: str) -> bool:
@@ -194,61 +204,68 @@ def _parameters(tool: Tool) -> frozenset[str]:
     return frozenset(properties) if isinstance(properties, dict) else frozenset()
 
 
+class _Names(NamedTuple):
+    """The names that a text may refer to."""
+
+    owners: Mapping[str, set[str]]
+    """servers by the tools that they list"""
+    telling: frozenset[str]
+    """tools whose names cannot be ordinary words"""
+    programs: Mapping[str, str]
+    """what each server is"""
+
+
 def _references(offers: Sequence[Offer]) -> Iterator[tuple[Offer, Finding]]:
     owners: dict[str, set[str]] = {}
-    programs = {offer.server: offer.program for offer in offers}
     for offer in offers:
         for tool in offer.tools:
             owners.setdefault(tool.name, set()).add(offer.server)
-    for offer in offers:
+    telling = frozenset(name for name in owners if _is_distinctive(name))
+    names = _Names(owners, telling, {offer.server: offer.program for offer in offers})
+    for offer in offers if len(offers) > 1 else ():
         own = {tool.name for tool in offer.tools}
         for tool in offer.tools:
-            for name, server in _referred(tool, own, owners, programs, offer):
-                what = (
+            for name, server in dict.fromkeys(_referred(tool, offer, own, names)):
+                of = (
                     f"the tool `{told_name(name)}` of `{server}`"
                     if name
                     else f"the server `{server}`"
                 )
-                message = f"tool `{told_name(tool.name)}` speaks of {what}"
+                message = f"tool `{told_name(tool.name)}` speaks of {of}"
                 hint = "read its description; a server cannot know which others are installed"
-                yield (
-                    offer,
-                    Finding(Rule.CROSS_SERVER_REFERENCE, Level.MEDIUM, message, tool.line, hint),
-                )
+                rule = Rule.CROSS_SERVER_REFERENCE
+                yield offer, Finding(rule, Level.MEDIUM, message, tool.line, hint)
 
 
-def _referred(
-    tool: Tool,
-    own: set[str],
-    owners: Mapping[str, set[str]],
-    programs: Mapping[str, str],
-    offer: Offer,
-) -> Iterator[tuple[str, str]]:
-    """Yields each tool of another server, or other server, that a tool's texts name."""
-    texts = [
-        each for each in texts_of(tool.definition) if each.place != "name" and len(each.text) > 5
-    ]
-    names = {each.text for each in texts if each.is_key}
-    seen: set[tuple[str, str]] = set()
+def _referred(tool: Tool, offer: Offer, own: set[str], names: _Names) -> Iterator[tuple[str, str]]:
+    """Yields each tool of another server that a tool's texts name; "" for the server itself."""
+    texts = [each for each in texts_of(tool.definition) if each.place != "name"]
+    parameters = {each.text for each in texts if each.is_key}
     for each in texts:
-        if each.is_key:
+        if each.is_key or len(each.text) < _MIN_DISTINCTIVE:
             continue
-        words = [word for word in _TOKEN.findall(each.text) if _is_distinctive(word)]
-        words += _QUOTED_TOOL.findall(each.text)
-        found = [(word, owners[word]) for word in words if word in owners]
-        found += [(name, {server}) for server, name in _PREFIXED.findall(each.text)]
-        servers = ("".join(groups) for groups in _QUOTED_SERVER.findall(each.text))
-        found += [("", {server}) for server in servers]
-        for name, holders in found:
-            others = sorted(
-                server
-                for server in holders & programs.keys()
-                if server != offer.server
-                and not (programs[server] and programs[server] == offer.program)
-            )
-            if others and name not in own and name not in names and (name, others[0]) not in seen:
-                seen.add((name, others[0]))
-                yield name, others[0]
+        for name, holders in _named(each.text, names):
+            if name in own or name in parameters:
+                continue
+            for server in sorted(holders & names.programs.keys() - {offer.server}):
+                if not offer.program or names.programs[server] != offer.program:
+                    yield name, server
+                    break
+
+
+def _named(text: str, names: _Names) -> Iterator[tuple[str, set[str]]]:
+    for word in _TOKEN.findall(text):
+        if word in names.telling:
+            yield word, names.owners[word]
+    if " tool" in text:
+        for word in _QUOTED_TOOL.findall(text):
+            yield word, names.owners.get(word, set())
+    if "mcp__" in text:
+        for server, word in _PREFIXED.findall(text):
+            yield word, {server}
+    if "server" in text:
+        for groups in _QUOTED_SERVER.findall(text):
+            yield "", {"".join(groups)}
 
 
 def _is_distinctive(word: str) -> bool:

@@ -17,8 +17,10 @@ _SURROGATES = 0xD800
 _UNSEEN = re.compile(
     "[" + "".join(f"\\U{a:08x}-\\U{b:08x}" for a, b in RANGES if a != _SURROGATES) + "]"
 )
+_ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}")
 _BLANKS = re.compile(r"(?<!\s)\s{20,}+(?=\S)")
+_LONG_BLANK = re.compile(r"\s{20}")
 _MANY_SPACES = re.compile(r"[^\S\r\n]{100}")
 _MANY_LINES = 20
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{2,7}\U000e007f")
@@ -45,9 +47,9 @@ class Hidden(NamedTuple):
 
 def find_hidden(text: str) -> Iterator[Hidden]:
     """Yields each kind of hidden text, once."""
-    if not (text.isascii() and text.isprintable()):
+    if not text.isascii() or _ASCII_CONTROLS.search(text):
         yield from _characters(_FLAG.sub("", text))
-    for found in _BLANKS.finditer(text):
+    for found in _BLANKS.finditer(text) if _LONG_BLANK.search(text) else ():
         blanks = found.group()
         if blanks.count("\n") >= _MANY_LINES or _MANY_SPACES.search(blanks):
             rest = " ".join(text[found.end() : found.end() + 4 * _MAX_SPELLED].split())
@@ -70,8 +72,9 @@ def _letter(found: "re.Match[str]") -> str:
 
 def _characters(text: str) -> Iterator[Hidden]:
     kinds: dict[str, list[str]] = {}
+    right_to_left = any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
     for found in _UNSEEN.finditer(text):
-        kind = _kind(text, found.start())
+        kind = _kind(text, found.start(), right_to_left=right_to_left)
         if kind:
             kinds.setdefault(kind, []).append(found.group())
     for kind, chars in kinds.items():
@@ -101,7 +104,7 @@ def _as_tag(char: str) -> str:
     return chr(code - 0xE0000) if _TAG_FIRST <= code <= _TAG_LAST else ""
 
 
-def _kind(text: str, at: int) -> str:
+def _kind(text: str, at: int, *, right_to_left: bool) -> str:
     """Returns what an invisible character is; empty if it has its place there."""
     char = text[at]
     code = ord(char)
@@ -110,7 +113,9 @@ def _kind(text: str, at: int) -> str:
     if code < 0xA0:
         return "" if char in _KEPT else "escapes" if char in _ESCAPES else "controls"
     if _REORDERS.fullmatch(char):
-        return "" if char not in _OVERRIDES and _has_right_to_left(text) else "reorders"
+        return "" if char not in _OVERRIDES and right_to_left else "reorders"
+    if char in _MARKS and right_to_left:
+        return ""
     return "" if _has_its_place(text, at) else "widthless"
 
 
@@ -119,8 +124,6 @@ def _has_its_place(text: str, at: int) -> bool:
     char, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
     if char in _JOINERS:
         return _joins_emoji(before, after) or _joins_letters(before)
-    if char in _MARKS:
-        return _has_right_to_left(text)
     # A byte order mark that a file left stands first.
     return char in _KEPT or (char == "\ufeff" and at == 0)
 
@@ -131,7 +134,3 @@ def _joins_emoji(before: str, after: str) -> bool:
 
 def _joins_letters(before: str) -> bool:
     return bool(before) and unicodedata.name(before, "").startswith(_NEEDS_JOINERS)
-
-
-def _has_right_to_left(text: str) -> bool:
-    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)

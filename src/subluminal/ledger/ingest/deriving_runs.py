@@ -38,6 +38,7 @@ STARTED = (
     "policy_hash",
     "metadata_json",
     "workload_json",
+    "agent_json",
 )
 """The columns of `runs` that a run_start fills."""
 ENDED = ("ended_at", "status", "summary_json")
@@ -57,7 +58,9 @@ def run_started(event: RunStart) -> Values:
     run = event.run
     meta = None if run.meta is UNSET else json_text(run.meta)
     policy = policy_key(run.policy)
-    return (run_start_ms(event), *_identity(event), run.mode, *policy, meta, _workload(event))
+    agent = None if run.agent is UNSET else json_text(run.agent)
+    began = (run_start_ms(event), *_identity(event), run.mode)
+    return (*began, *policy, meta, _workload(event), agent)
 
 
 def run_ended(event: RunEnd) -> Values:

@@ -108,6 +108,8 @@ class RunRecord(Struct, frozen=True):
     summary: Any
     last_event_at: str
     calls: int
+    agent: Any
+    """who acted when the run began, if a rule asked: what was known of the agent, and its proof"""
 
 
 class RunPage(Struct, frozen=True):

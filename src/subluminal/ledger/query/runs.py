@@ -21,7 +21,7 @@ from subluminal.timestamps import parse_rfc3339
 _RUNS = (
     "SELECT id, run_id, agent_id, client, env, principal, started_at, ended_at, status, mode, "
     "policy_id, policy_version, policy_hash, metadata_json, workload_json, summary_json, "
-    "last_event_at, calls FROM runs "
+    "last_event_at, calls, agent_json FROM runs "
 )
 _STARTED_AT = 6
 _SEVERITIES = [str(member) for member in Severity]
@@ -72,7 +72,7 @@ def _record(row: tuple[Any, ...]) -> RunRecord:
     for index in (6, 7, 16):
         at = values[index]
         values[index] = rfc3339(at) if isinstance(at, int) else None
-    for index in (13, 14, 15):
+    for index in (13, 14, 15, 18):
         text = values[index]
         values[index] = msgspec.json.decode(text) if isinstance(text, str) else None
     return RunRecord(*values)

@@ -29,7 +29,8 @@ _RUN_SEEN = (
 _RUN_STARTED = (
     "UPDATE runs SET started_at = ?1, agent_id = ?2, client = ?3, env = ?4, principal = ?5, "
     "mode = ?6, policy_id = ?7, policy_version = ?8, policy_hash = ?9, metadata_json = ?10, "
-    "workload_json = ?11 WHERE run_id = ?12 AND (mode IS NULL OR started_at > ?1)"
+    "workload_json = ?11, agent_json = ?12 "
+    "WHERE run_id = ?13 AND (mode IS NULL OR started_at > ?1)"
 )
 _RUN_ENDED = (
     "UPDATE runs SET ended_at = ?1, status = ?2, summary_json = ?3 "

@@ -22,7 +22,7 @@ Checker = Callable[[Places], Iterable[Check]]
 
 def all_checks() -> tuple[Checker, ...]:
     """Returns every group of checks, from the installation up to the clients."""
-    from subluminal.operator.doctor import hooks, ledger, machine, policies, secrets
+    from subluminal.operator.doctor import agents, hooks, ledger, machine, policies, secrets
 
     return (
         machine.check_versions,
@@ -34,6 +34,8 @@ def all_checks() -> tuple[Checker, ...]:
         policies.check_deny,
         policies.check_stops,
         policies.check_runs,
+        agents.check_agents,
+        agents.check_token,
         secrets.check_approvals,
         machine.check_clients,
         hooks.check_hooks,

@@ -18,6 +18,7 @@ from subluminal.policy.promoting import (
     decide,
     exception_rule,
     free_rule_id,
+    is_on_record,
     refusing_rule,
     watched_keys,
 )
@@ -99,7 +100,7 @@ def _with_exception(
     if wish.numbers:
         raise UsageError(f"rule `{refused_by.rule_id}` has no numbers", hint="leave `--set` out")
     keys = _keys(hinted, refused_by, wish)
-    is_proven = hinted.call.args is not None
+    is_proven = is_on_record(hinted.call, compile_bundle(old))
     if is_proven:
         _check_refused(old, hinted)
     rule = exception_rule(
@@ -108,6 +109,7 @@ def _with_exception(
         rule_id=wish.rule_id or free_rule_id(old, refused_by.rule_id),
         description=wish.description,
         message=f"an exception to {refused_by.rule_id}",
+        refused_by=refused_by,
     )
     made = insert_rule(data, index, rule)
     new = parse_bundle(made, file, find_installed).bundle

@@ -17,6 +17,7 @@ from subluminal.contracts.bundle import (
 )
 from subluminal.contracts.vocabulary import Severity
 from subluminal.policy.covering import covers
+from subluminal.policy.diff.agents import gained
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted, worst
 from subluminal.policy.diff.effects import effect_changes
 from subluminal.policy.diff.order import asks, class_effect, kind_of, order_changes, shields
@@ -167,8 +168,16 @@ def _match_change(
     names = [name for name in now if was[name] != now[name]]
     was_told = quoted({name: was[name] for name in names})
     now_told = quoted({name: now[name] for name in names})
-    summary = f"match {told} from {was_told} to {now_told}"
+    summary = f"match {told} from {was_told} to {now_told}{_who_gains(old, new)}"
     yield _field(new, "match", worst(parts) or NEUTRAL, summary, was, now)
+
+
+def _who_gains(old: AnyRule, new: AnyRule) -> str:
+    """Says for whom calls may pass that did not, as far as a match speaks of that."""
+    allows = isinstance(new, AllowRule) and not asks(new)
+    before, after = (old.match, new.match) if allows else (new.match, old.match)
+    told = gained(before, after) if isinstance(new, AllowRule | DenyRule) else ""
+    return f"; who gains: {told}" if told else ""
 
 
 def _match_effect(rule: AnyRule, bundle: Bundle, *, adding: bool) -> Severity:

@@ -1,8 +1,9 @@
 """All warnings and notes about a valid bundle, for `sub policy lint`.
 
 `reach` finds rules that never act and writes without a limit; `suggestions` finds suggestions that
-cannot help; `targets` and `taint` find rules about targets and about the run's level
-that do less than they seem to; the rest is here.
+cannot help; `targets`, `taint` and `agents` find rules about targets, about the run's level and
+about who acts that do less than they seem to; `contents` finds the same of texts and sequences, and
+policies that end soon; the rest is here.
 A warning is given only if it is certain.
 """
 
@@ -13,6 +14,8 @@ from subluminal.contracts.bundle import AnyRule, Bundle, RateLimitRule, TagRule
 from subluminal.contracts.shape import Misfit
 from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import Problem
+from subluminal.policy.lint.agents import agent_remarks, type_notes
+from subluminal.policy.lint.contents import content_remarks, expiry_remarks
 from subluminal.policy.lint.reach import shadowed_rules, unlimited_writes, unreachable_rules
 from subluminal.policy.lint.suggestions import vain_suggestions
 from subluminal.policy.lint.taint import taint_remarks
@@ -32,12 +35,15 @@ class Remark(NamedTuple):
     misfit: Misfit
 
 
-def lint(loaded: LoadedBundle) -> list[Problem]:
-    """Returns the warnings and notes with their places, in the order of the file."""
+def lint(loaded: LoadedBundle, wall_ms: int | None = None) -> list[Problem]:
+    """Returns the warnings and notes with their places, in the order of the file.
+
+    `wall_ms` is the time by which the end of the policy is judged; None if it is not.
+    """
     title = rule_title(loaded.value)
     problems = [
         problem_of(loaded.in_its_words(misfit), loaded.node, loaded.file, title, severity)
-        for severity, misfit in remarks(loaded.bundle, loaded.value)
+        for severity, misfit in remarks(loaded.bundle, loaded.value, wall_ms)
     ]
     problems += [
         problem_of(misfit, loaded.node, loaded.file, title, WARNING) for misfit in loaded.warnings
@@ -45,7 +51,7 @@ def lint(loaded: LoadedBundle) -> list[Problem]:
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def remarks(bundle: Bundle, value: Any) -> list[Remark]:
+def remarks(bundle: Bundle, value: Any, wall_ms: int | None = None) -> list[Remark]:
     """Returns the warnings and notes about a bundle. `value` is the bundle as plain data."""
     warnings = [
         *unreachable_rules(bundle.rules),
@@ -54,6 +60,9 @@ def remarks(bundle: Bundle, value: Any) -> list[Remark]:
         *vain_suggestions(bundle.rules),
         *target_remarks(bundle.rules),
         *taint_remarks(bundle),
+        *agent_remarks(bundle.rules),
+        *content_remarks(bundle.rules),
+        *expiry_remarks(bundle, wall_ms),
         *_costly_calls(bundle.rules),
         *_idle_defaults(bundle),
         *_empty_lists(value),
@@ -91,6 +100,14 @@ def _idle_defaults(bundle: Bundle) -> Iterator[Misfit]:
         )
 
 
+_LISTS = (
+    "risk_class",
+    "environment",
+    "agent_type",
+    "agent_roles_any",
+    "tool_provider",
+    "data_labels_any",
+)
 _SELECTORS = ("env", "agent_id", "client")
 _WORKLOAD = ("namespace", "service_account", "labels", "repo", "branch")
 
@@ -100,7 +117,7 @@ def _empty_lists(value: Any) -> Iterator[Misfit]:
     paths: list[tuple[str | int, ...]] = [("selectors", name) for name in _SELECTORS]
     paths += [("selectors", "workload", name) for name in _WORKLOAD]
     for index in range(len(value["rules"])):
-        paths += [("rules", index, "match", "risk_class")]
+        paths += [("rules", index, "match", name) for name in _LISTS]
         paths += [("rules", index, "match", name) for name in ("server_name", "tool_name")]
     for path in paths:
         found = _at(value, path)
@@ -125,6 +142,7 @@ def _notes(bundle: Bundle) -> Iterator[Misfit]:
         yield Misfit(("mode",), "`observe` records what would be refused, and enforces nothing")
     if not bundle.rules:
         yield Misfit(("rules",), "the policy has no rules: every call is allowed")
+    yield from type_notes(bundle.rules)
     for index, rule in enumerate(bundle.rules):
         if not rule.enabled:
             yield Misfit(("rules", index, "enabled"), "the rule is disabled and has no effect")

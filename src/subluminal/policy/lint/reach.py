@@ -6,6 +6,7 @@ together.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from subluminal.contracts.bundle import (
     KernelRule,
     Match,
     NameMatch,
+    SequenceRule,
     TagRule,
     TaintRule,
 )
@@ -26,10 +28,11 @@ from subluminal.policy.covering import (
     covers,
     disjoint,
     head_of,
-    in_range,
     is_literal,
     matches_every_name,
 )
+from subluminal.policy.covering_contents import in_range
+from subluminal.policy.predicates import same_value
 
 MAX_PAIRS = 500_000
 """Most pairs of rules that one check compares. Lint does not report on the remaining ones."""
@@ -79,8 +82,9 @@ def unreachable_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
         pairs += len(tags) if rule.match.risk_class else 0
         if rule.match.risk_class and pairs <= MAX_PAIRS:
             yield from _missing_classes(rule, index, tags)
-        if rule.match.args is not None:
-            yield from _contradictions(rule.match.args, index)
+        for name, args in (("args", rule.match.args), ("context", rule.match.context)):
+            if args is not None:
+                yield from _contradictions(args, index, name)
         if isinstance(rule, TagRule):
             tags.append(rule)
 
@@ -103,11 +107,11 @@ def _missing_classes(rule: AnyRule, index: int, tags: list[TagRule]) -> Iterator
         )
 
 
-def _contradictions(args: ArgsMatch, index: int) -> Iterator[Misfit]:
+def _contradictions(args: ArgsMatch, index: int, name: str) -> Iterator[Misfit]:
     for key in dict.fromkeys([*args.key_equals, *args.key_in, *args.numeric_range]):
         if _contradicts(args, key):
             yield Misfit(
-                ("rules", index, "match", "args"),
+                ("rules", index, "match", name),
                 f"can never match: the predicates about `{key[:60]}` contradict each other",
                 "remove one of them",
             )
@@ -119,10 +123,17 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
         if values is not None and not among(args.key_equals[key], values):
             return True
         values = [args.key_equals[key]]
-    bounds = args.numeric_range.get(key)
-    if values is None or bounds is None:
+    if values is None:
         return False
-    return not any(in_range(value, bounds) for value in values)
+    bounds = args.numeric_range.get(key)
+    return not any(
+        (bounds is None or in_range(value, bounds)) and not _is_excluded(args, key, value)
+        for value in values
+    )
+
+
+def _is_excluded(args: ArgsMatch, key: str, value: Any) -> bool:
+    return key in args.key_not_equals and same_value(value, args.key_not_equals[key])
 
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
@@ -182,7 +193,7 @@ def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds `write_like` tools that no budget, rate limit, breaker, dedupe or deny covers."""
     limits = CoverIndex()
     for index, rule in enumerate(rules):
-        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule | SequenceRule):
             limits.add(index, rule.match)
     pairs = 0
     for index, rule in enumerate(rules):

@@ -122,6 +122,7 @@ SILENT = [
     (rule_with(tool_args_match={"a": {"eq": "x", "gt": 5}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: never holds: the operators exclude each other"),
     (rule_with(tool_args_match={"a": {"eq": 5, "gt": 5}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: never holds: the operators exclude each other"),
     (spm(spm_rule(), spm_rule()), "rule `DENY_TOOL`: `id`: duplicate id"),
+    (matching(tool_name="x" * 1025), f"rule `DENY_TOOL`: `match.tool_name`: invalid glob `{'x' * 40}`: longer than 1024 characters"),
     (spm(spm_rule(id="defaults.outcome")), "rule `defaults.outcome`: `id`: `defaults.outcome` stands for the bundle's default"),
 ]  # fmt: skip
 
@@ -226,7 +227,7 @@ WARNINGS = [
     (rule_with(matches_regex="(a+)+"), "rule `DENY_TOOL`: `when.matches_regex`: Agent-SPM never runs this pattern, so the rule never matched there; here it does"),
     (rule_with(tool_args_match={"a": {}}), "rule `DENY_TOOL`: `when.tool_args_match.a`: asks nothing"),
     (rule_with(tool_args_match={"a": {"neq": []}}), "rule `DENY_TOOL`: `when.tool_args_match.a.neq`: always holds: no argument equals a list or an object"),
-    (spm(spm_rule(approver_role="boss")), "rule `DENY_TOOL`: `approver_role`: has no effect: DENY asks nobody"),
+    (spm(spm_rule(approver_role="boss")), "rule `DENY_TOOL`: `approver_role`: has no effect on the outcome DENY"),
 ]  # fmt: skip
 
 
@@ -251,3 +252,11 @@ def test_warnings_about_the_converted_rules_are_in_the_authors_words():
 def test_the_dates_are_those_of_the_bundle():
     bundle = load(spm(generated_at=START, expires_at="2098")).bundle
     assert (bundle.created_at, bundle.expires_at) == (START, "2098-01-01T00:00:00Z")
+
+
+def test_every_rule_has_its_line_and_the_default_its_own():
+    value = spm(spm_rule())
+    loaded = load(value)
+    lines = json.dumps(value, indent=1).splitlines()
+    assert loaded.line_of(0) == lines.index("  {") + 1
+    assert loaded.line_of(1) == lines.index('  "outcome": "ALLOW"') + 1

@@ -216,7 +216,7 @@ def _rule_warnings(rule: SpmRule) -> Iterator[Misfit]:
     for key, wanted in (rule.when.tool_args_match or {}).items():
         yield from _idle_operators(wanted, ("when", "tool_args_match", key))
     if rule.approver_role and rule.outcome in ("ALLOW", "DENY"):
-        message = f"has no effect: {rule.outcome} asks nobody"
+        message = f"has no effect on the outcome {rule.outcome}"
         yield Misfit(("approver_role",), message, "remove it, or use REQUIRE_APPROVAL")
 
 
