@@ -14,7 +14,7 @@ from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
 from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.refusal_text import message_of
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 
 _NOTHING = b"null"
 
@@ -107,12 +107,12 @@ class GuardedCall:
         """Records how the call ended."""
         if error is None:
             text = _NOTHING if self.result is None else result_text(self.result)
-            self._host.finish(self.ruling, Outcome(Status.OK, len(text), text))
+            self._host.finish(self.ruling, CallEnding(Status.OK, len(text), text))
         elif _is_cancelled(error):
             self._host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
         else:
             said = said_by(error)
-            outcome = Outcome(
+            outcome = CallEnding(
                 Status.ERROR,
                 0,
                 error_class=ErrorClass.UPSTREAM_ERROR,

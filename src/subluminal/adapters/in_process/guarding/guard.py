@@ -20,7 +20,7 @@ from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Status
 from subluminal.core.host import Host
-from subluminal.core.ruling import Outcome, Ruling
+from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.names import uuid7
 
 _P = ParamSpec("_P")
@@ -123,7 +123,7 @@ class GuardDoor:
             call.begin()
         except Refused:
             return call.decision
-        self._host.finish(call.ruling, Outcome(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
+        self._host.finish(call.ruling, CallEnding(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
         return call.decision
 
     # Runs
