@@ -24,7 +24,7 @@ from subluminal.core.controls import grants, kill_switch
 from subluminal.core.controls.approval_files import Slot
 from subluminal.core.controls.approvals import Approvals
 from subluminal.core.controls.kill_switch import KillSwitch
-from subluminal.core.enforcer import Enforcer, Outcome, Ruling
+from subluminal.core.enforcer import CallEnding, Enforcer, Ruling
 from subluminal.core.gates import Gates
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
@@ -151,7 +151,7 @@ class Stage:
     def end(self, shim: Enforcer, ruling: Ruling, status: str = "OK") -> None:
         """Lets a call end."""
         failed = None if status == "OK" else ErrorClass.UPSTREAM_ERROR
-        shim.finish(ruling, Outcome(Status(status), 5, b"{}", error_class=failed))
+        shim.finish(ruling, CallEnding(Status(status), 5, b"{}", error_class=failed))
 
     def call(self, shim: Enforcer, tool: str, args: dict[str, Any], status: str = "OK") -> Ruling:
         """A whole call of server `git`, a millisecond long."""
