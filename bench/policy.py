@@ -60,8 +60,8 @@ def _against_rivals() -> Iterator[Result]:
     rivals = {"cedarpy": cedar, "casbin": pycasbin, "regopy": rego}
     for name, module in rivals.items():
         _prove_equal(name, module.decider(rules, TOOL), module.decider(rules, DENIED_TOOL))
-    ours = _decider(_engine(rules), TOOL)
-    _prove_equal("subluminal", ours, _decider(_engine(rules), DENIED_TOOL))
+    ours = decider(_engine(rules), TOOL)
+    _prove_equal("subluminal", ours, decider(_engine(rules), DENIED_TOOL))
     tasks = [_times(ours, 200), *(module.decider(rules, TOOL) for module in rivals.values())]
     seconds = interleaved(tasks, rounds=120)
     own = seconds[0] / 200
@@ -75,7 +75,7 @@ def _against_rivals() -> Iterator[Result]:
 def _thousand_rules() -> Iterator[Result]:
     small = _engine(refusals(SMALL - len(_ACCUMULATORS)))
     large = _engine(refusals(LARGE - len(_ACCUMULATORS)))
-    few, many = interleaved([_decider(small, TOOL), _decider(large, TOOL)], rounds=60, number=200)
+    few, many = interleaved([decider(small, TOOL), decider(large, TOOL)], rounds=60, number=200)
     detail = f"{many * 1e6:.2f} us against {few * 1e6:.2f} us"
     yield Result("policy, 1,000 rules over 50", many / few, BAR_THOUSAND, False, detail)
     for name, engine in ((SMALL, small), (LARGE, large)):
@@ -85,12 +85,17 @@ def _thousand_rules() -> Iterator[Result]:
         yield Result("policy, first call of a tool over 300 us", share, 1.0, False, detail)
 
 
-def _engine(rules: list[Refusal]) -> Engine:
+def rules_of(rules: list[Refusal]) -> list[dict[str, Any]]:
+    """The rules of a bundle: one accumulator of each kind, and a deny for each refusal."""
     accumulators = [
         _rule(kind, kind, {}, {kind: {"scope": "run"} | effect})
         for kind, effect in _ACCUMULATORS.items()
     ]
-    bundle = bundle_of([*accumulators, *map(_deny, rules)], env=["dev", "ci"])
+    return [*accumulators, *map(_deny, rules)]
+
+
+def _engine(rules: list[Refusal]) -> Engine:
+    bundle = bundle_of(rules_of(rules), env=["dev", "ci"])
     snapshot = compile_bundle(msgspec.convert(bundle, Bundle))
     identity = Identity(agent_id="fixer", env=Env.CI)
     return Engine([(Layer.USER, snapshot)], identity)
@@ -119,7 +124,7 @@ def _deny(rule: Refusal) -> dict[str, Any]:
     return _rule(rule.name, "deny", match, effect)
 
 
-def _decider(engine: Engine, tool: str) -> Callable[[], bool]:
+def decider(engine: Engine, tool: str) -> Callable[[], bool]:
     """Decides one call and writes its counters. Time advances, so that no call is a duplicate."""
     counters, clock = MemoryCounters(), count(0, 20)
     call = Call(SERVER, tool, ARGS, args_hash(ARGS))

@@ -622,6 +622,64 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:run-revoked": Requirement(
         "trust T5", "calls of a revoked agent are refused at every door, policy or none"
     ),
+    # Trust: Agent-SPM's bundles (trust-and-sdk 2, Dialect)
+    "trust:dialect-refuses": Requirement(
+        "issue 19", "what Agent-SPM's loader refuses, and conditions that never hold, are errors"
+    ),
+    "trust:dialect-names": Requirement(
+        "issue 19", "names of tools match as there: `*`, a prefix, equality, lists of exact names"
+    ),
+    "trust:dialect-outcomes": Requirement(
+        "issue 19", "the six outcomes have their actions; the default is a last rule DEFAULT_…"
+    ),
+    "trust:dialect-javascript": Requirement(
+        "issue 19", "regular expressions keep JavaScript's meaning; skipped patterns are enforced"
+    ),
+    "trust:dialect-hash": Requirement(
+        "issue 19", "`compile --as bundle` prints a bundle with the same policy_hash"
+    ),
+    "trust:dialect-commands": Requirement(
+        "issue 19", "every policy command takes a bundle of Agent-SPM"
+    ),
+    "trust:dialect-layers": Requirement(
+        "issue 19", "a layer may be a bundle of Agent-SPM: a shim enforces it"
+    ),
+    "trust:dialect-expired": Requirement(
+        "issue 19", "commands refuse a bundle of Agent-SPM that has expired"
+    ),
+    "trust:dialect-signature": Requirement(
+        "issue 19", "the signature covers every member; the weak form needs a switch of its own"
+    ),
+    "trust:dialect-signed-layers": Requirement(
+        "issue 19", "with a key in the settings, an unsigned policy does not come into force"
+    ),
+    "trust:dialect-agrees": Requirement(
+        "issue 19", "our engine decides as Agent-SPM's evaluator, but for the listed differences"
+    ),
+    # Trust (issue 19): `sub scan`
+    "trust:scan-entries": Requirement(
+        "issue 19", "each rule about entries finds its hits, with file and line, and no near miss"
+    ),
+    "trust:scan-definitions": Requirement(
+        "issue 19", "each rule about definitions finds its hits, in schemas too, and no near miss"
+    ),
+    "trust:scan-manifests": Requirement(
+        "issue 19", "upstream's nine rules, levels, weights and thresholds for manifests"
+    ),
+    "trust:scan-official": Requirement(
+        "issue 19", "no text finding in the definitions of the official servers"
+    ),
+    "trust:scan-poisoned": Requirement("issue 19", "every published poisoning shape is found"),
+    "trust:scan-starts-nothing": Requirement(
+        "issue 19", "without --start a scan starts no process and opens no socket"
+    ),
+    "trust:scan-start": Requirement(
+        "issue 19", "--start asks, lists tools under a warden, calls nothing, passes no secret"
+    ),
+    "trust:scan-no-secret": Requirement("issue 19", "no report shows the value of a secret"),
+    "trust:scan-reports": Requirement(
+        "issue 19", "rows, exit codes, JSON and valid SARIF; unreadable files are named"
+    ),
     # Our own, where tests/contracts proves more than the Pack asks
     "house:templates": Requirement("issue 2", "byte templates give the structs' JSON"),
     "house:schemas": Requirement("issue 2", "published schemas accept ours, refuse broken ones"),
@@ -632,4 +690,74 @@ REQUIREMENTS: dict[str, Requirement] = {
         "shared-runs", "a cell holds a whole window; cells have four kinds"
     ),
     "house:additive": Requirement("0.1", "our additive fields are optional"),
+    # Trust: who acts (issue 19)
+    "trust:claims-tighten": Requirement(
+        "trust T1", "no claim makes a decision milder; the facts' decision holds on a tie"
+    ),
+    "trust:claims-count-once": Requirement("trust T1", "a call with claims counts once"),
+    "trust:settled-matchers": Requirement(
+        "issue 19", "rules about other agents are as if they were not there"
+    ),
+    "trust:environment-as-written": Requirement(
+        "trust 2", "`environment` is compared as SUB_ENV says it, in any words"
+    ),
+    "trust:denials-cost-trust": Requirement(
+        "trust T3", "more than three refusals in a row cost trust, until a call is forwarded"
+    ),
+    "trust:given-matchers": Requirement(
+        "trust 2", "rules match the provider, the labels and the context of a call"
+    ),
+    "trust:given-on-record": Requirement(
+        "issue 19", "what a program says of a call is on record, with secrets masked"
+    ),
+    "trust:replay-facts": Requirement(
+        "issue 19", "replay decides by recorded facts; without them a call is undetermined"
+    ),
+    "trust:explain-agents": Requirement(
+        "trust 2", "explain says why a rule about other agents was left out"
+    ),
+    "trust:case-facts": Requirement("trust 2", "cases give facts, labels, context and claims"),
+    "trust:lint-claimable": Requirement(
+        "issue 19", "lint warns about an allow that rests on labels or context alone"
+    ),
+    "trust:lint-unregistered": Requirement(
+        "issue 19", "lint warns about identity rules and none for the unregistered"
+    ),
+    "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
+    "trust:data-classes": Requirement(
+        "trust 2", "data_any: cards by Luhn, SSN, e-mail and phone numbers are found in arguments"
+    ),
+    "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
+    "trust:data-unseen": Requirement(
+        "trust 2", "data that nobody looked for counts against a call, and never for it"
+    ),
+    "trust:text-values": Requirement(
+        "trust 2", "text: every string, number and bool value at any depth, never a key"
+    ),
+    "trust:text-user-input": Requirement("trust 2", "text searches user_input as well"),
+    "trust:args-additions": Requirement(
+        "trust 2", "args: key_not_equals, null in key_equals, gt and lt"
+    ),
+    "trust:constraints": Requirement("trust 2", "constraints are told, recorded and masked"),
+    "trust:sliding-window": Requirement(
+        "trust 2", "a sliding window counts the calls that passed, the edge included"
+    ),
+    "trust:budget-reset": Requirement("trust 2", "a budget with reset_ms starts anew"),
+    "trust:agent-scopes": Requirement("trust 2", "scopes agent and agent_tool, within the run"),
+    "trust:policy-expires": Requirement(
+        "issue 19", "expires_at holds while a shim runs: BLOCK, POLICY_EXPIRED"
+    ),
+    "trust:sequence": Requirement(
+        "trust 2", "the call that completes a pattern is refused, whatever lies between"
+    ),
+    "trust:sequence-within": Requirement("trust 2", "within_ms of a sequence is exact"),
+    "trust:sequence-shared": Requirement(
+        "issue 19", "a sequence is exact across the shims of a run, even if one is killed"
+    ),
+    "trust:lint-contents": Requirement(
+        "issue 19", "lint finds texts and sequences that never hold, and policies that end soon"
+    ),
+    "trust:replay-contents": Requirement(
+        "issue 19", "replay: what the record hides of texts and data is undetermined"
+    ),
 }

@@ -7,7 +7,7 @@ controls that reorder a line, characters without width (local-is-not-trusted). P
     json_shown  JSON text: U+009B becomes the escape `\\u009b`, which decodes to the same string
 """
 
-_RANGES = (
+RANGES = (
     (0x00, 0x1F),  # C0 controls
     (0x7F, 0x9F),  # DEL and C1 controls
     (0x061C, 0x061C),  # Arabic letter mark
@@ -31,7 +31,7 @@ class _Escapes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        if not any(first <= code <= last for first, last in _RANGES):
+        if not any(first <= code <= last for first, last in RANGES):
             text = char
         elif self._as_json:
             text = "".join(f"\\u{unit:04x}" for unit in _units(code))

@@ -88,6 +88,7 @@ def open_host(
                 pack=pack,
                 switch=_switch(environ),
                 has_token=bool(attestation or any(map(environ.get, env.TOKEN_VARIABLES))),
+                key_file=settings.policy.hmac_key_file,
             ),
             previewer_for(settings, redactor),
             sharing,

@@ -10,7 +10,11 @@ from tests.policy.bundles import plain, rule, text, tools
 from subluminal.canonical import digest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
-POLICIES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if ".cases." not in path.name]
+POLICIES = [
+    path
+    for path in sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*.json")])
+    if ".cases." not in path.name
+]
 
 
 class Answer:
@@ -191,7 +195,7 @@ def test_explain_takes_a_snapshot(sub, write):
         (["--workload", '{"brnch":1}'], "`--workload`: unknown field `brnch`"),
         (["--at", "noon"], "`--at`: `noon` is not a time with a time zone"),
         (["--repeat", "0"], "`--repeat` must be between 1 and 10000"),
-        (["--env", "moon"], "argument --env"),
+        (["--client", "moon"], "argument --client"),
     ],
 )
 def test_explain_refuses_what_it_cannot_read(sub, write, words, message):
@@ -390,7 +394,8 @@ def test_the_group_lists_its_commands(sub):
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
 def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
-    assert sub("lint", "--strict", str(path)).err == "1 file: no problems\n"
+    # A policy that only observes has a note about that.
+    assert sub("lint", "--strict", str(path)).err in ("1 file: no problems\n", "1 file: 1 note\n")
     answer = sub("test", "--json", "--coverage", str(path.with_suffix(".cases.yaml")))
     assert answer.code == 0
     (coverage,) = [row["coverage"] for row in answer.rows if "coverage" in row]
@@ -399,7 +404,8 @@ def test_an_example_lints_clean_and_its_cases_reach_every_rule(sub, path):
 
 def test_the_promised_examples_are_there():
     assert [path.stem for path in POLICIES] == [
-        "after-the-web", "agent-shell", "careful-writes", "ci-strict", "listed-commands", "loop-guard", "prod-freeze",
+        "after-the-web", "agent-shell", "agent-spm", "careful-writes", "ci-fixer", "ci-strict", "data-loss",
+        "guardian-engineering", "guardian-finance", "guardian-soc", "listed-commands", "loop-guard", "prod-freeze",
         "read-only",
     ]  # fmt: skip
 
@@ -425,3 +431,88 @@ def test_explain_shows_what_a_call_touches(sub, own_home, tmp_path):
     call = ("--server", "files", "--tool", "put", "--args", '{"to": "/etc/motd"}')
     assert sub(*given, *call).rows[0]["decision"]["rule_id"] == "no-writes-outside"
     assert "opaque:" in sub(*given[:-1], "--server", "@claude", "--tool", "Bash").out
+
+
+# Who acts
+
+
+def test_explain_takes_every_fact_and_everything_that_a_program_says(sub, write):
+    match = {
+        "environment": ["staging"],
+        "agent_type": ["pr_agent"],
+        "trust_level_min": "verified",
+        "agent_roles_any": ["fix"],
+        "registered": True,
+        "delegation_depth_min": 1,
+        "tool_provider": ["langchain"],
+        "data_labels_any": ["pii"],
+        "context": {"key_equals": {"ticket": "T1"}},
+    }
+    name = write("p.json", rule("deny", match=match))
+    given = [
+        *("--env", "staging", "--agent-type", "pr_agent", "--trust-level", "verified"),
+        *("--role", "x", "--role", "fix", "--registered", "--delegation-depth", "1"),
+        *("--provider", "langchain", "--label", "pii", "--context", '{"ticket": "T1"}'),
+    ]
+    call = ["explain", "--policy", name, "--server", "s", "--tool", "t", "--json"]
+    (row,) = sub(*call, *given).rows
+    assert row["decision"]["rule_id"] == "deny"
+    assert row["on_facts"] is None
+    (row,) = sub(*call).rows
+    assert row["decision"]["action"] == "ALLOW"
+    assert row["steps"][0]["note"] == "the environment is dev"
+
+
+def test_explain_says_what_claims_changed(sub, write):
+    rules = [
+        rule("deny", match={"environment": ["prod"]}),
+        rule("deny", "off", enabled=False),
+        rule("allow"),
+    ]
+    call = ["explain", "--policy", write("p.json", *rules), "--server", "s", "--tool", "t"]
+    answer = sub(*call, "--claims", '{"environment": "prod"}')
+    assert answer.out.splitlines() == [
+        "BLOCK by rule `deny` (NO, warn)",
+        "  not this",
+        "  because of what the caller claims: without that it is ALLOW",
+        "",
+        "rules, in order:",
+        "    1. deny (deny): no match: `environment` does not match (the environment is dev)",
+        "    2. off (deny): disabled",
+        "    3. allow (allow): matched, ALLOW (fine)",
+        "",
+        "rules, if what the caller claims were true:",
+        "    1. deny (deny): matched, BLOCK (not this)",
+        "    2. off (deny): disabled",
+        "    3. allow (allow): passed over (a rule above settled access)",
+    ]
+    (row,) = sub(*call, "--claims", '{"environment": "prod"}', "--json").rows
+    assert row["on_facts"]["action"] == "ALLOW"
+    assert [step["claimed"] for step in row["steps"]] == [False] * 3 + [True] * 3
+
+
+def test_explain_counts_refusals_in_a_row(sub, write):
+    rules = [
+        rule("deny", match={"trust_level_min": "verified"}),
+        rule("deny", "lost"),
+    ]
+    words = ["explain", "--policy", write("p.json", *rules), "--server", "s", "--tool", "t"]
+    words += ["--trust-level", "verified", "--trust-after-denials", "basic", "--json"]
+    for repeat, rule_id in (("4", "deny"), ("5", "lost")):
+        (row,) = sub(*words, "--repeat", repeat).rows
+        assert row["decision"]["rule_id"] == rule_id
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--claims", "[]"), "`--claims` must be a JSON object"),
+        (("--claims", '{"registered": true}'), "`--claims`: unknown field `registered`"),
+        (("--context", "x"), "`--context`: "),
+        (("--delegation-depth", "-1"), "`--delegation-depth` must be at least 0"),
+    ],
+)
+def test_explain_refuses_facts_that_it_cannot_read(sub, write, words, message):
+    answer = sub("explain", "--policy", write("p.json"), "--server", "s", "--tool", "t", *words)
+    assert answer.code == 2
+    assert message in answer.err

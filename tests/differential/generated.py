@@ -24,10 +24,14 @@ GLOBS = ["*", "p*", "?ush", "*l*", "[a-p]*", "[!p]*", "[!a-z]*", "push", "PUSH",
 REGEXES = ["^p", "ush$", "p.sh", "[Pp]ull", "a|b", "(?i)PUSH", "^git$", "u", "ö", r"^\w+_\w+$"]
 LAYERS = ["managed", "user", "repository"]
 RULE_IDS = [f"r{i}" for i in range(8)]
-SCOPES = ["run", "tool", "server_tool"]
+SCOPES = ["run", "tool", "server_tool", "agent", "agent_tool"]
+WORDS = ["x", "1", "TRUE", "2.5", "a", "-", "\u00e9"]
+TEXT_REGEXES = ["^1", "x|y", "e 1", "[0-9]$", "T.*E"]
+DATA = ["SECRET", "PCI", "PII", "PII.email"]
 WINDOWS = [1, 10, 50, 1_000]
 REFUSALS = ["BLOCK", "REJECT_WITH_HINT", "TERMINATE_RUN"]
 REQUIREMENTS = ["approval", "step_up", "ticket", "human", "confirmation"]
+ENDS = ["2026-11-12T21:59:00Z", "2026-11-12T21:59:00.010Z", "2030-01-01T00:00:00Z"]
 MODES = ["observe", "guardrails", "control"]
 AGENTS, REPOS, BRANCHES, SPACES = ["fixer", "sweeper"], ["acme/x", "acme/y"], ["main", "dev"], ["a"]
 PAUSES_MS = [0, 1, 3, 9, 10, 49, 50, 999, 1_000, 60_000, 7_200_000]
@@ -85,6 +89,22 @@ def name_match(choose: Chooser) -> Data:
     return {"glob": choose.some(GLOBS), "regex": choose.some(REGEXES)}
 
 
+def open_bounds(choose: Chooser) -> Data:
+    low, high = sorted(choose.some(NUMBERS, 2, 2))
+    if low == high or choose.rarely():
+        return choose.one([{"gt": low}, {"lt": high}])
+    return choose.one([{"gt": low, "lt": high}, {"min": low, "lt": high}, {"gt": low, "max": high}])
+
+
+def text_match(choose: Chooser) -> Data:
+    given = choose.fields(
+        any_of=lambda: choose.some(WORDS),
+        none_of=lambda: choose.some(WORDS),
+        regex=lambda: choose.one(TEXT_REGEXES),
+    )
+    return given or {"any_of": choose.some(WORDS)}
+
+
 def bounds(choose: Chooser) -> Data:
     low, high = sorted((choose.one(NUMBERS), choose.one(NUMBERS)))
     return choose.one([{"min": low}, {"max": high}, {"min": low, "max": high}])
@@ -93,9 +113,13 @@ def bounds(choose: Chooser) -> Data:
 def args_match(choose: Chooser) -> Data:
     return choose.fields(
         has_keys=lambda: choose.some(KEYS),
-        key_equals=lambda: choose.by_key(lambda: choose.one(SCALARS)),
+        key_equals=lambda: choose.by_key(lambda: choose.one([*SCALARS, None])),
         key_in=lambda: choose.by_key(lambda: choose.some(VALUES, 1, 3)),
-        numeric_range=lambda: choose.by_key(lambda: bounds(choose)),
+        numeric_range=lambda: choose.by_key(
+            lambda: open_bounds(choose) if choose.rarely() else bounds(choose)
+        ),
+    ) | choose.fields_rarely(
+        key_not_equals=lambda: choose.by_key(lambda: choose.one([*SCALARS, None]))
     )
 
 
@@ -120,7 +144,10 @@ def match(choose: Chooser) -> Data:
         risk_class=lambda: choose.some(CLASSES),
         args=lambda: args_match(choose),
     ) | choose.fields_rarely(
-        time=lambda: time_match(choose), taint=lambda: {"below": choose.one(LEVELS[:2])}
+        time=lambda: time_match(choose),
+        taint=lambda: {"below": choose.one(LEVELS[:2])},
+        text=lambda: text_match(choose),
+        data_any=lambda: choose.some(DATA),
     )
 
 
@@ -154,11 +181,16 @@ def budget(choose: Chooser) -> Data:
         cost_units_per_call=lambda: 1 + choose.below(3),
         count=lambda: choose.one(["attempts", "executed"]),
     )
+    more |= choose.fields_rarely(reset_ms=lambda: choose.one(WINDOWS))
     return {"scope": choose.one(SCOPES), "on_exceed": choose.one(REFUSALS)} | limits | more
 
 
 def rate_limit(choose: Chooser) -> Data:
     action = choose.one(["THROTTLE", "BLOCK", "REJECT_WITH_HINT"])
+    if choose.rarely():
+        effect = {"max_calls": 1 + choose.below(3), "window_ms": choose.one(WINDOWS)}
+        waits = {"backoff_ms": 7} if action == "THROTTLE" else {}
+        return {"scope": choose.one(SCOPES), "on_limit": action} | effect | waits
     effect = {
         "scope": choose.one(SCOPES),
         "capacity": 1 + choose.below(3),
@@ -196,6 +228,13 @@ def dedupe(choose: Chooser) -> Data:
     }
 
 
+def sequence(choose: Chooser) -> Data:
+    return {
+        "pattern": choose.some(GLOBS, 2, 4),
+        "on_match": choose.one(REFUSALS),
+    } | choose.fields(within_ms=lambda: choose.one(WINDOWS))
+
+
 def kernel(choose: Chooser) -> Data:
     words = ["EXECUTE", "EXECUTE", "EXECUTE", "BROKEN", *PACK_ANSWERS]
     return {
@@ -217,6 +256,7 @@ EFFECTS: dict[str, Callable[[Chooser], Data]] = {
     "tag": lambda choose: {"tag": {"add_risk_class": choose.some(CLASSES)}},
     "taint": lambda choose: {"taint": {"lower_to": choose.one(LEVELS)}},
     "kernel": lambda choose: {"kernel": kernel(choose)},
+    "sequence": lambda choose: {"sequence": sequence(choose)},
 }
 
 
@@ -258,6 +298,7 @@ def bundle(choose: Chooser, modes: Sequence[str] = MODES) -> Data:
         | choose.fields_rarely(taint=lambda: choose.one(LEVELS)),
         # Most policies apply: a sequence of POLICY_NOT_APPLICABLE teaches little.
         "selectors": selectors(choose) if choose.rarely() else {},
+        **({"expires_at": choose.one(ENDS)} if choose.rarely(8) else {}),
         "rules": [rule(choose, each) for each in RULE_IDS[: choose.below(len(RULE_IDS) + 1)]],
     }
 

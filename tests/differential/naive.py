@@ -70,6 +70,46 @@ def is_number(value):
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def js(value):
+    """A value as JavaScript's String() writes it; the values of these tests are simple."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+
+
+def leaves(value):
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return [leaf for each in inner for leaf in leaves(each)]
+    return [] if value is None else [js(value)]
+
+
+def text_matches(matcher, args):
+    if not matcher:
+        return True
+    if args is None:
+        raise CannotTell
+    values = leaves(args)
+
+    def found(word):
+        return any(word.casefold() in each.casefold() for each in values)
+
+    regex = matcher.get("regex")
+    return (
+        (not matcher.get("any_of") or any(map(found, matcher["any_of"])))
+        and not any(map(found, matcher.get("none_of", [])))
+        and (regex is None or re.search(regex, " ".join(values), re.IGNORECASE) is not None)
+    )
+
+
+def data_matches(wanted, kind, effect, args):
+    """Nobody looks at data here, which counts against a call."""
+    if wanted and args is None:
+        raise CannotTell
+    favours = kind == "allow" or effect.get("taint", {}).get("lower_to") == "SYSTEM"
+    return not wanted or not favours
+
+
 def args_match(matcher, args):
     if any(matcher.values()) and args is None:
         raise CannotTell
@@ -85,7 +125,12 @@ def args_match(matcher, args):
             and is_number(args[k])
             and (r.get("min") is None or args[k] >= r["min"])
             and (r.get("max") is None or args[k] <= r["max"])
+            and (r.get("gt") is None or args[k] > r["gt"])
+            and (r.get("lt") is None or args[k] < r["lt"])
             for k, r in matcher.get("numeric_range", {}).items()
+        )
+        and not any(
+            k in args and same(v, args[k]) for k, v in matcher.get("key_not_equals", {}).items()
         )
     )
 
@@ -145,14 +190,18 @@ class Call:
 
     def scope(self, where, scope):
         names = {"run": (), "tool": (self.tool,), "server_tool": (self.server, self.tool)}
+        # A run of these tests has one agent.
+        names |= {"agent": (), "agent_tool": (self.tool,)}
         return (*where, *names[scope])
 
     def same_call(self, where, scope):
         """What makes two calls equal: arguments and tool, and the server unless the scope spans servers."""
-        return (*where, scope, scope == "tool" or self.server, self.tool, self.args_hash)
+        spans = scope in ("tool", "agent_tool")
+        return (*where, scope, spans or self.server, self.tool, self.args_hash)
 
-    def matches(self, match, tags):
+    def matches(self, rule, tags):
         """Whether every field that is given holds; the arguments are looked at last."""
+        match = rule["match"]
         return (
             name_matches(match.get("server_name") or {}, self.server)
             and name_matches(match.get("tool_name") or {}, self.tool)
@@ -160,6 +209,8 @@ class Call:
             and time_matches(match.get("time") or {}, self.wall_ms)
             and self.level > LEVELS.index((match.get("taint") or {"below": None})["below"])
             and args_match(match.get("args") or {}, self.args)
+            and data_matches(match.get("data_any"), rule["kind"], rule["effect"], self.args)
+            and text_matches(match.get("text"), self.args)
         )
 
 
@@ -209,6 +260,9 @@ class Naive:
     def ask(self, layer, bundle, call):
         """One layer's answer, its mode applied."""
         found = self.visit_rules(layer, bundle, call)
+        end = bundle.get("expires_at")
+        if end and call.wall_ms >= datetime.fromisoformat(end).timestamp() * 1000:
+            found = answer("BLOCK", None, "POLICY_EXPIRED")
         if bundle["mode"] == "control" and found["action"] == "BLOCK":
             found = found | {"action": "REJECT_WITH_HINT"}
         if bundle["mode"] == "observe" and found["action"] != "ALLOW":
@@ -230,7 +284,7 @@ class Naive:
                 continue
             where = (layer, bundle["policy_id"], rule["rule_id"])
             try:
-                if not call.matches(rule["match"], tags):
+                if not call.matches(rule, tags):
                     continue
                 if kind == "tag":
                     tags |= set(rule["effect"]["tag"]["add_risk_class"])
@@ -249,13 +303,20 @@ class Naive:
                         refusal = [answer("ALLOW", rule, "APPROVAL_GRANTED")]
                     answers += refusal
             except CannotTell:
-                if kind == "taint" and rule["effect"]["taint"]["lower_to"] != "SYSTEM":
-                    lowered = True
-                    self.lower(rule, call)
+                lowered = self.unread(where, rule, call) or lowered
                 answers.append(self.on_error(bundle["defaults"], rule, tags))
         refusals = [a for a in answers if a["action"] != "ALLOW"]
         ends = [a for a in refusals if a["action"] == "TERMINATE_RUN"]
         return (ends + refusals + answers + [answer("ALLOW", None, "DEFAULT_ALLOW")])[0]
+
+    def unread(self, where, rule, call):
+        """What cannot be judged counts against the call. Returns whether a taint rule is settled."""
+        if rule["kind"] == "sequence":
+            self.remember(where, call)
+        if rule["kind"] != "taint" or rule["effect"]["taint"]["lower_to"] == "SYSTEM":
+            return False
+        self.lower(rule, call)
+        return True
 
     def kernel(self, layer, bundle, rule, call, tags):
         """What a pack has to say, and whether that settles access."""
@@ -288,8 +349,48 @@ class Naive:
             return answer("ALLOW", rule, "APPROVAL_GRANTED")
         return answer("REJECT_WITH_HINT", rule, effect["require"].upper() + "_REQUIRED")
 
+    def remember(self, where, call):
+        call.if_forwarded.append(lambda: self.seen[where].append((call.tool, call.now)))
+
+    def sequence(self, where, rule, effect, call):
+        """Tries every way to lay the pattern over the calls so far, and this one."""
+        within = effect.get("within_ms")
+        calls = [*self.seen[where], (call.tool, call.now)]
+        self.remember(where, call)
+
+        def fits(pattern, end):
+            """When the pattern may begin, if its last call is the one at this place."""
+            tool, at = calls[end]
+            if not glob_matches(pattern[-1], tool):
+                return []
+            if len(pattern) == 1:
+                return [at]
+            return [start for each in range(end) for start in fits(pattern[:-1], each)]
+
+        starts = fits(effect["pattern"], len(calls) - 1)
+        hit = any(within is None or call.now - start <= within for start in starts)
+        return [answer(effect["on_match"], rule, "SEQUENCE_MATCHED")] if hit else []
+
+    def sliding(self, key, rule, effect, call):
+        passed = [at for at in self.seen[key] if call.now - at <= effect["window_ms"]]
+        call.if_forwarded.append(lambda: self.seen[key].append(call.now))
+        if len(passed) < effect["max_calls"]:
+            return []
+        action = effect["on_limit"]
+        backoff_ms = effect["backoff_ms"] if action == "THROTTLE" else None
+        return [answer(action, rule, "RATE_LIMITED", backoff_ms=backoff_ms)]
+
+    def renew(self, key, reset_ms, call):
+        """Forgets a budget that is over, and remembers when this one began."""
+        if self.seen[key] and call.now - self.seen[key][0] >= reset_ms:
+            self.seen[key], self.counts[key] = [], 0
+
     def budget(self, where, rule, effect, call):
         key = call.scope(where, effect["scope"])
+        if effect.get("reset_ms") is not None:
+            self.renew(key, effect["reset_ms"], call)
+            began = lambda: self.seen[key].append(call.now)  # noqa: E731
+            began() if effect.get("count") != "executed" else call.if_forwarded.append(began)
         if effect.get("count") == "executed":
             call.if_forwarded.append(lambda: self.count(key))
             after = self.counts[key] + 1
@@ -305,7 +406,10 @@ class Naive:
         return self.counts[key]
 
     def rate_limit(self, where, rule, effect, call):
-        key, full = call.scope(where, effect["scope"]), effect["capacity"] * MICRO
+        key = call.scope(where, effect["scope"])
+        if "max_calls" in effect:
+            return self.sliding(key, rule, effect, call)
+        full = effect["capacity"] * MICRO
         rate, period = effect["refill_tokens"] * MICRO, effect["refill_period_ms"]
         tokens, then = self.buckets.get(key, (full, call.now))
         earned = (call.now - then) * rate // period

@@ -23,6 +23,7 @@ def test_an_allowed_call_is_recorded_and_the_client_is_told_nothing(agent, house
     assert (call["server_name"], call["tool_name"]) == ("@claude", "Bash")
     assert call["transport"] == "agent_hook"
     assert call["client_call_id"] == "t1"
+    assert call["provider"] == "built-in"
     assert household.ends() == [("OK", None)]
     assert household.status("s1") == "SUCCEEDED"
     assert household.run_end("s1")["summary"]["calls_allowed"] == 1
@@ -57,6 +58,7 @@ def test_the_tools_of_a_server_belong_to_it(agent, household):
     agent.before("mcp__other__echo", call="t2")
     names = [(call["server_name"], call["tool_name"]) for call in starts(household)]
     assert names == [("my.server", "a__b"), ("other", "echo")]
+    assert not any("provider" in call for call in starts(household))
 
 
 def test_calls_that_never_ran_are_cancelled_with_the_turn(agent, household):

@@ -178,12 +178,25 @@ class Record:
             if action == "ALLOW":
                 # A killed server leaves errors of its own, and calls that it never received.
                 assert heard <= decided
+            elif action == "BLOCK":
+                # A call that passed and could not be written to a dying server is refused too.
+                most = decided + self._undelivered()
+                assert heard <= most, (action, heard, decided)
+                assert is_killed or heard >= decided, (action, heard, decided)
             else:
                 assert heard == decided or (is_killed and heard <= decided), (
                     action,
                     heard,
                     decided,
                 )
+
+    def _undelivered(self):
+        """Counts calls that passed and were then lost on their way to the server."""
+        return sum(
+            event["error"]["class"] == "transport"
+            for event in self.ends
+            if event["status"] == "ERROR"
+        )
 
     def allowed_at(self, server):
         return sum(

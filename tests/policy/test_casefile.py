@@ -199,6 +199,6 @@ def test_every_field_can_be_read_off_a_bare_decision():
     )
     found = Evaluation(bare, POLICY, True, [])
     assert [name for name in WANTS if WANTS[name](found) is None] == [
-        "rule_id", "backoff_ms", "hint_text", "suggested_args", "retry_advice", "hint_kind",
+        "rule_id", "backoff_ms", "constraints", "hint_text", "suggested_args", "retry_advice", "hint_kind",
         "terminate_code", "terminate_message", "would_be",
     ]  # fmt: skip

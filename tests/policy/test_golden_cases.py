@@ -31,6 +31,8 @@ CASES = [
 
 @requirement("2.2:selector-semantics", "2.3:order", "2.3:deny-overrides", "2.3:accumulators")
 @requirement("2.4:match-semantics", "2.5:effects", "001-9.1:modes", "001-9.2:latency")
+@requirement("trust:args-additions", "trust:sliding-window", "trust:budget-reset")
+@requirement("trust:sequence-within")
 @pytest.mark.parametrize("loaded", CASES)
 def test_the_policy_engine_answers_as_the_case_wants(loaded: LoadedCase):
     layers = [(layer, compile_bundle(policy.bundle)) for layer, policy in loaded.policies]
@@ -76,7 +78,7 @@ def test_the_naive_evaluator_answers_as_the_case_wants(loaded: LoadedCase):
 def assert_answers(loaded: LoadedCase, evaluator: type[Product] | type[Naively]) -> None:
     case = loaded.case
     layers = list(case.layers.items()) or [("repository", case.bundle)]
-    driver = evaluator(layers, msgspec.to_builtins(case.identity))
+    driver = evaluator(layers, msgspec.to_builtins(loaded.identity))
     for number, call in enumerate(case.calls, start=1):
         step = step_of(call, layers)
         answer, handle = driver.call(step, loaded.start_ms + call.at_ms, call.at_ms)
@@ -90,7 +92,7 @@ def step_of(call: CaseCall, layers: list[tuple[str, Any]]) -> dict[str, Any]:
         (layer, rule["rule_id"])
         for layer, bundle in layers
         for rule in bundle["rules"]
-        if rule["kind"] in ("budget", "rate_limit", "breaker", "dedupe")
+        if rule["kind"] in ("budget", "rate_limit", "breaker", "dedupe", "sequence")
     )
     granted = frozenset((layer, rule) for layer, _ in layers for rule in call.granted)
     step = {"server": call.server, "tool": call.tool, "args": call.args}

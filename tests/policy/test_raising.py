@@ -9,6 +9,15 @@ from subluminal.policy.raising import chosen, limit_kind, numbers_of, raised
 WINDOWS = {"window_ms": 9, "error_threshold": 3, "latency_threshold_ms": 5, "latency_count": 7}
 
 
+SLIDING = {
+    "capacity": ...,
+    "refill_tokens": ...,
+    "refill_period_ms": ...,
+    "max_calls": 2,
+    "window_ms": 9,
+}
+
+
 def only(*args, **changes):
     (each,) = bundle(rule(*args, **changes)).rules
     return each
@@ -30,10 +39,22 @@ def only(*args, **changes):
             {"error_threshold": 6, "repeat_threshold": 10, "latency_count": 14},
         ),
         (only("dedupe"), None, {"window_ms": 500}),
+        (only("sequence", within_ms=9), None, {"within_ms": 4}),
+        (
+            only("rate_limit", **SLIDING),
+            None,
+            {"max_calls": 4},
+        ),
     ],
 )
 def test_a_limit_is_raised_to_twice_the_calls_or_half_the_window(made, cause, numbers):
     assert raised(made, cause) == numbers
+
+
+def test_a_sequence_that_holds_at_any_time_has_no_number():
+    assert limit_kind("SEQUENCE_MATCHED") == "sequence"
+    with pytest.raises(SubluminalError, match="forbids its pattern at any time"):
+        raised(only("sequence"), None)
 
 
 def test_a_window_of_one_millisecond_cannot_be_halved():

@@ -1,6 +1,6 @@
 """Generates the pages under docs/reference from the code that they describe."""
 
-from tools.reference import commands, contracts, reasons, settings
+from tools.reference import commands, contracts, reasons, scan_rules, settings
 
 
 def reference_pages() -> dict[str, str]:
@@ -8,6 +8,7 @@ def reference_pages() -> dict[str, str]:
     pages = {
         **contracts.pages(),
         **reasons.pages(),
+        **scan_rules.pages(),
         **settings.pages(),
         **commands.pages(),
     }

@@ -9,6 +9,7 @@ from subluminal.contracts.limits import MAX_BUNDLE_BYTES
 from subluminal.errors import SubluminalError
 from subluminal.operator import policies
 from subluminal.operator.policies import Policy
+from subluminal.policy.terms import Terms
 
 STDIN = "-"
 
@@ -29,9 +30,9 @@ def display_name(path: str) -> str:
     return "<stdin>" if path == STDIN else path
 
 
-def load_policy(path: str) -> Policy:
+def load_policy(path: str, terms: Terms) -> Policy:
     """Loads and compiles a bundle, or loads a snapshot. Raises InvalidInput or SubluminalError."""
-    return policies.parse_policy(read_file(path), display_name(path))
+    return policies.parse_policy(read_file(path), display_name(path), terms)
 
 
 def write_output(path: str, pieces: Iterable[bytes], mode: int) -> None:

@@ -91,6 +91,7 @@ COMMANDS: dict[str, Command | Group] = {
             "init": _command("write a first policy from the recorded tools", "policy_init"),
             "lint": _command("report problems with line numbers", "policy_lint"),
             "compile": _command("print the compiled policy with its policy_hash", "policy_compile"),
+            "sign": _command("sign a bundle of Agent-SPM with a key", "policy_sign"),
             "explain": _command("explain one decision step by step", "policy_explain"),
             "test": _command("run golden cases", "policy_test"),
             "diff": _command("report what changed, with severity", "policy_diff"),
@@ -129,6 +130,7 @@ COMMANDS: dict[str, Command | Group] = {
     ),
     "import": _command("route a client's MCP servers through shims", "import_"),
     "restore": _command("undo an import", "restore"),
+    "scan": _command("report risky MCP servers, settings and tool definitions", "scan"),
     "hook": _command("decide and record one tool call of an agent's own tools", "hook"),
     "shim": Group(
         "run the data plane in front of one MCP server",

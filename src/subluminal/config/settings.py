@@ -140,6 +140,16 @@ class TargetSettings(_Section, frozen=True, kw_only=True):
     """What the tool does with `path`. By default it may do both."""
 
 
+class PolicySettings(_Section, frozen=True, kw_only=True):
+    """What policies must have to come into force."""
+
+    hmac_key_file: str | None = None
+    """A file with mode 0600 that holds the key of Agent-SPM's bundles. Every such bundle must then
+    carry a signature made with `sub policy sign`. The repository layer (`--policy` and SUB_POLICY
+    too) accepts no other policy, because policies in other languages have no signature. Takes
+    effect when a shim starts."""
+
+
 class ServerSettings(_Section, frozen=True, kw_only=True):
     """One MCP server, by its name in the client's configuration."""
 
@@ -194,4 +204,5 @@ class Settings(_Section, frozen=True, kw_only=True):
     secrets: SecretsSettings = SecretsSettings()
     kernel: KernelSettings = KernelSettings()
     trust: TrustSettings = TrustSettings()
+    policy: PolicySettings = PolicySettings()
     servers: dict[str, ServerSettings] = field(default_factory=dict)

@@ -336,6 +336,15 @@ class Outcome(StrEnum):
     """nobody answered in time"""
 
 
+class Dialect(StrEnum):
+    """Additive: the language that a policy is written in."""
+
+    PACK = "pack"
+    """the Interface Pack's bundles, in YAML or JSON"""
+    AGENT_SPM = "agent-spm"
+    """Agent-SPM's bundles, in JSON"""
+
+
 class SecretSource(StrEnum):
     """Where a secret's value is read from (Pack 4.1)."""
 

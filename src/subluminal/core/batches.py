@@ -53,8 +53,8 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     try:
         if enforcer.engine.asks_ahead or any(call.given is not None for call, _ in batch):
             asked = [
-                enforcer.with_facts(each, call)
-                for each, (call, _) in zip(asked, batch, strict=True)
+                enforcer.with_facts(each, call, args_text)
+                for each, (call, args_text) in zip(asked, batch, strict=True)
             ]
         for each in asked:
             enforcer.engine.prepare(each)
@@ -70,7 +70,11 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
                 levels[place] = enforcer.levels.of_call(
                     enforcer.engine, batch[place][0], found[place], passed, before, seqs[place]
                 )
-            state.counters.write(draft.updates if evaluations is found else _attempts(found))
+            if evaluations is found:
+                state.counters.write(draft.updates)
+            else:
+                refused = enforcer.engine.refused_anyway(state.counters, len(batch))
+                state.counters.write([*_attempts(found), *refused])
             for evaluation in evaluations:
                 state.count(TOTALS[evaluation.decision.action])
     except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
@@ -87,7 +91,7 @@ def begin_batch(enforcer: Enforcer, batch: Sequence[tuple[ToolCall, bytes | None
     for (call, args_text), given, number, evaluation, seq, level in zip(
         batch, asked, numbers, evaluations, seqs, levels, strict=True
     ):
-        if not evaluation.forwarded:
+        if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = enforcer.masked(evaluation.decision, call.args)
         ruling = enforcer.ruled(
             call, number, evaluation, wall_ms, mono_ns, seq, args_text, given.targets, level

@@ -25,6 +25,7 @@ from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
+from subluminal.core.contents.source import ContentSource
 from subluminal.core.gates import NO_GATES, Gates, refusal_of, terminated
 from subluminal.core.levels import CallLevel, Levels
 from subluminal.core.records.call_records import CallRecords, ThreadedCallRecords
@@ -86,6 +87,7 @@ class Enforcer:
         """called with a bug of ours in `begin`, after `decision_on_error` was applied"""
         self._previews = previewer
         self._targets = targets or TargetSource(Settings())
+        self._contents = ContentSource(previewer)
         self._state = run.state
         records = ThreadedCallRecords if run.is_threaded else CallRecords
         self.records = records(run, previewer)
@@ -110,7 +112,7 @@ class Enforcer:
         try:
             engine.prepare(asked)
             if engine.asks_ahead or call.given is not None:
-                asked = self.with_facts(asked, call)
+                asked = self.with_facts(asked, call, args_text)
             with state.locked():
                 # The decision, its counters and the run's totals are one step for all shims of
                 # the run. The clock is read inside that step: a caller that waited for the lock
@@ -142,7 +144,7 @@ class Enforcer:
                 state.count(TOTALS[evaluation.decision.action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
             evaluation, level = self._undecided(call, asked, error, seq)
-        if not evaluation.forwarded:
+        if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = self.masked(evaluation.decision, call.args)
         ruling = self.ruled(
             call, number, evaluation, wall_ms, mono_ns, seq, args_text, asked.targets, level
@@ -247,22 +249,30 @@ class Enforcer:
         given = call.given or Given()
         return replace(call, given=replace(given, claims=claims_with(self.claims, given.claims)))
 
-    def with_facts(self, asked: Call, call: ToolCall) -> Call:
-        """Returns a call with what takes too long under the run's lock: its targets, its packs."""
-        # Rules about other agents may ask too, if the call claims to come from one of them.
-        is_claimed = call.given is not None
-        if self.engine.asks_targets or is_claimed:
-            asked = self.with_targets(asked, call)
-        if self.engine.asks_kernel or is_claimed:
+    def with_facts(self, asked: Call, call: ToolCall, args_text: bytes | None) -> Call:
+        """Returns a call with what takes too long under the run's lock.
+
+        That is what it touches, what its arguments contain, and what packs say.
+        """
+        asked = self.with_reading(asked, call, args_text)
+        if self.engine.asks_kernel or call.given is not None:
             rank = self._state.taint.rank() if self.engine.asks_taint else 0
             asked = self.with_packs(asked, call, rank)
         return asked
 
-    def with_targets(self, asked: Call, call: ToolCall) -> Call:
-        """Returns a call with its targets, if a rule for its tool asks for them."""
-        if not self.engine.needs_targets(asked):
-            return asked
-        return replace(asked, targets=self._targets.read(call))
+    def with_reading(self, asked: Call, call: ToolCall, args_text: bytes | None = None) -> Call:
+        """Returns a call with its targets and its contents, if a rule for its tool asks."""
+        # Rules about other agents may ask too, if the call claims to come from one of them.
+        is_claimed = call.given is not None
+        if (self.engine.asks_targets or is_claimed) and self.engine.needs_targets(asked):
+            asked = replace(asked, targets=self._targets.read(call))
+        if self.engine.asks_contents or is_claimed:
+            asked = self.with_contents(asked, call, args_text)
+        return asked
+
+    def with_contents(self, asked: Call, call: ToolCall, args_text: bytes | None) -> Call:
+        """Returns a call with what its arguments contain, if a rule for its tool asks."""
+        return self._contents.read(asked, call, self.engine, args_text)
 
     def with_packs(self, asked: Call, call: ToolCall, rank: int) -> Call:
         """Returns a call with what packs say about it in a run of this level."""

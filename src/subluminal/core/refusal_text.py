@@ -1,7 +1,7 @@
 """The text of a refusal that the model reads, in the same words at every door (visible-hints).
 
 Most clients show the model nothing else, so it says in a few sentences what happened, what to do
-instead, with which arguments, and when to retry.
+instead, with which arguments, when to retry, and what to keep to.
 """
 
 from typing import Any
@@ -40,7 +40,14 @@ def message_of(decision: Decision, args: dict[str, Any] | None = None) -> str:
         said += f" Retry after {decision.backoff_ms} ms."
     elif decision.action is Action.TERMINATE_RUN:
         said += " Stop: every further call of this run is refused."
-    return said
+    return said + _shown_constraints(decision)
+
+
+def _shown_constraints(decision: Decision) -> str:
+    if decision.constraints is None:
+        return ""
+    text = encode_json(decision.constraints).decode()
+    return f" Keep to: {text}." if len(text) <= _MAX_SHOWN_ARGS else ""
 
 
 def _opening(decision: Decision) -> str:

@@ -63,6 +63,8 @@ def begin_round(round_: Round, max_rounds: int) -> bool:
     asked = replace(asked_of(call), granted=used, lifted=used, targets=ruling.targets)
     try:
         enforcer.engine.prepare(asked)
+        if enforcer.engine.asks_contents or call.given is not None:
+            asked = enforcer.with_contents(asked, call, round_.args_text)
         if enforcer.engine.asks_kernel or call.given is not None:
             asked = enforcer.with_packs(asked, call, _rank_before(ruling))
         with enforcer.run.state.locked():

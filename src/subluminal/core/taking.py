@@ -107,8 +107,8 @@ def _taken(
         return None  # nobody would find this process if it died
     granted = frozenset(handover.grants)
     asked = replace(asked_of(call), granted=granted, lifted=granted)
-    if enforcer.engine.asks_targets or call.given is not None:
-        asked = enforcer.with_targets(asked, call)
+    if enforcer.engine.asks_ahead or call.given is not None:
+        asked = enforcer.with_reading(asked, call)
     enforcer.gates.stops.make_safe()
     if enforcer.over(asked) is not None:
         return None

@@ -141,7 +141,7 @@ class _Catalogue:
             "level": "error" if silent.fails else "note",
             "message": {"text": plain(f"{silent.title} was not seen: {silent.detail}")},
             "locations": [{"physicalLocation": {**place, "region": {"startLine": 1}}}],
-            "partialFingerprints": {"subluminalServer/v1": _hashed(parts)},
+            "partialFingerprints": {"subluminalServer/v1": hashed(parts)},
             "properties": {"kind": SILENT_STATE, **to_builtins(silent)},
         }
 
@@ -217,10 +217,11 @@ def _fingerprint(violation: Violation) -> str:
         violation.tool_name,
         violation.args_hash,
     ]
-    return _hashed(parts)
+    return hashed(parts)
 
 
-def _hashed(parts: list[str]) -> str:
+def hashed(parts: list[str]) -> str:
+    """Returns one hash over several texts, for a fingerprint."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -255,6 +256,5 @@ def _lines(file: str, policy_hash: str) -> dict[str, int]:
     if compile_bundle(loaded.bundle).policy_hash != policy_hash:
         return {}
     return {
-        rule.rule_id: loaded.node.find(("rules", index)).line or 1
-        for index, rule in enumerate(loaded.bundle.rules)
+        rule.rule_id: loaded.line_of(index) or 1 for index, rule in enumerate(loaded.bundle.rules)
     }

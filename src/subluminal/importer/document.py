@@ -14,7 +14,8 @@ from subluminal.importer.text.notation import Edit, apply_edits
 from subluminal.importer.text.tree import Kind, Member, Node, place_of
 
 _MARK = b"\xef\xbb\xbf"
-_REMOTE_KEYS = ("url", "httpUrl", "serverUrl")
+URL_KEYS = ("url", "httpUrl", "serverUrl")
+"""Keys of the address of a server that is reached by URL."""
 _STDIO_TYPES = ("stdio", "local")
 
 
@@ -43,6 +44,8 @@ class Entry(NamedTuple):
     """transport of a remote entry; problem of a broken one"""
     words: tuple[Node, ...] = ()
     """command and arguments of a stdio entry"""
+    start: int = 0
+    """offset of the server's name in the text"""
 
     @property
     def argv(self) -> list[str]:
@@ -158,13 +161,13 @@ def _entry(client: Client, table_path: tuple[str, ...], member: Member) -> Entry
     path = (*table_path, member.name)
 
     def made(kind: EntryKind, detail: str = "", words: tuple[Node, ...] = ()) -> Entry:
-        return Entry(member.name, path, raw, member.node, kind, detail, words)
+        return Entry(member.name, path, raw, member.node, kind, detail, words, member.start)
 
     problem = _name_problem(member.name)
     if problem or member.node.kind is not Kind.TABLE:
         return made(EntryKind.BROKEN, problem or "the entry is not an object")
     unique_members(member.node)
-    is_remote = any(member.node.get(key) for key in _REMOTE_KEYS)
+    is_remote = any(member.node.get(key) for key in URL_KEYS)
     if member.node.get("command") is None:
         if is_remote:
             return made(EntryKind.REMOTE, _transport(member.node))

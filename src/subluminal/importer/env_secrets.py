@@ -64,7 +64,7 @@ def find_secrets(client: Client, entry: Entry) -> Iterator[EnvSecret]:
     table = env_of(entry, client)
     for member in table.members if table else ():
         value = member.node.string
-        if value and _looks_secret(member.name, value):
+        if value and looks_secret(member.name, value):
             path = (*entry.path, client.shape.env_key, member.name)
             yield EnvSecret(member.name, path, member.node)
 
@@ -78,12 +78,21 @@ def find_notes(client: Client, entry: Entry) -> Iterator[tuple[Node, SecretNote]
             yield member.node, note
 
 
-def _looks_secret(name: str, value: str) -> bool:
+def looks_secret(name: str, value: str) -> bool:
+    """Returns True if a value is a secret, by the name of its variable or by its own shape."""
     if len(value) < _MIN_CHARS or is_reference(value) or read_note(value):
         return False
-    if _SECRET_NAME.search(name):
-        return True
-    return bool(_shapes().find(value.encode("utf-8", "surrogatepass")))
+    return has_secret_name(name) or has_secret_shape(value)
+
+
+def has_secret_name(name: str) -> bool:
+    """Returns True if a variable of this name usually holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def has_secret_shape(text: str) -> bool:
+    """Returns True if a token of a known shape is in the text."""
+    return bool(_shapes().find(text.encode("utf-8", "surrogatepass")))
 
 
 _made: list[Redactor] = []

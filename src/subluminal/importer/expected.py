@@ -95,7 +95,7 @@ def expected_servers(client: Client, scene: Scene, home: str, options: Options) 
     started: dict[str, Entry] = {}
     switched_off: set[str] = set()
     for entry in _LAYERS.get(client.name, _layers)(files):
-        is_off = _is_off(client, entry)
+        is_off = says_off(client, entry)
         if is_off is not None:
             (switched_off.add if is_off else switched_off.discard)(entry.server)
         # An entry without a command or address only changes one of the same name.
@@ -291,7 +291,7 @@ def _names(node: Node | None) -> list[str]:
     return [each.string for each in (node.items or [node]) if each.string is not None]
 
 
-def _is_off(client: Client, entry: Entry) -> bool | None:
+def says_off(client: Client, entry: Entry) -> bool | None:
     """Returns whether an entry switches its server off; None if it does not say."""
     for key, off in _SWITCHES.get(client.name, ()):
         node = entry.node.get(key) if entry.node.kind is Kind.TABLE else None

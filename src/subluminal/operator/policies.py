@@ -1,22 +1,25 @@
-"""Policies as files: read, check, compare, replay and accept them.
+"""Policies as files: read, check, sign, compare, replay and accept them.
 
-A file holds a bundle in YAML or JSON, or a compiled snapshot.
+A file holds a bundle in YAML or JSON, a bundle of Agent-SPM, or a compiled snapshot.
 """
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from subluminal.canonical import AmbiguousJSON, parse
+from subluminal.clock import now
+from subluminal.config.loading import load_settings
 from subluminal.config.places import Places
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.limits import MAX_BUNDLE_BYTES
-from subluminal.contracts.vocabulary import Layer
+from subluminal.contracts.vocabulary import Dialect, Layer
 from subluminal.core.policies.installed import find_installed
 from subluminal.errors import InvalidInput, Problem, SubluminalError
 from subluminal.policy.compiling import bundle_of, compile_bundle, read_snapshot
-from subluminal.policy.loading import LoadedBundle, parse_bundle
+from subluminal.policy.loading import LoadedBundle, not_signable, parse_bundle
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.terms import ANY, Terms
 
 if TYPE_CHECKING:
     import apsw
@@ -59,11 +62,40 @@ def read_file(path: str, most: int = MAX_BUNDLE_BYTES) -> bytes:
         ) from None
 
 
-def parse_policy(data: bytes, file: str) -> Policy:
+def terms_in(
+    places: Places,
+    key_file: str | None = None,
+    *,
+    legacy: bool = False,
+    dialect: Dialect | None = None,
+) -> Terms:
+    """Returns what a command demands of policies now: what the settings say, or a key of its own.
+
+    If the person names a key, policies that cannot be signed are refused too.
+    """
+    named = key_file or load_settings(places.settings).policy.hmac_key_file
+    key = None
+    if named is not None:
+        from subluminal.core.policies.signing_key import read_signing_key
+        from subluminal.policy.dialects.agent_spm.signing import SigningKey
+
+        key = SigningKey(read_signing_key(named), legacy)
+    return Terms(dialect, now().wall_ms, key, only_signed=key_file is not None)
+
+
+def layer_terms(places: Places, layer: Layer) -> Terms:
+    """Returns what this home demands of the policy of one layer now."""
+    terms = terms_in(places)
+    return terms._replace(only_signed=terms.key is not None and layer is not Layer.USER)
+
+
+def parse_policy(data: bytes, file: str, terms: Terms = ANY) -> Policy:
     """Loads a policy from the bytes of a file. Raises InvalidInput with every problem."""
-    if not is_snapshot(data):
-        loaded = parse_bundle(data, file, find_installed)
+    if terms.dialect is not None or not is_snapshot(data):
+        loaded = parse_bundle(data, file, find_installed, terms)
         return Policy(compile_bundle(loaded.bundle), loaded.bundle, loaded)
+    if terms.only_signed:
+        raise not_signable(file)
     try:
         snapshot, bundle = read_snapshot(data)
     except SubluminalError as error:
@@ -82,15 +114,33 @@ def is_snapshot(data: bytes) -> bool:
     return isinstance(value, dict) and "policy_hash" in value
 
 
-def lint_policy(data: bytes, file: str) -> list[Problem]:
+def lint_policy(data: bytes, file: str, terms: Terms = ANY) -> list[Problem]:
     """Returns the errors in a policy's text, else what is probably a mistake."""
     from subluminal.policy.lint.linting import lint
 
     try:
-        loaded = parse_policy(data, file).loaded
+        loaded = parse_policy(data, file, terms).loaded
     except InvalidInput as error:
         return list(error.problems)
-    return [] if loaded is None else lint(loaded)
+    return [] if loaded is None else lint(loaded, now().wall_ms)
+
+
+def sign_policy(data: bytes, file: str, key_file: str, *, legacy: bool = False) -> dict[str, Any]:
+    """Returns a bundle of Agent-SPM with its signature. Raises SubluminalError.
+
+    The bundle is checked first, and may have any signature or none.
+    """
+    from subluminal.core.policies.signing_key import read_signing_key
+    from subluminal.policy.dialects.agent_spm.signing import signature_of
+
+    key = read_signing_key(key_file)
+    loaded = parse_bundle(data, file, terms=Terms(Dialect.AGENT_SPM, now().wall_ms))
+    value: dict[str, Any] = loaded.value
+    try:
+        signature = signature_of(value, key, legacy=legacy)
+    except AmbiguousJSON as error:
+        raise InvalidInput([Problem(str(error), file, hint=error.hint)]) from None
+    return {**value, "signature": signature}
 
 
 def compare_policies(old: Policy, new: Policy) -> "Report":
@@ -121,7 +171,7 @@ def accept_policy(places: Places, cwd: str, file: str | None = None) -> Accepted
             hint="name the file, or go to the repository that has `.subluminal/policy.yaml`",
         )
     path = os.path.normpath(os.path.join(cwd, found))
-    snapshot = parse_policy(read_file(path), path).snapshot
+    snapshot = parse_policy(read_file(path), path, layer_terms(places, Layer.REPOSITORY)).snapshot
     runs = accept(places, SeenPolicy(path, snapshot))
     return Accepted(path, snapshot.policy_hash, len(runs))
 

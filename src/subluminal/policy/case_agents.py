@@ -87,12 +87,19 @@ class CaseGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """labels of the data that the call handles"""
     context: dict[str, Any] = field(default_factory=dict)
     """further data that the program gives with the call"""
+    user_input: str | None = None
+    """text of the user that led to the call"""
     claims: CaseClaims | None = None
     """what the caller says of itself"""
 
     @property
     def given(self) -> Given | None:
         """What the program says, as a Call takes it; None if it says nothing."""
-        if not (self.labels or self.context or self.claims):
+        if not (self.labels or self.context or self.claims or self.user_input is not None):
             return None
-        return Given(labels=frozenset(self.labels), context=self.context, claims=self.claims)
+        return Given(
+            labels=frozenset(self.labels),
+            context=self.context,
+            user_input=self.user_input,
+            claims=self.claims,
+        )

@@ -9,7 +9,7 @@ from subluminal.canonical import args_hash
 from subluminal.contracts.counters import CountersFull, Update
 from subluminal.contracts.limits import MAX_COUNTERS
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer, Taint
+from subluminal.contracts.vocabulary import DataClass, Layer, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.casefile import CaseCall, Difference, LoadedCase, differences
 from subluminal.policy.counters import MemoryCounters
@@ -21,6 +21,8 @@ from subluminal.policy.visit import JudgeOf
 
 ReadTargets = Callable[[str, str, dict[str, Any], str], Targets]
 """Returns the targets of (server_name, tool_name, args, cwd)."""
+ReadData = Callable[[dict[str, Any]], frozenset[DataClass]]
+"""Returns the classes of data in arguments."""
 Layers = Sequence[tuple[Layer, Snapshot]]
 
 _UNREAD_HASH = "0" * 64
@@ -54,13 +56,15 @@ def run_case(
     layers: Layers,
     targets_of: ReadTargets | None = None,
     judge_of: JudgeOf | None = None,
+    data_in: ReadData | None = None,
 ) -> CaseResult:
     """Runs the calls of one case in order, starting with empty counters.
 
     `targets_of` reads what a call touches. Without it, every call is opaque to rules about targets.
-    `judge_of` finds whom `kernel` rules ask.
+    `judge_of` finds whom `kernel` rules ask. `data_in` finds classes of data; without it, every
+    call counts as one that contains all of them.
     """
-    runner = _Runner(loaded, layers, targets_of, judge_of)
+    runner = _Runner(loaded, layers, targets_of, judge_of, data_in)
     failures = []
     for number, call in enumerate(loaded.case.calls, start=1):
         evaluation = runner.make(call)
@@ -79,8 +83,10 @@ class _Runner:
         layers: Layers,
         targets_of: ReadTargets | None,
         judge_of: JudgeOf | None,
+        data_in: ReadData | None,
     ) -> None:
         self._judge_of = judge_of
+        self._data_in = data_in
         self._engine = Engine(layers, loaded.identity, agent=loaded.agent)
         self._targets_of = targets_of
         self._layers = [layer.value for layer, _ in layers]
@@ -152,11 +158,16 @@ class _Runner:
             provider=call.provider,
             given=call.given,
         )
-        made = replace(made, targets=self._targets(call, made))
+        made = replace(made, targets=self._targets(call, made), data=self._data(made))
         if self._judge_of is None or not self._engine.needs_judge(made):
             return made
         judge = self._judge_of(made, self._title, self._start_ms + self._now_ms)
         return replace(made, judge=judge)
+
+    def _data(self, made: Call) -> frozenset[DataClass] | None:
+        if self._data_in is None or made.args is None or not self._engine.needs_data(made):
+            return None
+        return self._data_in(made.args)
 
     def _targets(self, call: CaseCall, made: Call) -> Targets | None:
         if self._targets_of is None or call.args is None or not self._engine.needs_targets(made):

@@ -132,7 +132,10 @@ def _terminate(name: str) -> Reader:
 WANTS: dict[str, Reader] = {
     **{
         name: _decision(name)
-        for name in ("action", "rule_id", "reason_code", "severity", "summary", "backoff_ms")
+        for name in (
+            *("action", "rule_id", "reason_code", "severity", "summary", "backoff_ms"),
+            "constraints",
+        )
     },
     **{name: _hint(name) for name in ("hint_text", "suggested_args", "retry_advice", "hint_kind")},
     **{name: _terminate(name) for name in ("terminate_code", "terminate_message")},

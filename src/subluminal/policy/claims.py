@@ -12,7 +12,7 @@ from subluminal.contracts.agents import AgentFacts, Claims
 from subluminal.contracts.counters import CellKind, Update
 from subluminal.contracts.identity import Identity
 from subluminal.policy.agents import Who, denials_matter, settled
-from subluminal.policy.denials import is_past_denials, note_denials
+from subluminal.policy.denials import Denials
 from subluminal.policy.predicates import applies
 from subluminal.policy.program import Program
 from subluminal.policy.visit import Visit
@@ -32,14 +32,13 @@ class Variants:
         self._who = Who(identity, agent)
         self._made: dict[tuple[int, tuple[int, ...]], Program] = {}
         self._found: dict[tuple[Claims, bool], list[Program]] = {}
-        matches = [rule["match"] for each in programs for rule in each.snapshot.data["rules"]]
-        self.counts_denials = denials_matter(matches, agent)
-        """whether the trust that a rule asks for can be lost by refusals in a row"""
-        self.denied = self._for(self._who.after_denials())
-        """programs after more than three refusals in a row"""
 
-    is_denied = staticmethod(is_past_denials)
-    note_denials = staticmethod(note_denials)
+    def denials(self) -> Denials | None:
+        """Returns what counts refusals in a row; None if no rule asks for trust that they cost."""
+        matches = [rule["match"] for each in self._programs for rule in each.snapshot.data["rules"]]
+        if not denials_matter(matches, self._who.facts):
+            return None
+        return Denials(self._for(self._who.after_denials()))
 
     def claimed(self, claims: Claims, *, is_denied: bool) -> list[Program]:
         """Returns the programs that apply to the agent that a caller claims to be."""

@@ -24,8 +24,6 @@ _PERSONAL = (DataClass.PII_SSN, DataClass.PII_EMAIL, DataClass.PII_PHONE)
 
 def number_text(number: float | Decimal) -> str:
     """Writes a number as JavaScript's String() does, which reads every number as a double."""
-    if type(number) is int and -_EXACT <= number <= _EXACT:
-        return str(number)
     try:
         double = float(number)
     except OverflowError:
@@ -44,6 +42,8 @@ def values_of(args: dict[str, Any]) -> list[str]:
         kind = type(value)
         if kind is str:
             found.append(value)
+        elif kind is int and -_EXACT <= value <= _EXACT:
+            found.append(str(value))
         elif kind is list:
             waiting.extend(reversed(value))
         elif kind is bool:
@@ -99,7 +99,7 @@ class Texts:
 
     def _all(self) -> list[str]:
         if self._values is None:
-            given = [] if self._user_input is None else [self._user_input]
+            given = [self._user_input] if self._user_input else []
             self._values = [*given, *values_of(self._args)]
         return self._values
 
@@ -188,8 +188,7 @@ class DataTest:
     def __init__(self, classes: list[str], *, favours: bool) -> None:
         """`favours` says that a match is good for the call, as that of an allow is."""
         self._favours = favours
-        wanted = {DataClass(each) for each in classes}
-        self._wanted = wanted | set(_PERSONAL) if DataClass.PII in wanted else wanted
+        self._wanted = data_classes(DataClass(each) for each in classes)
         self.key = encode(sorted(self._wanted))
         """the same for tests that always give the same answer"""
 
@@ -200,6 +199,12 @@ class DataTest:
         if isinstance(data, HiddenData):
             return data.hidden.answer(self.key)
         return not self._wanted.isdisjoint(data)
+
+
+def data_classes(classes: Iterable[DataClass]) -> frozenset[DataClass]:
+    """Returns classes of data with those that PII stands for."""
+    wanted = frozenset(classes)
+    return wanted.union(_PERSONAL) if DataClass.PII in wanted else wanted
 
 
 def text_test(spec: dict[str, Any] | None) -> TextTest | None:

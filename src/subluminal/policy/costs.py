@@ -19,13 +19,15 @@ from subluminal.contracts.bundle import (
     DedupeRule,
     KernelRule,
     NameMatch,
+    SequenceRule,
     TagRule,
     TaintRule,
     TargetsMatch,
+    TextMatch,
 )
 from subluminal.contracts.limits import MAX_CALL_COST, MAX_NAME_BYTES, MAX_TARGETS_BYTES
 from subluminal.contracts.shape import Misfit, Path
-from subluminal.policy.patterns import NamePatterns, compile_names, program_size
+from subluminal.policy.patterns import NamePatterns, compile_names, glob_patterns, program_size
 from subluminal.policy.texts import TextPatterns, compile_texts
 
 _INSTRUCTION = 3
@@ -42,6 +44,7 @@ _KINDS: dict[type[AnyRule], int] = {
     TagRule: 5,
     TaintRule: 5,
     KernelRule: 25,
+    SequenceRule: 15,
 }
 """Cost of a kind beyond that of other rules."""
 _REPEATS = 25
@@ -52,6 +55,10 @@ _PARTS = 16
 """A glob with several `*`, searched in the text of all targets."""
 _TEXTS = MAX_TARGETS_BYTES // MAX_NAME_BYTES
 """How much more text all targets of a call have than one name."""
+_WORD = 20
+"""A text that is searched in the arguments. They are searched before the run's lock is taken."""
+_SEARCHED = 10
+"""One instruction of a regex that is searched in the arguments, for the same reason not more."""
 _NAMED = 3
 """Number of rules that the error names."""
 
@@ -128,9 +135,15 @@ def _rule_cost(index: int, rule: AnyRule) -> RuleCost:
     servers, tools = compile_names(rule.match.server_name), compile_names(rule.match.tool_name)
     visit = _RULE + _KINDS.get(type(rule), 0) + _args_cost(rule.match.args)
     visit += _targets_cost(rule.match.targets) + (0 if rule.match.taint is None else _PREDICATE)
+    visit += _contents_cost(rule.match.text) + (_PREDICATE if rule.match.data_any else 0)
+    if isinstance(rule, SequenceRule):
+        visit += len(rule.effect.sequence.pattern) // 4
     if isinstance(rule, BreakerRule) and rule.effect.breaker.repeat_threshold is not None:
         visit += _REPEATS
     patterns = _patterns_cost(servers) + _patterns_cost(tools)
+    if isinstance(rule, SequenceRule):
+        globs = rule.effect.sequence.pattern
+        patterns += sum(_patterns_cost(glob_patterns([glob])) for glob in globs)
     return RuleCost(index, patterns, visit, servers, tools)
 
 
@@ -152,10 +165,18 @@ def _texts_cost(patterns: TextPatterns) -> int:
     return regexes + _PARTS * len(patterns.parts)
 
 
+def _contents_cost(text: TextMatch | None) -> int:
+    if text is None:
+        return 0
+    words = _WORD * (len(text.any_of) + len(text.none_of))
+    return words + (0 if text.regex is None else _SEARCHED * program_size(f"(?i:{text.regex})"))
+
+
 def _args_cost(args: ArgsMatch | None) -> int:
     if args is None:
         return 0
     keys = len(args.has_keys) + len(args.key_equals) + len(args.key_in) + len(args.numeric_range)
+    keys += len(args.key_not_equals)
     # Strings and numbers are looked up in a set, however many there are.
     nested = sum(map(_nested_values, args.key_in.values()))
     return _PREDICATE * keys + nested // _VALUES

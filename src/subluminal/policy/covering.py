@@ -18,7 +18,8 @@ from subluminal.contracts.bundle import (
 )
 from subluminal.contracts.vocabulary import TAINT_RANK
 from subluminal.policy.covering_agents import covers_agents, disjoint_agents
-from subluminal.policy.predicates import is_number, same_value
+from subluminal.policy.covering_contents import covers_data, covers_range, covers_text, in_range
+from subluminal.policy.predicates import same_value
 
 _SPECIAL = frozenset("*?[")
 _EVERY_REGEX = frozenset({"", ".*", "^", "^.*", "^.*$", ".*$"})
@@ -40,6 +41,8 @@ def covers(wide: Match, narrow: Match) -> bool:
         and covers_taint(wide.taint, narrow.taint)
         and covers_agents(wide, narrow)
         and covers_args(wide.context, narrow.context)
+        and covers_text(wide.text, narrow.text)
+        and covers_data(wide.data_any, narrow.data_any)
     )
 
 
@@ -149,6 +152,7 @@ def covers_args(wide: ArgsMatch | None, narrow: ArgsMatch | None) -> bool:
         and all(_implies_in(inner, key, [value]) for key, value in wide.key_equals.items())
         and all(_implies_in(inner, key, values) for key, values in wide.key_in.items())
         and all(_implies_range(inner, key, bounds) for key, bounds in wide.numeric_range.items())
+        and all(_implies_other(inner, key, value) for key, value in wide.key_not_equals.items())
     )
 
 
@@ -174,20 +178,17 @@ def _implies_range(args: ArgsMatch, key: str, bounds: NumericRange) -> bool:
     if possible is not None:
         return all(in_range(value, bounds) for value in possible)
     inner = args.numeric_range.get(key)
-    if inner is None:
-        return False
-    low_is_inside = bounds.min is None or (inner.min is not None and inner.min >= bounds.min)
-    high_is_inside = bounds.max is None or (inner.max is not None and inner.max <= bounds.max)
-    return low_is_inside and high_is_inside
+    return inner is not None and covers_range(bounds, inner)
 
 
-def in_range(value: Any, bounds: NumericRange) -> bool:
-    """Whether a value is a number within inclusive bounds."""
-    if not is_number(value):
-        return False
-    return (bounds.min is None or value >= bounds.min) and (
-        bounds.max is None or value <= bounds.max
-    )
+def _implies_other(args: ArgsMatch, key: str, value: Any) -> bool:
+    """Whether a key is missing or has another value."""
+    if key in args.key_not_equals and same_value(args.key_not_equals[key], value):
+        return True
+    possible = possible_values(args, key)
+    if possible is not None:
+        return not among(value, possible)
+    return key in args.numeric_range and not in_range(value, args.numeric_range[key])
 
 
 def covers_time(wide: TimeMatch | None, narrow: TimeMatch | None) -> bool:

@@ -15,7 +15,14 @@ from subluminal.contracts.gate import Gate
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.intents import KernelDecision
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Layer, Outcome, ReasonCode, Status, Taint
+from subluminal.contracts.vocabulary import (
+    DataClass,
+    Layer,
+    Outcome,
+    ReasonCode,
+    Status,
+    Taint,
+)
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine, Evaluation, Step
 from subluminal.policy.outcomes import evaluated_outcome
@@ -69,6 +76,8 @@ class Explanation(NamedTuple):
     """the packs that were asked, in their order"""
     on_facts: Decision | None = None
     """the decision without what the caller claims; None if the caller claims nothing"""
+    data: frozenset[DataClass] | None = None
+    """classes of data in the arguments; None if no rule asks"""
 
     def plain(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
@@ -88,6 +97,7 @@ class Explanation(NamedTuple):
                 for each in self.packs
             ],
             "on_facts": msgspec.to_builtins(self.on_facts),
+            "data": None if self.data is None else sorted(self.data),
             "targets": None if self.targets is None else targets_plain(self.targets),
             "taint": None
             if self.taint is None
@@ -121,6 +131,7 @@ def explain(
     agent: AgentFacts = AgentFacts(),  # noqa: B008 - frozen
     provider: str = MCP,
     given: Given | None = None,
+    data: frozenset[DataClass] | None = None,
 ) -> Explanation:
     """Decides a call as the first of a run, or as the last of `repeat` identical calls.
 
@@ -128,11 +139,16 @@ def explain(
     what the call touches, as `core.targets` reads it. `taint` is the level of the run before its
     first call; a lower `defaults.taint` of the policy holds. `judge_of` finds whom `kernel` rules
     ask. `agent` is what is known about the agent, and `given` what the program says of the call.
+    `data` are the classes of data in the arguments, as `core.contents` finds them.
     """
     engine = Engine([(Layer.REPOSITORY, snapshot)], identity, gates, agent)
     server, tool, args = call
     asked = Call(
-        *(server, tool, args, args_hash(args)), targets=targets, provider=provider, given=given
+        *(server, tool, args, args_hash(args)),
+        targets=targets,
+        provider=provider,
+        given=given,
+        data=data,
     )
     if judge_of is not None and engine.needs_judge(asked):
         asked = msgspec.structs.replace(asked, judge=judge_of(asked, _RUN_ID, wall_ms))
@@ -146,7 +162,8 @@ def explain(
         counters.write(evaluation.updates)
         counters.write(engine.outcome(evaluation, Status.OK, 0, counters, mono_ms=0))
     levels = (before, level_in(counters.read)) if engine.asks_taint else None
-    return Explanation(evaluation, steps, targets, levels, on_facts=on_facts)
+    seen = data if engine.needs_data(asked) else None
+    return Explanation(evaluation, steps, targets, levels, on_facts=on_facts, data=seen)
 
 
 def _on_facts(
@@ -182,7 +199,7 @@ def _with_disabled(steps: list[Step], rules: list[AnyRule]) -> list[Step]:
 
 def as_text(explanation: Explanation) -> list[str]:
     """Returns lines for a terminal: the decision, then each rule in order."""
-    evaluation, steps, targets, taint, packs, on_facts = explanation
+    evaluation, steps, targets, taint, packs, on_facts, _ = explanation
     decision = evaluation.decision
     by = f" by rule `{decision.rule_id}`" if decision.rule_id is not None else ""
     lines = [f"{decision.action}{by} ({decision.reason_code}, {decision.severity})"]
@@ -200,6 +217,7 @@ def as_text(explanation: Explanation) -> list[str]:
         if decision.hint.suggested_args is not None:
             suggested = msgspec.json.encode(decision.hint.suggested_args).decode()
             lines.append(f"  suggested arguments: {suggested}")
+    lines += _contents_lines(explanation)
     if targets is not None:
         lines += _touched(targets)
     if taint is not None:
@@ -225,6 +243,17 @@ def _claimed_lines(steps: list[Step]) -> list[str]:
     if not claimed:
         return []
     return _step_lines("rules, if what the caller claims were true:", claimed)
+
+
+def _contents_lines(explanation: Explanation) -> list[str]:
+    """Returns lines for the constraints of the decision and for the data of the call."""
+    constraints, data = explanation.evaluation.decision.constraints, explanation.data
+    lines = []
+    if constraints is not None:
+        lines.append(f"  constraints: {msgspec.json.encode(constraints).decode()}")
+    if data is not None:
+        lines.append(f"  data: {', '.join(sorted(data)) or 'none of the classes that rules know'}")
+    return lines
 
 
 def _touched(targets: Targets) -> list[str]:

@@ -1,7 +1,8 @@
 """Loads a bundle from text (Pack 2.1), or reports every problem with its line and column.
 
 A bundle is loaded whole or not at all. In YAML, the fields of `contracts.short_forms` may be left
-out; JSON is complete. Pure: the caller reads the file.
+out; JSON is complete. A bundle of Agent-SPM is recognised by its members, and converted. Pure: the
+caller reads the file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +13,12 @@ import msgspec
 from subluminal.contracts.bundle import AnyRule, Bundle
 from subluminal.contracts.shape import Misfit, Path, misfits
 from subluminal.contracts.short_forms import completed, fields_with_default
+from subluminal.contracts.vocabulary import Dialect
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
+from subluminal.policy.dialects.agent_spm.shape import MAX_BYTES, is_agent_spm
 from subluminal.policy.packs import FindPack, no_packs, with_versions
+from subluminal.policy.terms import ANY, Terms
 from subluminal.policy.text.places import Node, Title, problem_of
 from subluminal.policy.text.reading import read_document
 from subluminal.policy.text.yaml_nodes import MAX_PROBLEMS
@@ -36,14 +40,35 @@ class LoadedBundle(NamedTuple):
     """places of the values"""
     file: str
     """name of the file"""
+    dialect: Dialect = Dialect.PACK
+    """language that the file is written in"""
+    warnings: tuple[Misfit, ...] = ()
+    """what the conversion from another language noticed"""
+
+    def in_its_words(self, misfit: Misfit) -> Misfit:
+        """Returns a misfit of `bundle` as a misfit of the file, if that has another language."""
+        if self.dialect is Dialect.PACK:
+            return misfit
+        from subluminal.policy.dialects.agent_spm.conversion import written_path
+
+        return written_path(misfit, len(self.value["rules"]))
+
+    def line_of(self, index: int) -> int:
+        """Returns the line of a rule of `bundle`; 0 if it is not known."""
+        return self.node.find(self.in_its_words(Misfit(("rules", index), "")).path).line
 
 
-def parse_bundle(data: bytes, file: str, find_pack: FindPack = no_packs) -> LoadedBundle:
+def parse_bundle(
+    data: bytes, file: str, find_pack: FindPack = no_packs, terms: Terms = ANY
+) -> LoadedBundle:
     """Loads a bundle from YAML or JSON text. Raises InvalidInput with every problem."""
     document, problems = read_document(data, file)
+    if len(data) > MAX_BYTES and _dialect_of(document.value, terms) is Dialect.AGENT_SPM:
+        raise InvalidInput([Problem(f"larger than {MAX_BYTES} bytes", file)])
     return bundle_in(
         *(document.value, document.node, file, problems, find_pack),
         is_short=not document.is_json,
+        terms=terms,
     )
 
 
@@ -55,12 +80,17 @@ def bundle_in(
     find_pack: FindPack = no_packs,
     *,
     is_short: bool = True,
+    terms: Terms = ANY,
 ) -> LoadedBundle:
     """Loads a bundle from plain data, such as the bundle inside a case.
 
     `problems` are those of the text. `find_pack` finds the packs of `kernel` rules. If `is_short`,
     fields may be left out. Raises InvalidInput with every problem.
     """
+    if _dialect_of(value, terms) is Dialect.AGENT_SPM:
+        return _agent_spm(value, node, file, problems, terms)
+    if terms.only_signed:
+        raise not_signable(file)
     full = completed(value) if is_short else value
     try:
         bundle = msgspec.convert(full, Bundle)
@@ -72,12 +102,45 @@ def bundle_in(
         found = semantic_misfits(bundle, find_pack)
         if not found and not problems:
             return LoadedBundle(with_versions(bundle, find_pack), value, node, file)
+    raise _invalid(found, value, node, file, problems)
+
+
+def _agent_spm(
+    value: Any, node: Node, file: str, problems: Sequence[Problem], terms: Terms
+) -> LoadedBundle:
+    from subluminal.policy.dialects.agent_spm.reading import read
+
+    reading = read(value, terms)
+    if reading.bundle is None or problems:
+        raise _invalid(reading.misfits, value, node, file, problems)
+    return LoadedBundle(
+        reading.bundle, value, node, file, Dialect.AGENT_SPM, tuple(reading.warnings)
+    )
+
+
+def _dialect_of(value: Any, terms: Terms) -> Dialect:
+    if terms.dialect is not None:
+        return terms.dialect
+    return Dialect.AGENT_SPM if is_agent_spm(value) else Dialect.PACK
+
+
+def not_signable(file: str) -> InvalidInput:
+    """Returns the error for a policy that must be signed, in a language that has no signatures."""
+    from subluminal.policy.dialects.agent_spm.signing import NOT_SIGNED
+
+    hint = "only bundles of Agent-SPM can be signed; leave the key out for other policies"
+    return InvalidInput([Problem(NOT_SIGNED, file, hint=hint)])
+
+
+def _invalid(
+    found: list[Misfit], value: Any, node: Node, file: str, problems: Sequence[Problem]
+) -> InvalidInput:
     title = rule_title(value)
     told = [problem_of(misfit, node, file, title) for misfit in found[:MAX_PROBLEMS]]
     # A place with a problem in its text is not reported again as a value of the wrong type.
     places = {(problem.line, problem.column) for problem in problems}
     told = [*problems, *(each for each in told if (each.line, each.column) not in places)]
-    raise InvalidInput(sorted(told, key=lambda each: (each.line, each.column)))
+    return InvalidInput(sorted(told, key=lambda each: (each.line, each.column)))
 
 
 def _with_advice(misfit: Misfit) -> Misfit:
@@ -129,7 +192,7 @@ def rule_title(value: Any) -> Title:
         if len(path) < 2 or path[0] != "rules":
             return "", path
         rule = value["rules"][path[1]]
-        rule_id = rule.get("rule_id") if isinstance(rule, dict) else None
+        rule_id = rule.get("rule_id", rule.get("id")) if isinstance(rule, dict) else None
         if isinstance(rule_id, str) and rule_id:
             return f"rule `{rule_id[:60]}`: ", path[2:]
         return f"rule {int(path[1]) + 1}: ", path[2:]

@@ -7,9 +7,11 @@ arguments that a person chooses. All other calls stay refused. Pure.
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from subluminal.canonical import args_hash
+from subluminal.contracts.agents import AgentFacts
 from subluminal.contracts.bundle import (
     AllowRule,
     AnyRule,
@@ -22,16 +24,22 @@ from subluminal.contracts.bundle import (
     TagRule,
     TaintRule,
 )
+from subluminal.contracts.call import MCP, Given
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
-from subluminal.contracts.vocabulary import Action, Layer, RuleKind, Taint
+from subluminal.contracts.vocabulary import Action, DataClass, Layer, RuleKind, Taint
 from subluminal.errors import SubluminalError
 from subluminal.policy.counters import MemoryCounters
-from subluminal.policy.covering import among, disjoint, in_range, possible_values
+from subluminal.policy.covering import among, disjoint, possible_values
+from subluminal.policy.covering_contents import in_range
 from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.predicates import same_value
 from subluminal.policy.raising import LimitRule, limit_kind
-from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.replay.hidden_agents import unknown_matchers
+from subluminal.policy.replay.hidden_args import PartialArgs
+from subluminal.policy.replay.recorded import RecordedAgent
+from subluminal.policy.snapshot import AGENT_MATCHERS, Snapshot
 from subluminal.policy.taint import lowering_to
 from subluminal.policy.visit import JudgeOf
 
@@ -56,6 +64,16 @@ class RefusedCall(NamedTuple):
     """what the call touched, as recorded; None if the record does not say"""
     taint: Taint = Taint.SYSTEM
     """level of the run before the call"""
+    data: frozenset[DataClass] | None = None
+    """classes of data in the arguments; None if nobody looked"""
+    agent: RecordedAgent | None = None
+    """facts about the agent; None if the record does not have them"""
+    provider: str = MCP
+    """what provides the tool"""
+    given: Given | None = None
+    """what the program around the call said about it"""
+    hidden: frozenset[str] = frozenset()
+    """matchers about parts of that which the record masks"""
 
 
 def refusing_rule(
@@ -107,7 +125,7 @@ def watched_keys(rule: AllowRule | DenyRule) -> list[str]:
     """Returns the arguments that a rule tests or wants changed, which set this call apart."""
     args = rule.match.args
     named = [] if args is None else [*args.has_keys, *args.key_equals, *args.key_in]
-    named += [] if args is None else args.numeric_range
+    named += [] if args is None else [*args.key_not_equals, *args.numeric_range]
     return list(dict.fromkeys([*named, *rule.effect.suggest]))
 
 
@@ -117,13 +135,24 @@ def literal_glob(name: str) -> str:
 
 
 def exception_rule(
-    call: RefusedCall, keys: list[str], *, rule_id: str, description: str, message: str
+    call: RefusedCall,
+    keys: list[str],
+    *,
+    rule_id: str,
+    description: str,
+    message: str,
+    refused_by: AllowRule | DenyRule | None = None,
 ) -> dict[str, Any]:
-    """Returns an `allow` rule for this tool with the same values of the named arguments."""
+    """Returns an `allow` rule for this tool with the same values of the named arguments.
+
+    It is for the agents that `refused_by` is about, and for no others.
+    """
     match: dict[str, Any] = {
         "server_name": {"glob": [literal_glob(call.server_name)]},
         "tool_name": {"glob": [literal_glob(call.tool_name)]},
     }
+    if refused_by is not None:
+        match |= _same_agents(refused_by.match)
     if keys:
         match["args"] = _same_args(call.args or {}, keys)
     return {
@@ -135,6 +164,11 @@ def exception_rule(
         "match": match,
         "effect": {"action": "ALLOW", "reason_code": REASON_CODE, "message": message},
     }
+
+
+def _same_agents(match: Match) -> dict[str, Any]:
+    given = {name: getattr(match, name) for name in (*AGENT_MATCHERS, "tool_provider")}
+    return {name: to_builtins(value) for name, value in given.items() if value not in (None, [])}
 
 
 def _same_args(args: dict[str, Any], keys: list[str]) -> dict[str, Any]:
@@ -169,15 +203,35 @@ def free_rule_id(bundle: Bundle, rule_id: str) -> str:
 
 def decide(snapshot: Snapshot, call: RefusedCall, judge_of: JudgeOf | None = None) -> Decision:
     """Decides the call by one policy alone, as the first call of a run of that level."""
-    engine = Engine([(Layer.REPOSITORY, snapshot)], call.identity)
+    identity, facts = call.identity, AgentFacts()
+    if call.agent is not None:
+        identity = replace(identity, environment=call.agent.environment)
+        facts = call.agent.facts
+    engine = Engine([(Layer.REPOSITORY, snapshot)], identity, agent=facts)
     args = call.args or {}
-    asked = Call(call.server_name, call.tool_name, args, args_hash(args), targets=call.targets)
-    if judge_of is not None and engine.asks_kernel:
+    asked = Call(
+        *(call.server_name, call.tool_name, args, args_hash(args)),
+        targets=call.targets,
+        provider=call.provider,
+        given=call.given,
+        data=call.data,
+    )
+    if judge_of is not None and engine.needs_judge(asked):
         asked = replace(asked, judge=judge_of(asked, "", call.wall_ms))
     counters = MemoryCounters()
     counters.write(lowering_to(call.taint))
     evaluation = engine.evaluate(asked, counters, wall_ms=call.wall_ms, mono_ms=0)
     return evaluation.decision
+
+
+def is_on_record(call: RefusedCall, snapshot: Snapshot) -> bool:
+    """Whether the record has all that a policy asks about a call, so that `decide` is certain."""
+    hidden = set(call.hidden)
+    if call.agent is None:
+        hidden |= set(unknown_matchers(call.identity))
+    if call.given is not None and isinstance(call.given.context, PartialArgs):
+        hidden.add("context")
+    return call.args is not None and not snapshot.asks(sorted(hidden))
 
 
 def also_passed(rules: list[AnyRule], index: int, match: Match) -> list[str]:
@@ -210,5 +264,7 @@ def _exclude(asked: ArgsMatch, given: ArgsMatch) -> bool:
         if listed is not None and not among(value, listed):
             return True
         if key in asked.numeric_range and not in_range(value, asked.numeric_range[key]):
+            return True
+        if key in asked.key_not_equals and same_value(value, asked.key_not_equals[key]):
             return True
     return False

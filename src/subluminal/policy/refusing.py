@@ -97,4 +97,5 @@ def _passed(refusal: Decision, reason_code: ReasonCode, summary: str) -> Decisio
         severity=refusal.severity,
         reason_code=reason_code,
         summary=summary,
+        constraints=refusal.constraints,
     )

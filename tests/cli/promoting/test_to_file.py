@@ -5,6 +5,7 @@ import os
 
 import pytest
 from tests.cli.promoting.conftest import POLICY
+from tests.policy.dialects.agent_spm.spm_bundles import spm, spm_rule
 from tests.requirements import requirement
 from tests.shim.household import wait_until
 
@@ -293,6 +294,16 @@ def test_a_compiled_policy_is_not_edited(sub, house, tmp_path):
     compiled = tmp_path / "policy.json"
     sub("policy", "compile", str(house.policy), "-o", str(compiled))
     assert "is a compiled policy" in sub("promote", hint, "--to", str(compiled), "--yes").err
+
+
+def test_a_bundle_of_agent_spm_is_not_edited(sub, house, tmp_path):
+    hint = house.refused(path="a", n=500)
+    other = tmp_path / "bundle.json"
+    other.write_text(json.dumps(spm(spm_rule())))
+    ran = sub("promote", hint, "--to", str(other), "--yes")
+    assert ran.code == 2
+    assert "is a bundle of Agent-SPM, which `sub promote` cannot edit" in ran.err
+    assert other.read_text() == json.dumps(spm(spm_rule()))
 
 
 def test_no_agent_promotes(sub, house, monkeypatch):

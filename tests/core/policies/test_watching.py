@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.shim.household import deny, policy
@@ -188,9 +189,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     started: list[str] = []
     start = compile_helper.start
 
-    def counting(name: str, bundle: bytes) -> Helper:
+    def counting(name: str, bundle: bytes, *demands: Any) -> Helper:
         started.append(name)
-        return start(name, bundle)
+        return start(name, bundle, *demands)
 
     monkeypatch.setattr(compile_helper, "start", counting)
     return started

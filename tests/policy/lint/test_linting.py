@@ -23,7 +23,8 @@ def told(*rules, **changes) -> list[str]:
     ids=lambda path: path.stem,
 )
 def test_the_examples_have_no_warnings(path):
-    assert lint(parse_bundle(path.read_bytes(), path.name, find_pack)) == []
+    loaded = parse_bundle(path.read_bytes(), path.name, find_pack)
+    assert [each for each in lint(loaded) if each.severity != "note"] == []
 
 
 def test_problems_have_places_and_are_in_the_order_of_the_file():

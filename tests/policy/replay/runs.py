@@ -204,6 +204,7 @@ class Record:
         read_later: Any = None,
         start: Taint = Taint.SYSTEM,
         judge_of: Any = teller_of,
+        read_data: Any = None,
     ) -> tuple[list[Replayed], RunReplay, Layering]:
         """Every call of the run, decided again."""
         found = {each.policy_hash: each for _, each in self.layers} if known else {}
@@ -214,6 +215,7 @@ class Record:
             read_later,
             start,
             judge_of,
+            read_data,
         )
         rows = []
         for item in self.items:

@@ -69,6 +69,7 @@ class Renderer:
                 hint=UNSET if decision.hint is None else decision.hint,
                 terminate=UNSET if decision.terminate is None else decision.terminate,
                 defer=UNSET if decision.defer is None else decision.defer,
+                constraints=UNSET if decision.constraints is None else decision.constraints,
                 code=UNSET if self._uses_pack_codes else int(pack_code),
             )
         )

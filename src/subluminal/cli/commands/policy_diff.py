@@ -3,6 +3,7 @@
 from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.contracts.vocabulary import SEVERITY_RANK, Severity
 from subluminal.errors import ExitCode
 from subluminal.operator.policies import compare_policies
@@ -23,11 +24,15 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--format", choices=["text", "markdown", "json"], default="text", help="default text"
     )
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="same as --format json")
 
 
 def run(args: Args, out: Output) -> int:
-    found = compare_policies(load_policy(args.old), load_policy(args.new))
+    terms = terms_of(args)
+    # A bundle that expired is compared with the one that replaces it.
+    old = load_policy(args.old, terms._replace(now_ms=None))
+    found = compare_policies(old, load_policy(args.new, terms))
     if args.json or args.format == "json":
         out.json(found)
     else:

@@ -9,6 +9,7 @@ from subluminal.canonical import parse
 from subluminal.cli.files import load_policy
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.clock import now
 from subluminal.config.loading import load_settings
 from subluminal.config.places import places
@@ -16,6 +17,7 @@ from subluminal.contracts.call import MCP
 from subluminal.contracts.shape import misfits, struct_of
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Client, Taint, TrustLevel
+from subluminal.core.contents.source import data_in
 from subluminal.core.policies.installed import installed_judge
 from subluminal.errors import AmbiguousJSON, ExitCode, UsageError
 from subluminal.policy.case_agents import CaseClaims, CaseGiven, CaseIdentity, CaseWorkload
@@ -78,6 +80,7 @@ def add_arguments(parser: Parser) -> None:
         help="level of the run before the call; default SYSTEM",
     )
     _add_agent(parser)
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="print {decision, steps, targets, …}")
 
 
@@ -115,6 +118,7 @@ def _add_agent(parser: Parser) -> None:
     parser.add_argument(
         "--context", default="{}", metavar="JSON", help="what the program gives with the call"
     )
+    parser.add_argument("--user-input", metavar="TEXT", help="text of the user behind the call")
     parser.add_argument(
         "--claims", metavar="JSON", help='what the caller says of itself: {"environment": …}'
     )
@@ -125,13 +129,14 @@ def run(args: Args, out: Output) -> int:
         raise UsageError(f"`--repeat` must be between 1 and {_MAX_REPEAT}")
     if args.delegation_depth < 0:
         raise UsageError("`--delegation-depth` must be at least 0")
-    policy = load_policy(args.policy)
+    policy = load_policy(args.policy, terms_of(args))
     call = (args.server, args.tool, _object(args.args, "--args"))
     who = _identity(args)
     said = CaseGiven(
         provider=args.provider,
         labels=args.label,
         context=_object(args.context, "--context"),
+        user_input=args.user_input,
         claims=None if args.claims is None else _struct(args.claims, "--claims", CaseClaims),
     )
     judges: list[CallJudge] = []
@@ -152,6 +157,7 @@ def run(args: Args, out: Output) -> int:
         agent=who.facts,
         provider=said.provider,
         given=said.given,
+        data=data_in(call[2]),
     )
     found = found._replace(packs=_packs(judges))
     if policy.loaded is not None:

@@ -3,6 +3,7 @@
 from subluminal.cli.files import display_name, read_file
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_dialect, add_signature, terms_of
 from subluminal.counts import counted
 from subluminal.errors import ExitCode, Problem
 from subluminal.operator.policies import lint_policy
@@ -17,14 +18,17 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a bundle; `-` reads stdin")
     parser.add_argument("--strict", action="store_true", help="fail on warnings too")
+    add_dialect(parser)
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per problem")
 
 
 def run(args: Args, out: Output) -> int:
+    terms = terms_of(args)
     problems = [
         problem
         for path in args.files
-        for problem in lint_policy(read_file(path), display_name(path))
+        for problem in lint_policy(read_file(path), display_name(path), terms)
     ]
     for problem in problems:
         if args.json:

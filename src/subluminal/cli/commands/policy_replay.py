@@ -8,6 +8,7 @@ from subluminal.cli.files import load_policy
 from subluminal.cli.filters import since_ms
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import POLICY_LAYERS, Mode
 from subluminal.errors import ExitCode
@@ -62,11 +63,12 @@ def add_arguments(parser: Parser) -> None:
         choices=[*_CHANGES, _ANY],
         help="exit 1 if a call changes in this way; repeatable",
     )
+    add_signature(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per call")
 
 
 def run(args: Args, out: Output) -> int:
-    candidate = in_mode(load_policy(args.policy).snapshot, args.mode)
+    candidate = in_mode(load_policy(args.policy, terms_of(args)).snapshot, args.mode)
     since = since_ms(args.since)
     ledger, connection = open_ledger_file(places(os.environ), out.warning)
     if connection is None:

@@ -8,8 +8,10 @@ import msgspec
 from subluminal.cli.files import STDIN, display_name, load_policy, read_file
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
+from subluminal.cli.policy_terms import add_signature, terms_of
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.contents.source import data_in
 from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import ExitCode
 from subluminal.operator.policies import Policy
@@ -17,6 +19,7 @@ from subluminal.policy.case_running import CaseResult, run_case
 from subluminal.policy.casefile import LoadedCase, parse_cases
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.snapshot import Snapshot
+from subluminal.policy.terms import Terms
 
 EXAMPLE = """sub policy test cases.yaml
 sub policy test --coverage tests/policy/*.yaml"""
@@ -27,13 +30,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--coverage", action="store_true", help="list the rules that no call matched"
     )
+    add_signature(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object per case, then a summary"
     )
 
 
 def run(args: Args, out: Output) -> int:
-    tester = _Tester(out, as_json=args.json)
+    tester = _Tester(out, terms_of(args), as_json=args.json)
     # All files are read before a case runs: a broken file is an error, not a failed case.
     cases = [
         (path, case, tester.layers_of(case, path))
@@ -81,8 +85,9 @@ class Coverage:
 class _Tester:
     """Runs cases, prints failures, and counts."""
 
-    def __init__(self, out: Output, *, as_json: bool) -> None:
+    def __init__(self, out: Output, terms: Terms, *, as_json: bool) -> None:
         self._out = out
+        self._terms = terms
         self._as_json = as_json
         self._files: dict[str, Policy] = {}
         self._coverage = Coverage()
@@ -100,13 +105,13 @@ class _Tester:
         base = "" if path == STDIN else os.path.dirname(path)
         found = os.path.join(base, source)
         if found not in self._files:
-            self._files[found] = load_policy(found)
+            self._files[found] = load_policy(found, self._terms)
         return layer, found, self._files[found]
 
     def run(self, path: str, case: LoadedCase, policies: list[tuple[Layer, str, Policy]]) -> None:
         """Runs one case."""
         layers = [(layer, policy.snapshot) for layer, _, policy in policies]
-        result = run_case(case, layers, _targets_of, installed_judge)
+        result = run_case(case, layers, _targets_of, installed_judge, data_in)
         self._cases += 1
         self.failed += not result.passed
         for _, name, policy in policies:

@@ -1,14 +1,19 @@
 """Compiles one policy file in a process of its own, so that a shim never loads YAML (fast-start).
 
-`python -P -m subluminal.core.policies.compile_helper NAME < bundle` writes the snapshot to stdout,
-or the first problems as text, with exit code 1. The shim uses `start` and `collect`.
+`python -P -m subluminal.core.policies.compile_helper NAME [KEY_FILE LAYER] < bundle` writes the
+snapshot to stdout, or the first problems as text, with exit code 1. With KEY_FILE the bundle must
+be signed. The shim uses `start` and `collect`.
 """
 
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from subluminal.contracts.vocabulary import Layer
 from subluminal.core import helper_process
 from subluminal.core.helper_process import Helper
+
+if TYPE_CHECKING:
+    from subluminal.policy.terms import Terms
 
 MAX_PROBLEM_CHARS = 2_000
 MAX_SECONDS = 30
@@ -23,9 +28,15 @@ class Compiled(NamedTuple):
     problem: str
 
 
-def start(name: str, bundle: bytes) -> Helper:
-    """Starts a helper that compiles `bundle`. Raises OSError."""
-    return helper_process.start(_MODULE, [name], bundle, most_s=MAX_SECONDS)
+def start(
+    name: str, bundle: bytes, layer: Layer = Layer.USER, key_file: str | None = None
+) -> Helper:
+    """Starts a helper that compiles `bundle`, which must be signed if there is a `key_file`.
+
+    Raises OSError.
+    """
+    words = [name] if key_file is None else [name, key_file, layer.value]
+    return helper_process.start(_MODULE, words, bundle, most_s=MAX_SECONDS)
 
 
 def collect(running: Helper) -> Compiled | None:
@@ -45,15 +56,18 @@ def main() -> int:
     from subluminal.core.policies.installed import find_installed
     from subluminal.errors import InvalidInput, SubluminalError
     from subluminal.policy.compiling import compile_bundle, read_snapshot
-    from subluminal.policy.loading import parse_bundle
+    from subluminal.policy.loading import not_signable, parse_bundle
 
     name = sys.argv[1]
     data = sys.stdin.buffer.read()
     try:
+        terms = _terms(sys.argv[2:])
         if name.endswith(".json") and b'"policy_hash"' in data:
+            if terms.only_signed:
+                raise not_signable(name)
             snapshot, _ = read_snapshot(data, find_installed)
         else:
-            snapshot = compile_bundle(parse_bundle(data, name, find_installed).bundle)
+            snapshot = compile_bundle(parse_bundle(data, name, find_installed, terms).bundle)
     except InvalidInput as error:
         text = "; ".join(str(problem) for problem in error.problems)
         sys.stdout.write(text[:MAX_PROBLEM_CHARS])
@@ -63,6 +77,21 @@ def main() -> int:
         return 1
     sys.stdout.buffer.write(snapshot.to_json())
     return 0
+
+
+def _terms(words: list[str]) -> "Terms":
+    """Reads the key. A shim's policy may be too old: then it refuses calls while it is in force."""
+    from subluminal.policy.terms import ANY, Terms
+
+    if not words:
+        return ANY
+    from subluminal.core.policies.signing_key import read_signing_key
+    from subluminal.policy.dialects.agent_spm.signing import SigningKey
+
+    key_file, layer = words
+    # Whoever can write the user's policy can also write the settings that name the key.
+    only_signed = layer != Layer.USER
+    return Terms(key=SigningKey(read_signing_key(key_file)), only_signed=only_signed)
 
 
 if __name__ == "__main__":

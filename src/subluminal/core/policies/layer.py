@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from subluminal.config.places import Places, make_private_dir
+from subluminal.config.plain_files import plain_file
 from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
 from subluminal.core.policies.files import PolicyFile, Stamp, read_policy, stamp_of
@@ -111,8 +112,10 @@ def _has_its_packs(snapshot: Snapshot) -> bool:
 class PolicyLayer:
     """Watches one file. `snapshot` is in force; `problem` is what is wrong with the newest text."""
 
-    def __init__(self, file: PolicyFile, cache: SnapshotCache) -> None:
+    def __init__(self, file: PolicyFile, cache: SnapshotCache, key_file: str | None = None) -> None:
+        """`key_file` has the key that the policy must be signed with, if it must."""
         self.file = file
+        self._key_file = key_file
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._cache = cache
@@ -174,7 +177,8 @@ class PolicyLayer:
     def _take(self, data: bytes) -> list[Load]:
         # The name is hashed too, because the compiler tells bundle from snapshot by the name.
         name = os.fsencode(os.path.basename(self.file.path))
-        content_hash = hashlib.sha256(_CHECKS + name + b"\0" + data).hexdigest()
+        content = _CHECKS + name + b"\0" + self._signed_with() + data
+        content_hash = hashlib.sha256(content).hexdigest()
         if content_hash == self._content_hash:
             return []
         self._content_hash = content_hash
@@ -183,6 +187,20 @@ class PolicyLayer:
             return self._take_ready()
         self._waiting = data, time.monotonic() + _TURN_S
         return self._wait()
+
+    def _signed_with(self) -> bytes:
+        """Returns what stands for the key in the content hash.
+
+        A snapshot in the cache proves that its text was signed with this key, in this layer.
+        """
+        if self._key_file is None:
+            return b""
+        try:
+            with open(os.path.expanduser(self._key_file), "rb", opener=plain_file) as file:
+                key = file.read()
+        except OSError:
+            key = os.urandom(16)  # the compiler says what is wrong; nothing in the cache answers
+        return hashlib.sha256(self.file.layer.encode() + b"\0" + key).digest()
 
     def _wait(self) -> list[Load]:
         """Starts the compiler when it is our turn, unless another process compiled the text."""
@@ -201,7 +219,9 @@ class PolicyLayer:
         from subluminal.core.policies import compile_helper
 
         try:
-            self._compiling = compile_helper.start(self.file.path, data)
+            self._compiling = compile_helper.start(
+                self.file.path, data, self.file.layer, self._key_file
+            )
         except OSError as error:
             self._end_turn()
             self._content_hash, self._stamp = "", None  # try again at the next look

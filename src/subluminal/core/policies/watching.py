@@ -43,10 +43,12 @@ class Policies:
         pack: PolicyRef | None = None,
         switch: Decision | None = None,
         has_token: bool = False,
+        key_file: str | None = None,
     ) -> None:
         """`pack` is the pack that the door asks about every call, if it does. `switch` is the
         refusal of every call, if the environment asks for it. `has_token` says that the agent
-        has a token, which takes a while to verify.
+        has a token, which takes a while to verify. `key_file` has the key that policies must be
+        signed with, if they must.
         """
         self._places = places
         self._identity = identity
@@ -54,6 +56,7 @@ class Policies:
         self._explicit = explicit
         self._pack = pack
         self._switch = switch
+        self._key_file = key_file
         self._cache = SnapshotCache(places)
         self._layers: list[PolicyLayer] = []
         self._pins: dict[str, Pin] = {}
@@ -207,7 +210,7 @@ class Policies:
         for file in policy_files(self._places, self._cwd, self._explicit):
             known = next((each for each in self._layers if each.file.layer is file.layer), None)
             if known is None:
-                self._layers.append(PolicyLayer(file, self._cache))
+                self._layers.append(PolicyLayer(file, self._cache, self._key_file))
             else:
                 known.follow(file)
 

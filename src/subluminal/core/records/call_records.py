@@ -382,6 +382,7 @@ def _decision_made(
         taint=UNSET if taint is None else taint,
         defer=UNSET if decision.defer is None else decision.defer,
         kernel=UNSET if assessment.kernel is None else assessment.kernel,
+        constraints=UNSET if decision.constraints is None else decision.constraints,
     )
 
 

@@ -61,6 +61,11 @@ class Previewer:
         self._is_full, self._max_bytes = other._is_full, other._max_bytes
 
     @property
+    def redactor(self) -> Redactor:
+        """The redactor in force."""
+        return self._redactor
+
+    @property
     def is_off(self) -> bool:
         """Whether nothing of a call's contents is recorded."""
         return self._off

@@ -22,7 +22,6 @@ import apsw
 import msgspec
 from msgspec import UNSET, MsgspecError, Raw, Struct
 
-from subluminal.contracts.agents import AgentResolved
 from subluminal.contracts.control import ApprovalGiven
 from subluminal.contracts.decision import PolicyRef
 from subluminal.contracts.events import DecisionMade, TaintChange
@@ -38,6 +37,7 @@ from subluminal.contracts.vocabulary import (
     Status,
     Taint,
 )
+from subluminal.ledger.query.recorded_agents import RunAgent, resolved
 from subluminal.ledger.store.segments import StoredSegment, of_shim
 from subluminal.policy.replay.hidden_args import known_args
 from subluminal.policy.replay.recorded import (
@@ -48,7 +48,6 @@ from subluminal.policy.replay.recorded import (
     RecordedEnd,
     RecordedLevel,
     RecordedLoad,
-    recorded_agent,
     recorded_decision,
 )
 from subluminal.policy.replay.recorded_given import given_on_record, provider_of
@@ -103,9 +102,8 @@ class _Load(Struct, frozen=True):
     ok: bool = False
 
 
-class _Run(Struct, frozen=True):
+class _Run(RunAgent, frozen=True):
     taint: str | None = None
-    agent: Raw = Raw(b"")
 
 
 class _Line(Struct, frozen=True):
@@ -138,7 +136,6 @@ _decode = msgspec.json.Decoder(_Line).decode
 _decode_decision = msgspec.json.Decoder(DecisionMade).decode
 _decode_approval = msgspec.json.Decoder(ApprovalGiven).decode
 _decode_change = msgspec.json.Decoder(TaintChange).decode
-_decode_agent = msgspec.json.Decoder(AgentResolved).decode
 _decode_workload = msgspec.json.Decoder(Workload).decode
 
 
@@ -294,7 +291,8 @@ class _ShimEvents:
         elif event.type == EventType.TAINT_CHANGED:
             return self._level_changed(event)
         elif event.type in (EventType.RUN_START, EventType.AGENT_RESOLVED):
-            return _resolved(event)
+            facts = resolved(event.type, event.run.agent, event.agent)
+            return None if facts is None else ((event.seq, 1, 0), facts)
         return None
 
     def _level_changed(self, event: _Line) -> tuple[Key, RecordedLevel] | None:
@@ -356,17 +354,6 @@ class _ShimEvents:
             return None  # the run's counters were not available, so no breaker learnt of the end
         ended = RecordedEnd(event.call.call_id, status, event.latency_ms, event.mono_ms)
         return (self._seq, 1, event.mono_ms or 0), ended
-
-
-def _resolved(event: _Line) -> tuple[Key, RecordedAgent] | None:
-    """Returns the facts about the agent, which hold for the calls after `seq`."""
-    raw = bytes(event.run.agent if event.type == EventType.RUN_START else event.agent)
-    if not raw:
-        return None
-    try:
-        return (event.seq, 1, 0), recorded_agent(_decode_agent(raw))
-    except MsgspecError:
-        return None
 
 
 _CLIENTS, _ENVS, _STATUSES, _LEVELS = (frozenset(words) for words in (Client, Env, Status, Taint))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import apsw
 
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.contents.source import data_in
 from subluminal.core.policies.installed import installed_judge
 from subluminal.core.targets.reading import targets_later
 from subluminal.errors import SubluminalError
@@ -51,7 +52,8 @@ class LedgerReplay:
             known = self._reader.setting(run_id)
             layering = self.layering.of_run(known.loads)
             replay = RunReplay(
-                *(layering, known.answers, targets_later, known.start, installed_judge)
+                *(layering, known.answers, targets_later, known.start, installed_judge),
+                read_data=data_in,
             )
             calls = 0
             for item in self._reader.items(run_id):
@@ -94,6 +96,7 @@ def backtest(
             RunReplay(
                 *(each.of_run(known.loads), known.answers, targets_later, known.start),
                 installed_judge,
+                data_in,
             )
             for each in layerings
         ]

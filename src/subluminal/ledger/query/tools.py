@@ -48,16 +48,23 @@ def list_tools(connection: apsw.Connection) -> list[ToolRecord]:
     ]
 
 
+def tool_definitions(connection: apsw.Connection) -> dict[Tool, Any]:
+    """The latest definition of every listed tool; None if no event had room for it."""
+    found: dict[Tool, Any] = {}
+    for server_name, tool_name, text in connection.execute(_DEFINITIONS):
+        try:
+            found[server_name, tool_name] = msgspec.json.decode(text or "null")
+        except msgspec.DecodeError:
+            found[server_name, tool_name] = None  # a mask broke the text
+    return found
+
+
 def tool_annotations(connection: apsw.Connection) -> dict[Tool, dict[str, Any]]:
     """The `annotations` of every tool's latest definition, as far as they are on record."""
     found: dict[Tool, dict[str, Any]] = {}
-    for server_name, tool_name, text in connection.execute(_DEFINITIONS):
-        try:
-            said = msgspec.json.decode(text or "{}")
-        except msgspec.DecodeError:
-            said = None  # a mask broke the text
+    for tool, said in tool_definitions(connection).items():
         annotations = said.get("annotations") if isinstance(said, dict) else None
-        found[server_name, tool_name] = annotations if isinstance(annotations, dict) else {}
+        found[tool] = annotations if isinstance(annotations, dict) else {}
     return found
 
 

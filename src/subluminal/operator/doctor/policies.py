@@ -16,15 +16,13 @@ from subluminal.config.places import Places
 from subluminal.contracts.vocabulary import EventType
 from subluminal.core.controls.stops import stops
 from subluminal.core.policies.files import policy_files, read_policy
-from subluminal.core.policies.installed import find_installed
 from subluminal.core.runs.attendance import attendances
 from subluminal.core.runs.living import LivingRun, living_runs
 from subluminal.core.runs.names import journal_dir
 from subluminal.errors import SubluminalError
 from subluminal.journal.reading import files_in
 from subluminal.operator.doctor.checks import Check
-from subluminal.policy.compiling import compile_bundle
-from subluminal.policy.loading import parse_bundle
+from subluminal.operator.policies import layer_terms, parse_policy
 
 _DENY_ALL = """\
 policy_id: doctor
@@ -57,8 +55,8 @@ def check_files(places: Places) -> Iterator[Check]:
     for file in found:
         name = f"policy ({file.layer})"
         try:
-            bundle = parse_bundle(read_policy(file.path), file.path, find_installed).bundle
-            compile_bundle(bundle)
+            terms = layer_terms(places, file.layer)
+            bundle = parse_policy(read_policy(file.path), file.path, terms).bundle
         except SubluminalError as problem:
             hint = (
                 f"run `sub policy lint {file.path}`; until it is fixed, new runs refuse all calls"

@@ -6,7 +6,7 @@ import msgspec
 
 from subluminal.contracts.bundle import AllowRule, Bundle, DenyRule, Match
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import Action, Mode, ReasonCode
+from subluminal.contracts.vocabulary import Action, Dialect, Mode, ReasonCode
 from subluminal.core.policies.installed import find_installed, installed_judge
 from subluminal.errors import SubluminalError, UsageError
 from subluminal.operator.policies import is_snapshot
@@ -18,6 +18,7 @@ from subluminal.policy.promoting import (
     decide,
     exception_rule,
     free_rule_id,
+    is_on_record,
     refusing_rule,
     watched_keys,
 )
@@ -73,7 +74,13 @@ def edit_policy(data: bytes, file: str, hinted: Hinted, wish: Wish) -> PolicyEdi
         raise SubluminalError(
             f"`{file}` is a compiled policy", hint="name the file that it was compiled from"
         )
-    old = parse_bundle(data, file, find_installed).bundle
+    loaded = parse_bundle(data, file, find_installed)
+    if loaded.dialect is not Dialect.PACK:
+        raise SubluminalError(
+            f"`{file}` is a bundle of Agent-SPM, which `sub promote` cannot edit",
+            hint="change the bundle by hand; without `--to`, the call passes for its run only",
+        )
+    old = loaded.bundle
     index, refused_by = refusing_rule(old, hinted.rule_id, hinted.reason_code)
     if isinstance(refused_by, AllowRule | DenyRule):
         return _with_exception(data, file, hinted, wish, old, index, refused_by)
@@ -93,7 +100,7 @@ def _with_exception(
     if wish.numbers:
         raise UsageError(f"rule `{refused_by.rule_id}` has no numbers", hint="leave `--set` out")
     keys = _keys(hinted, refused_by, wish)
-    is_proven = hinted.call.args is not None
+    is_proven = is_on_record(hinted.call, compile_bundle(old))
     if is_proven:
         _check_refused(old, hinted)
     rule = exception_rule(
@@ -102,6 +109,7 @@ def _with_exception(
         rule_id=wish.rule_id or free_rule_id(old, refused_by.rule_id),
         description=wish.description,
         message=f"an exception to {refused_by.rule_id}",
+        refused_by=refused_by,
     )
     made = insert_rule(data, index, rule)
     new = parse_bundle(made, file, find_installed).bundle

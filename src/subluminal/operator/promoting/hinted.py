@@ -9,11 +9,14 @@ from subluminal.canonical import AmbiguousJSON, parse
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Layer, Taint
+from subluminal.core.contents.source import data_in
 from subluminal.errors import SubluminalError
 from subluminal.ledger.client.finding import ending_in, several
 from subluminal.ledger.client.ledger import Ledger, Page, Row
+from subluminal.ledger.query.recorded_agents import agent_of
 from subluminal.ledger.query.recorded_runs import RunReader
 from subluminal.policy.promoting import RefusedCall
+from subluminal.policy.replay.recorded_given import given_on_record, provider_of
 from subluminal.timestamps import parse_rfc3339
 
 if TYPE_CHECKING:
@@ -51,10 +54,13 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
     if hint is None:
         raise SubluminalError(f"call `{name}` was not given a hint", hint=_LIST_HINT)
     call, events = detail["call"], detail["events"]
+    args = _args(call)
     decisions = [event["decision"] for event in events if event["type"] == "tool_call_decision"]
     policy_hash = decisions[0]["policy"]["policy_hash"] if decisions else None
     layers = _layers(connection, call["run_id"], decisions)
     layer = next((layer for layer, each in layers if each == policy_hash), None)
+    started: Row = next((each["call"] for each in events if each["type"] == "tool_call_start"), {})
+    given, hidden = given_on_record(_json(started.get("given")))
     return Hinted(
         hint_id=hint["hint_id"] or _PREFIX + hint["call_id"],
         rule_id=hint["rule_id"],
@@ -67,11 +73,20 @@ def find_hinted(ledger: Ledger, connection: "apsw.Connection | None", name: str)
         call=RefusedCall(
             server_name=call["server_name"],
             tool_name=call["tool_name"],
-            args=_args(call),
+            args=args,
             identity=_identity(events),
             wall_ms=parse_rfc3339(call["ts"]),
             targets=_targets(events),
             taint=_taint(decisions),
+            data=None if args is None else data_in(args),
+            agent=None
+            if connection is None
+            else agent_of(connection, call["run_id"], started.get("seq", 0)),
+            provider=provider_of(
+                started.get("provider"), started.get("transport", ""), call["server_name"]
+            ),
+            given=given,
+            hidden=hidden,
         ),
         call_id=call["call_id"],
         cause=_cause(events, hint["rule_id"]),
@@ -85,6 +100,10 @@ def _targets(events: list[Row]) -> Targets | None:
         if given is not None and not given.get("masked"):
             return msgspec.convert(given, Targets)
     return None
+
+
+def _json(value: Any) -> bytes:
+    return b"" if value is None else msgspec.json.encode(value)
 
 
 def _taint(decisions: list[Row]) -> Taint:

@@ -22,7 +22,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     kind: str
     """one of: policy_id, version, mode, defaults, selectors, description, owner, created_at,
-    rule_added, rule_removed, rule_enabled, rule_disabled, rule_renamed, rule_moved,
+    expires_at, rule_added, rule_removed, rule_enabled, rule_disabled, rule_renamed, rule_moved,
     rule_modified"""
     rule_id: str | None = None
     """rule that changed; null if the change is not about a rule"""

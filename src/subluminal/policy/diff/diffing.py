@@ -14,6 +14,7 @@ from subluminal.contracts.vocabulary import SEVERITY_RANK, Action, Mode, Severit
 from subluminal.policy.diff.changes import LOOSENS, NEUTRAL, TIGHTENS, Change, quoted
 from subluminal.policy.diff.rules import rule_changes
 from subluminal.policy.diff.taint import level_rank
+from subluminal.timestamps import parse_rfc3339
 
 
 def diff(old: Bundle, new: Bundle) -> list[Change]:
@@ -24,12 +25,13 @@ def diff(old: Bundle, new: Bundle) -> list[Change]:
 
 
 def _header(old: Bundle, new: Bundle) -> Iterator[Change]:
-    for name in ("policy_id", "version", "mode", "description", "owner", "created_at"):
+    names = ("policy_id", "version", "mode", "description", "owner", "created_at", "expires_at")
+    for name in names:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             yield Change(
                 kind=name,
-                severity=_header_severity(name, after),
+                severity=_header_severity(name, before, after),
                 summary=f"{name} changed from {quoted(before)} to {quoted(after)}",
                 field=name,
                 old=before,
@@ -37,11 +39,17 @@ def _header(old: Bundle, new: Bundle) -> Iterator[Change]:
             )
 
 
-def _header_severity(name: str, after: Any) -> Severity:
+def _header_severity(name: str, before: Any, after: Any) -> Severity:
+    if name == "expires_at":
+        return LOOSENS if _end_of(after) > _end_of(before) else TIGHTENS
     if name == "mode":
         return LOOSENS if after is Mode.OBSERVE else TIGHTENS
     # Counters belong to a policy_id: under a new one they start from zero.
     return Severity.WARN if name == "policy_id" else NEUTRAL
+
+
+def _end_of(expires_at: str | None) -> float:
+    return float("inf") if expires_at is None else parse_rfc3339(expires_at)
 
 
 def _defaults(old: Bundle, new: Bundle) -> Iterator[Change]:

@@ -15,14 +15,20 @@ from subluminal.contracts.bundle import (
     DenyRule,
     KernelRule,
     RateLimitRule,
+    SequenceRule,
     TaintRule,
 )
 from subluminal.contracts.vocabulary import ACTION_STRICTNESS, Action, Scope
-from subluminal.policy.diff.changes import LOOSENS, Change, Rank, by_rank, quoted
+from subluminal.policy.diff.changes import LOOSENS, TIGHTENS, Change, Rank, by_rank, quoted
 from subluminal.policy.diff.taint import level_rank
 
 _NONE = float("-inf")
-_SCOPES = {Scope.SERVER_TOOL: 0, Scope.TOOL: 1, Scope.RUN: 2}
+_FINER: dict[Scope, frozenset[Scope]] = {
+    Scope.RUN: frozenset({Scope.TOOL, Scope.SERVER_TOOL, Scope.AGENT, Scope.AGENT_TOOL}),
+    Scope.TOOL: frozenset({Scope.SERVER_TOOL, Scope.AGENT_TOOL}),
+    Scope.AGENT: frozenset({Scope.AGENT_TOOL}),
+}
+"""Scopes whose counters each count a part of what a counter of this scope counts."""
 
 
 def _limit(value: Any) -> float:
@@ -39,9 +45,9 @@ def _action(value: Any) -> float:
     return ACTION_STRICTNESS[Action(value)]
 
 
-def _scope(value: Any) -> float:
-    """Ranks a scope: a counter for fewer calls lets more calls pass."""
-    return _SCOPES[value]
+def _within(value: Any) -> float:
+    """Ranks a duration for which a rule remembers: a shorter one is looser, none is for ever."""
+    return float("inf") if value is None else value
 
 
 def _count(value: Any) -> float:
@@ -58,22 +64,22 @@ def _not_given(value: Any) -> float:
 
 # A field that is not in a table changes what people read, not which calls pass.
 _BUDGET: dict[str, Rank] = {
-    "scope": _scope,
     "limit_calls": _limit,
     "limit_cost_units": _limit,
     "cost_units_per_call": _amount,
     "on_exceed": _action,
     "count": _count,
+    "reset_ms": _within,
 }
 _RATE_LIMIT: dict[str, Rank] = {
-    "scope": _scope,
     "capacity": _limit,
     "refill_rate": _limit,
     "cost_tokens_per_call": _amount,
     "on_limit": _action,
+    "max_calls": _limit,
+    "window_ms": _amount,
 }
 _BREAKER: dict[str, Rank] = {
-    "scope": _scope,
     "error_threshold": _limit,
     "window_ms": _amount,
     "repeat_threshold": _limit,
@@ -82,10 +88,11 @@ _BREAKER: dict[str, Rank] = {
     "latency_count": _limit,
     "on_trip": _action,
 }
-_DEDUPE: dict[str, Rank] = {"scope": _scope, "window_ms": _amount, "on_duplicate": _action}
+_DEDUPE: dict[str, Rank] = {"window_ms": _amount, "on_duplicate": _action}
+_SEQUENCE: dict[str, Rank] = {"within_ms": _within, "on_match": _action}
 _TAINT: dict[str, Rank] = {"lower_to": level_rank}
-_BY_PACK = frozenset({"pack", "intent", "payload", "state", "fingerprint"})
-"""Fields of a kernel rule: nobody can tell whether another value lets more calls pass."""
+_UNCLEAR = frozenset({"pack", "intent", "payload", "state", "fingerprint", "pattern"})
+"""Fields of kernel and sequence rules: nobody can tell whether another value lets more pass."""
 # Without `approver_role` anyone may approve: looser. A longer grant is looser. A deny that a person
 # can lift is looser than other denies. An allow that needs a person is stricter than other allows.
 _ALLOW: dict[str, Rank] = {"require": _given, "approver_role": _given, "expires_ms": _limit}
@@ -100,8 +107,9 @@ def effect_changes(old: AnyRule, new: AnyRule) -> Iterator[Change]:
         was, now = before[name], after[name]
         if was == now:
             continue
-        is_unclear = isinstance(new, KernelRule) and name in _BY_PACK
-        severity = LOOSENS if is_unclear else by_rank(ranks.get(name), was, now)
+        severity = LOOSENS if name in _UNCLEAR else by_rank(ranks.get(name), was, now)
+        if name == "scope":  # a counter for fewer calls lets more calls pass
+            severity = TIGHTENS if was in _FINER.get(now, frozenset()) else LOOSENS
         yield Change(
             kind="rule_modified",
             rule_id=new.rule_id,
@@ -121,6 +129,7 @@ def _table(rule: AnyRule) -> tuple[str, dict[str, Rank]]:
         RateLimitRule: ("effect.rate_limit.", _RATE_LIMIT),
         BreakerRule: ("effect.breaker.", _BREAKER),
         DedupeRule: ("effect.dedupe.", _DEDUPE),
+        SequenceRule: ("effect.sequence.", _SEQUENCE),
         TaintRule: ("effect.taint.", _TAINT),
         KernelRule: ("effect.kernel.", {}),
     }
@@ -134,8 +143,8 @@ def _fields(rule: AnyRule) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.structs.asdict(effect)
     if isinstance(rule, RateLimitRule):
         # 10 tokens in 1,000 ms are the same as 1 token in 100 ms.
-        rate = Fraction(fields.pop("refill_tokens"), fields.pop("refill_period_ms"))
-        fields["refill_rate"] = rate
+        tokens, period_ms = fields.pop("refill_tokens"), fields.pop("refill_period_ms")
+        fields["refill_rate"] = None if tokens is None else Fraction(tokens, period_ms)
     return fields
 
 

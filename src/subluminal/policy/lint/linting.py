@@ -2,7 +2,8 @@
 
 `reach` finds rules that never act and writes without a limit; `suggestions` finds suggestions that
 cannot help; `targets`, `taint` and `agents` find rules about targets, about the run's level and
-about who acts that do less than they seem to; the rest is here.
+about who acts that do less than they seem to; `contents` finds the same of texts and sequences, and
+policies that end soon; the rest is here.
 A warning is given only if it is certain.
 """
 
@@ -14,6 +15,7 @@ from subluminal.contracts.shape import Misfit
 from subluminal.contracts.vocabulary import Mode
 from subluminal.errors import Problem
 from subluminal.policy.lint.agents import agent_remarks, type_notes
+from subluminal.policy.lint.contents import content_remarks, expiry_remarks
 from subluminal.policy.lint.reach import shadowed_rules, unlimited_writes, unreachable_rules
 from subluminal.policy.lint.suggestions import vain_suggestions
 from subluminal.policy.lint.taint import taint_remarks
@@ -33,17 +35,23 @@ class Remark(NamedTuple):
     misfit: Misfit
 
 
-def lint(loaded: LoadedBundle) -> list[Problem]:
-    """Returns the warnings and notes with their places, in the order of the file."""
+def lint(loaded: LoadedBundle, wall_ms: int | None = None) -> list[Problem]:
+    """Returns the warnings and notes with their places, in the order of the file.
+
+    `wall_ms` is the time by which the end of the policy is judged; None if it is not.
+    """
     title = rule_title(loaded.value)
     problems = [
-        problem_of(misfit, loaded.node, loaded.file, title, severity)
-        for severity, misfit in remarks(loaded.bundle, loaded.value)
+        problem_of(loaded.in_its_words(misfit), loaded.node, loaded.file, title, severity)
+        for severity, misfit in remarks(loaded.bundle, loaded.value, wall_ms)
+    ]
+    problems += [
+        problem_of(misfit, loaded.node, loaded.file, title, WARNING) for misfit in loaded.warnings
     ]
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-def remarks(bundle: Bundle, value: Any) -> list[Remark]:
+def remarks(bundle: Bundle, value: Any, wall_ms: int | None = None) -> list[Remark]:
     """Returns the warnings and notes about a bundle. `value` is the bundle as plain data."""
     warnings = [
         *unreachable_rules(bundle.rules),
@@ -53,6 +61,8 @@ def remarks(bundle: Bundle, value: Any) -> list[Remark]:
         *target_remarks(bundle.rules),
         *taint_remarks(bundle),
         *agent_remarks(bundle.rules),
+        *content_remarks(bundle.rules),
+        *expiry_remarks(bundle, wall_ms),
         *_costly_calls(bundle.rules),
         *_idle_defaults(bundle),
         *_empty_lists(value),

@@ -6,6 +6,7 @@ together.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from subluminal.contracts.bundle import (
     KernelRule,
     Match,
     NameMatch,
+    SequenceRule,
     TagRule,
     TaintRule,
 )
@@ -26,10 +28,11 @@ from subluminal.policy.covering import (
     covers,
     disjoint,
     head_of,
-    in_range,
     is_literal,
     matches_every_name,
 )
+from subluminal.policy.covering_contents import in_range
+from subluminal.policy.predicates import same_value
 
 MAX_PAIRS = 500_000
 """Most pairs of rules that one check compares. Lint does not report on the remaining ones."""
@@ -120,10 +123,17 @@ def _contradicts(args: ArgsMatch, key: str) -> bool:
         if values is not None and not among(args.key_equals[key], values):
             return True
         values = [args.key_equals[key]]
-    bounds = args.numeric_range.get(key)
-    if values is None or bounds is None:
+    if values is None:
         return False
-    return not any(in_range(value, bounds) for value in values)
+    bounds = args.numeric_range.get(key)
+    return not any(
+        (bounds is None or in_range(value, bounds)) and not _is_excluded(args, key, value)
+        for value in values
+    )
+
+
+def _is_excluded(args: ArgsMatch, key: str, value: Any) -> bool:
+    return key in args.key_not_equals and same_value(value, args.key_not_equals[key])
 
 
 def shadowed_rules(rules: list[AnyRule]) -> Iterator[Misfit]:
@@ -183,7 +193,7 @@ def unlimited_writes(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds `write_like` tools that no budget, rate limit, breaker, dedupe or deny covers."""
     limits = CoverIndex()
     for index, rule in enumerate(rules):
-        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule):
+        if rule.enabled and not isinstance(rule, AllowRule | TagRule | TaintRule | SequenceRule):
             limits.add(index, rule.match)
     pairs = 0
     for index, rule in enumerate(rules):

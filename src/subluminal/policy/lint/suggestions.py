@@ -8,9 +8,17 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
-from subluminal.contracts.bundle import AllowRule, AnyRule, ArgsMatch, DenyRule, Suggestion
+from subluminal.contracts.bundle import (
+    AllowRule,
+    AnyRule,
+    ArgsMatch,
+    DenyRule,
+    NumericRange,
+    Suggestion,
+)
 from subluminal.contracts.shape import Misfit
-from subluminal.policy.covering import among, covers, in_range, possible_values
+from subluminal.policy.covering import among, covers, possible_values
+from subluminal.policy.covering_contents import in_range
 from subluminal.policy.predicates import is_number, same_value
 from subluminal.policy.rules.access import clamped
 
@@ -21,7 +29,8 @@ def vain_suggestions(rules: list[AnyRule]) -> Iterator[Misfit]:
         if not (isinstance(rule, DenyRule) and rule.enabled and rule.effect.suggest):
             continue
         path = ("rules", index, "effect", "suggest")
-        if not _can_leave(rule.match.args or ArgsMatch(), rule.effect.suggest):
+        asks_more = rule.match.text is not None or bool(rule.match.data_any)
+        if not asks_more and not _can_leave(rule.match.args or ArgsMatch(), rule.effect.suggest):
             yield Misfit(
                 path,
                 "cannot help: the corrected arguments would match this rule again",
@@ -57,6 +66,8 @@ def _holds(args: ArgsMatch, key: str, value: Any) -> bool:
     """Whether the predicates about a key hold for a value."""
     if key in args.key_equals and not same_value(args.key_equals[key], value):
         return False
+    if key in args.key_not_equals and same_value(args.key_not_equals[key], value):
+        return False
     if key in args.key_in and not among(value, args.key_in[key]):
         return False
     return key not in args.numeric_range or in_range(value, args.numeric_range[key])
@@ -74,8 +85,8 @@ def _clamp_breaks(args: ArgsMatch, key: str, suggestion: Suggestion) -> bool:
     if bounds is None:
         return False
     # A value in the rule's range always leaves it only if the clamp lies outside that range.
-    above = low is not None and bounds.max is not None and low > bounds.max
-    below = high is not None and bounds.min is not None and high < bounds.min
+    above = low is not None and not in_range(low, NumericRange(max=bounds.max, lt=bounds.lt))
+    below = high is not None and not in_range(high, NumericRange(min=bounds.min, gt=bounds.gt))
     return above or below
 
 

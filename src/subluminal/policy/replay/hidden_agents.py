@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from subluminal.contracts.call import Given
+from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Env
 from subluminal.policy.patterns import NameIndex, NamePatterns
 from subluminal.policy.replay.comparing import Doubt
 from subluminal.policy.replay.hidden_args import PartialArgs
 from subluminal.policy.replay.recorded import RecordedAgent, RecordedCall
 from subluminal.policy.snapshot import AGENT_MATCHERS, REGISTRY_MATCHERS, Snapshot
-
-_NO_MATCHERS: tuple[str, ...] = ()
 
 
 class HiddenAgents:
@@ -28,7 +27,7 @@ class HiddenAgents:
 
     def doubt(self, call: RecordedCall, agent: RecordedAgent | None) -> Doubt | None:
         """Returns why a call cannot be decided again; None if it can."""
-        if self._asks(call, _unknown(call, agent)):
+        if agent is None and self._asks(call, unknown_matchers(call.identity)):
             return Doubt.AGENT
         if call.hidden and self._asks(call, sorted(call.hidden)):
             return Doubt.GIVEN
@@ -54,12 +53,10 @@ class HiddenAgents:
         return bool(servers.match(call.server_name) & tools.match(call.tool_name))
 
 
-def _unknown(call: RecordedCall, agent: RecordedAgent | None) -> tuple[str, ...]:
-    """Returns the matchers about who acts that the record does not answer."""
-    if agent is not None:
-        return _NO_MATCHERS
+def unknown_matchers(identity: Identity) -> tuple[str, ...]:
+    """Returns the matchers about who acts that a record without facts does not answer."""
     # Events say `unknown` for every environment that is not one of theirs.
-    return AGENT_MATCHERS if call.identity.env is Env.UNKNOWN else REGISTRY_MATCHERS
+    return AGENT_MATCHERS if identity.env is Env.UNKNOWN else REGISTRY_MATCHERS
 
 
 def unread(given: Given | None) -> Given | None:

@@ -183,6 +183,8 @@ class Possibilities:
         numbers: list[Decimal] = []
         for spec in self._specs:
             literals += [spec["key_equals"][key]] if key in spec["key_equals"] else []
+            others = spec.get("key_not_equals", {})
+            literals += [others[key]] if key in others else []
             literals += spec["key_in"].get(key, [])
             bounds = spec["numeric_range"].get(key, {})
             numbers += [Decimal(bound) for bound in bounds.values() if bound is not None]
@@ -207,8 +209,8 @@ def _tests(spec: dict[str, Any], key: str) -> list[ArgsPredicate]:
     found = []
     if key in spec["has_keys"]:
         found.append(args_predicate({**_NOTHING, "has_keys": [key]}))
-    for clause in ("key_equals", "key_in", "numeric_range"):
-        if key in spec[clause]:
+    for clause in ("key_equals", "key_not_equals", "key_in", "numeric_range"):
+        if key in spec.get(clause, {}):
             found.append(args_predicate({**_NOTHING, clause: {key: spec[clause][key]}}))
     return [test for test in found if test is not None]
 

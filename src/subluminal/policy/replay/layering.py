@@ -213,7 +213,7 @@ def _kept(cache: dict[tuple[object, ...], _T], key: tuple[object, ...], made: _T
 
 
 def _may_be_hidden(snapshot: Snapshot) -> bool:
-    return snapshot.asks((*AGENT_MATCHERS, *GIVEN_MATCHERS))
+    return snapshot.asks((*AGENT_MATCHERS, *GIVEN_MATCHERS, "text"))
 
 
 def _ends_runs(snapshot: Snapshot) -> bool:

@@ -30,6 +30,7 @@ from subluminal.policy.replay.comparing import Change, Doubt, Replayed, change_o
 from subluminal.policy.replay.doubts import DoubtfulCounters
 from subluminal.policy.replay.hidden_agents import asked_hidden, unread
 from subluminal.policy.replay.hidden_args import PartialArgs, with_args
+from subluminal.policy.replay.hidden_contents import ReadData, content_evaluations
 from subluminal.policy.replay.hidden_packs import AskedAgain, Unanswered
 from subluminal.policy.replay.hidden_targets import ReadLater, target_evaluations
 from subluminal.policy.replay.layering import RunLayering, Setting
@@ -72,11 +73,14 @@ class RunReplay:
         read_later: ReadLater | None = None,
         start: Taint = Taint.SYSTEM,
         judge_of: JudgeOf | None = None,
+        read_data: ReadData | None = None,
     ) -> None:
         """`read_later` reads targets that are not on record, as far as the arguments are.
 
         `start` is the level with which the run began. `judge_of` finds whom `kernel` rules ask.
+        `read_data` finds classes of data in recorded arguments.
         """
+        self._read_data = read_data
         self._judge_of = judge_of
         self.layering = layering
         self._read_later = read_later
@@ -264,7 +268,17 @@ class RunReplay:
     def _possible(
         self, call: RecordedCall, asked: Call, setting: Setting
     ) -> list[Evaluation] | None:
-        """Evaluates a call for everything that its arguments and targets could have been."""
+        """Evaluates a call for everything that its arguments could have been and touched."""
+        if not setting.engine.asks_contents and asked.given is None:
+            return self._with_targets(call, asked, setting)
+        return content_evaluations(
+            lambda tried: self._with_targets(call, tried, setting),
+            *(asked, setting.engine, self._read_data),
+        )
+
+    def _with_targets(
+        self, call: RecordedCall, asked: Call, setting: Setting
+    ) -> list[Evaluation] | None:
         args = call.args
         if call.targets is not None or args is None or not setting.engine.needs_targets(asked):
             return self._with_args(call, asked, setting)

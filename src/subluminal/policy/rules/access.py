@@ -7,6 +7,8 @@ With `require`, the rule refuses calls until a person has granted them (no-call-
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from subluminal.contracts.decision import Decision, Hint
 from subluminal.contracts.vocabulary import Action, HintKind, ReasonCode, Requirement
 from subluminal.policy.predicates import is_number, same_value
@@ -115,6 +117,7 @@ class AccessEntry(Entry):
             reason_code=effect["reason_code"],
             summary=effect["message"],
             hint=None if action is Action.ALLOW else self._hint(None),
+            constraints=effect.get("constraints"),
         )
 
     def _require(self, requirement: Requirement, effect: dict[str, Any]) -> Decision:
@@ -132,6 +135,7 @@ class AccessEntry(Entry):
                 " retry the same call with the same arguments once it is approved",
                 hint_kind=HintKind.SAFETY,
             ),
+            constraints=effect.get("constraints"),
         )
 
     def _hint(self, suggested: dict[str, Any] | None) -> Hint:
@@ -151,15 +155,7 @@ class AccessEntry(Entry):
         mended = suggested_args(self._effect["suggest"], args)
         if mended is None or not self._passes(mended, visit):
             return self.refusal
-        refusal = self.refusal
-        return Decision(
-            action=refusal.action,
-            rule_id=refusal.rule_id,
-            severity=refusal.severity,
-            reason_code=refusal.reason_code,
-            summary=refusal.summary,
-            hint=self._hint(mended),
-        )
+        return replace(self.refusal, hint=self._hint(mended))
 
 
 def suggested_args(

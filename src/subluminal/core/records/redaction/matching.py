@@ -5,7 +5,7 @@ made, compiled and searched for. INVARIANT: no pattern is ever printed, because 
 secret. RE2's own messages are off, and its errors are not passed on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from subluminal.errors import SubluminalError
@@ -62,26 +62,35 @@ class Matcher:
         # Set.Match is a Python wrapper; every tool call would pay for its frame.
         return [getattr(compiled, "_set", compiled).Match for compiled, _ in sets]
 
-    def find(self, data: bytes) -> list[Hit]:
-        """Returns the hits in order. Raises TooManyHits if there are more than MAX_HITS."""
-        hits: list[Hit] = []
-        for found, offset in self._compile() if self._sets is None else self._sets:
-            for index in found.Match(data) or ():
-                if index:
-                    self._locate(data, offset + index - 1, hits)
-        hits.sort()
-        return hits
+    def candidates(self, data: bytes) -> list[int]:
+        """Returns the indexes of the patterns whose prefilter hits: no other pattern does."""
+        return [
+            offset + index - 1
+            for found, offset in (self._compile() if self._sets is None else self._sets)
+            for index in found.Match(data) or ()
+            if index
+        ]
 
-    def _locate(self, data: bytes, index: int, hits: list[Hit]) -> None:
+    def spans(self, data: bytes, index: int) -> Iterator[tuple[int, int]]:
+        """Yields the places that one pattern hits: its first group with text, else all of it."""
         regex = self._regex(index)
         groups = range(1, regex.groups + 1)
         for match in regex.finditer(data):
             caught = (match.span(group) for group in groups)
             start, end = next((span for span in caught if span[0] >= 0), match.span())
             if start < end:
+                yield start, end
+
+    def find(self, data: bytes) -> list[Hit]:
+        """Returns the hits in order. Raises TooManyHits if there are more than MAX_HITS."""
+        hits: list[Hit] = []
+        for index in self.candidates(data):
+            for start, end in self.spans(data, index):
                 hits.append(Hit(start, end, index))
-            if len(hits) > MAX_HITS:
-                raise TooManyHits
+                if len(hits) > MAX_HITS:
+                    raise TooManyHits
+        hits.sort()
+        return hits
 
     def _compile(self) -> list[tuple[Any, int]]:
         import re2

@@ -71,6 +71,8 @@ class Redactor:
         names += [_safe(shape.name) for shape in shapes]
         wanted += [_shape_wanted(shape.prefilter, shape.pattern) for shape in shapes]
         self._names = names + [_safe(pattern.name) for pattern in patterns]
+        self.wanted: Sequence[Wanted] = wanted
+        """patterns of the known values, then those of the shapes"""
         self._own = Matcher(wanted)
         self._users = Matcher(
             [_shape_wanted(*[p.pattern.encode()] * 2) for p in patterns], utf8=True
@@ -125,7 +127,15 @@ class Redactor:
             offset = self._users_from
             hits += [Hit(h.start, h.end, h.pattern + offset) for h in self._users.find(data)]
             hits.sort()
-        return [hit for hit in hits if hit.pattern < self._values or not _harmless(data, hit)]
+        return [hit for hit in hits if self.masks(data, *hit)]
+
+    def masks(self, data: bytes, start: int, end: int, pattern: int) -> bool:
+        """Returns True if a place that a pattern hits is a secret."""
+        return pattern < self._values or not _harmless(data, Hit(start, end, pattern))
+
+    def finds_own(self, data: bytes) -> bool:
+        """Returns True if a pattern of the user's own hits a text."""
+        return self._users_from < len(self._names) and bool(self._users.candidates(data))
 
     def names_of(self, hits: Iterable[Hit]) -> tuple[str, ...]:
         """Returns the names of the secrets that were hit, each once, sorted."""
