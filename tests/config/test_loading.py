@@ -214,3 +214,14 @@ def test_targets_of_a_tool_name_an_argument() -> None:
         ("config.toml:2: `x`: `access` has no effect without `path`", None)
     ]
     assert problems('[servers.a.targets]\nx = {paths = "u"}\n')
+
+
+def test_the_key_of_policies_has_an_absolute_path() -> None:
+    """A relative one would be read from the repository, which the agent can write."""
+    for good in ("/etc/policy.key", "~/policy.key"):
+        found = parse_settings(f'[policy]\nhmac_key_file = "{good}"\n'.encode(), "c.toml")
+        assert found.policy.hmac_key_file == good
+    for bad in ("policy.key", "./policy.key", "", "~other/key"):
+        with pytest.raises(InvalidInput) as caught:
+            parse_settings(f'[policy]\nhmac_key_file = "{bad}"\n'.encode(), "c.toml")
+        assert str(caught.value) == "c.toml:2: `hmac_key_file`: not an absolute path"

@@ -150,6 +150,13 @@ def test_a_forged_change_does_not_replace_the_policy_in_force(household, key):
     assert shim.code("rm", {"t": time.monotonic()}) == BLOCKED
 
 
+def test_sub_run_demands_the_signature_before_the_agent_starts(household, key, person):
+    household.write_policy(json.dumps(BUNDLE), repository_file(household))
+    said = person("run", "--strict", "--", "touch", "started", code=2)
+    assert "the signature is missing or wrong" in said
+    assert not (household.cwd / "started").exists()
+
+
 def test_doctor_tells_what_is_wrong(household, key, person):
     household.write_policy(json.dumps(BUNDLE))
     assert "the signature is missing or wrong" in person("doctor", code=1, all_output=True)

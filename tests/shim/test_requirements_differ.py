@@ -11,9 +11,13 @@ from tests.shim.test_shared_runs import leave
 from tests.terminal import typed
 
 from subluminal.config.places import places
+from subluminal.config.settings import ApprovalSettings
+from subluminal.contracts.vocabulary import Requirement
 from subluminal.core.controls.approval_files import Slot
 from subluminal.core.controls.grants import issue_grant
 from subluminal.core.controls.passphrase import set_passphrase
+from subluminal.errors import SubluminalError
+from subluminal.operator.approving import approve
 
 WORDS = "correct horse"
 
@@ -274,3 +278,17 @@ def test_a_no_holds_whatever_the_rule_requires(asked, household, person):
     person("deny", approval_id, "--reason", "never")
     assert "never" in shim.call("push")["error"]["message"]
     assert list(answers_dir(household).glob("*.answer"))
+
+
+@requirement("trust:human", "trust:step-up")
+@pytest.mark.parametrize("require", ["step_up", "human"])
+def test_a_program_must_say_that_it_has_seen_the_person(asked, household, require):
+    """The service behind `sub approve`, for a web page or a program's own callback."""
+    shim, approval_id = asked(require)
+    where, settings = places({"SUB_HOME": str(household.home)}), ApprovalSettings()
+    for met in (None, Requirement.APPROVAL):
+        with pytest.raises(SubluminalError, match=f"requires `{require}`, which nobody has met"):
+            approve(where, approval_id, met=met, settings=settings)
+    assert shim.code("push") == REJECTED
+    approve(where, approval_id, met=Requirement(require), settings=settings)
+    assert shim.code("push") == 0

@@ -56,6 +56,7 @@ def parse_settings(data: bytes, path: str) -> Settings:
     problems = [
         *_target_problems(settings, text, path),
         *_executions_problems(settings, text, path),
+        *_key_file_problems(settings, text, path),
     ]
     if problems:
         raise InvalidInput(problems)
@@ -82,6 +83,15 @@ def _executions_problems(settings: Settings, text: str, path: str) -> Iterator[P
         line = line_of(text, ("kernel", "executions"))
         hint = "write `sqlite`, `postgresql://USER@HOST/DATABASE` or `off`"
         yield Problem("`executions`: not a ledger that `sub` knows", path, line, hint=hint)
+
+
+def _key_file_problems(settings: Settings, text: str, path: str) -> Iterator[Problem]:
+    """Finds a key file with a relative path, which would be another file in each directory."""
+    given = settings.policy.hmac_key_file
+    if given is not None and not given.startswith(("/", "~/")):
+        line = line_of(text, ("policy", "hmac_key_file"))
+        hint = "write an absolute path: an agent can write files where it works"
+        yield Problem("`hmac_key_file`: not an absolute path", path, line, hint=hint)
 
 
 def _problems(value: dict[str, Any], text: str, path: str) -> Iterator[Problem]:

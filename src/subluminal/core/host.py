@@ -25,7 +25,6 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
-from subluminal.core.bug_reports import BugReports
 from subluminal.core.controls.stops import Stop
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.live_settings import LiveSettings
@@ -41,6 +40,7 @@ from subluminal.policy.evaluation import Engine
 
 if TYPE_CHECKING:
     from subluminal.core.acting.acting import Acting
+    from subluminal.core.bug_reports import BugReports
     from subluminal.core.handovers import Handovers
 
 _CHECK_EVERY_MS = 250
@@ -70,7 +70,7 @@ class Host:
         self._settings = settings
         self._generation = parts.policies.generation
         self._check_at_ms = 0
-        self._bugs = BugReports(parts.places)
+        self._bugs: BugReports | None = None
         self._runs = OpenRuns(parts, settings.settings, on_bug=self.report_bug)
         self._open, self._partial = self._runs.open, self._runs.partial
         if parts.open_acting is not None:
@@ -457,6 +457,10 @@ class Host:
 
     def report_bug(self, bug: Exception) -> None:
         """Writes a report about a bug in Subluminal, and records its path in every run."""
+        if self._bugs is None:
+            from subluminal.core.bug_reports import BugReports  # most processes have no bug
+
+            self._bugs = BugReports(self.places)
         path = self._bugs.write(bug)
         if path is not None:
             self.health("degraded", detail=f"a bug in sub: {type(bug).__name__}, see `{path}`")

@@ -20,7 +20,8 @@ from subluminal.contracts.vocabulary import (
     Mode,
     ReasonCode,
 )
-from subluminal.policy.evaluation import Engine, Evaluation, combine
+from subluminal.policy.evaluation import Engine, Evaluation
+from subluminal.policy.layer_answers import combine
 from subluminal.policy.program import DEFAULT_ALLOW
 from subluminal.policy.refusing import PackRefusal, blocked, granted
 from subluminal.policy.snapshot import Snapshot

@@ -142,7 +142,7 @@ def _check_audience(claims: dict[str, Any], wanted: str) -> None:
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
         raise TokenRefused("`aud` of the token is missing, or neither text nor a list of texts")
     if wanted not in listed:
-        raise TokenRefused("the token's `aud` does not have the registered audience")
+        raise TokenRefused("the token's `aud` does not contain the registered audience")
 
 
 def _check_time(token: Token, now_ms: int) -> None:

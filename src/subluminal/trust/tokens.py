@@ -47,7 +47,7 @@ def read_token(text: str) -> Token:
         raise TokenRefused("the token is not a signed JWT: it does not have three parts")
     header_part, claims_part, signature_part = parts
     header = _object(header_part, "header")
-    claims = _object(claims_part, "claims")
+    claims = _object(claims_part, "payload")
     algorithm, key_id, kind = _check_header(header)
     return Token(
         algorithm=algorithm,

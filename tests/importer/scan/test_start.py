@@ -201,3 +201,25 @@ def test_a_server_reached_by_url_is_not_contacted(stage: Stage) -> None:
 
 def test_yes_alone_is_refused(stage: Stage) -> None:
     assert stage.scan("--yes").returncode == 2
+
+
+def test_two_servers_of_one_name_are_not_mixed_up(stage: Stage) -> None:
+    """A project's server may have the name of the user's own, and be another program."""
+    stage.configure()
+    (stage.home / ".mcp.json").write_text('{"mcpServers": {"probe": {"command": "true"}}}')
+    ran = stage.scan("--start", "--yes", "--format", "json")
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    poisoned = [row["file"] for row in rows if "HIDDEN_INSTRUCTIONS" in str(row["findings"])]
+    assert (len(rows), poisoned) == (2, [str(stage.home / ".claude.json")])
+    assert "`probe` listed no tools" in ran.stderr
+
+
+def test_a_server_that_is_switched_off_is_not_started(stage: Stage) -> None:
+    folder = stage.home / ".codex"
+    folder.mkdir()
+    words = json.dumps([str(PROBE), str(stage.notes)])
+    (folder / "config.toml").write_text(
+        f'[mcp_servers.s]\ncommand = "{sys.executable}"\nargs = {words}\nenabled = false\n'
+    )
+    assert stage.scan("codex", "--start", "--yes").returncode == 0
+    assert stage.noted("env") == []

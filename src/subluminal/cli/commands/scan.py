@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,7 +11,7 @@ from subluminal.cli.asking import agreed, is_at_terminal, need_person
 from subluminal.cli.files import write_output
 from subluminal.cli.frame import Args, Parser
 from subluminal.cli.output import Output, shown
-from subluminal.cli.screens.scans import scan_lines, scan_summary
+from subluminal.cli.screens.scans import Paint, scan_lines, scan_summary
 from subluminal.config.places import places, working_directory
 from subluminal.counts import counted
 from subluminal.errors import ExitCode, SubluminalError, UsageError
@@ -22,6 +23,9 @@ from subluminal.importer.scan.rules import Level, Row, reaches
 from subluminal.importer.scan.scanning import Configured, Definitions, rows_of
 from subluminal.operator.scanning import client_of, gather, read_manifests, recorded_definitions
 from subluminal.visible import json_shown
+
+if TYPE_CHECKING:
+    from subluminal.operator.listing import Command
 
 EXAMPLE = """sub scan
 sub scan claude --fail-on high
@@ -92,15 +96,16 @@ def run(args: Args, out: Output) -> int:
     if recorded is not None and recorded.note:
         out.warning(recorded.note)
     definitions: Definitions = recorded.definitions if recorded is not None else {}
+    entries = gathered.entries
     if args.start:
-        definitions = {**definitions, **_started(gathered.entries, scene, args, out)}
-    everything = not args.clients and args.path is None
+        entries = _started(entries, scene, args, out)
+    everything = bool(clients) and not args.clients and args.path is None
     rows = rows_of(
-        gathered.entries, manifests, definitions, with_unconfigured=everything and bool(clients)
+        entries, manifests, definitions, bare=gathered.bare, with_unconfigured=everything
     )
     _print(rows, gathered.problems, scene, args, out)
     if args.format == "text":
-        _say_what_next(rows, gathered.entries, definitions, out)
+        _say_what_next(rows, entries, definitions, out)
     failed = args.fail_on is not None and (
         bool(gathered.problems) or reaches(rows, Level(args.fail_on))
     )
@@ -133,7 +138,13 @@ def _print(
         write_output(args.output, (f"{line}\n".encode() for line in lines), 0o666)
 
 
-def _report(rows, problems, scene, args, paint) -> Iterator[str]:  # type: ignore[no-untyped-def]
+def _report(
+    rows: Sequence[Row],
+    problems: Sequence[SubluminalError],
+    scene: Scene,
+    args: Args,
+    paint: Paint,
+) -> Iterator[str]:
     if args.format == "text":
         yield from scan_lines(rows, scene.user_home, paint)
     elif args.format == "json":
@@ -148,36 +159,45 @@ def _report(rows, problems, scene, args, paint) -> Iterator[str]:  # type: ignor
 
 def _started(
     entries: Sequence[Configured], scene: Scene, args: Args, out: Output
-) -> dict[str, list[Tool]]:
-    """Starts the stdio servers one after another, if a person agrees, and lists their tools."""
-    from subluminal.operator.listing import Command, command_of, list_tools
+) -> list[Configured]:
+    """Starts the stdio servers one after another, if a person agrees, and lists their tools.
 
-    commands: dict[str, Command] = {}
-    for each in entries:
+    Equal commands are started once.
+    """
+    from subluminal.operator.listing import command_of, list_tools
+
+    commands: dict[int, Command] = {}
+    for at, each in enumerate(entries):
         if each.entry.kind is EntryKind.REMOTE:
             out.talk(f"`{shown(each.entry.server)}` is reached by URL, so it is not started")
-        if each.entry.kind is EntryKind.STDIO and each.recorded_name not in commands:
-            try:
-                commands[each.recorded_name] = command_of(each.client, each.entry, scene.environ)
-            except SubluminalError as problem:
-                out.warning(f"`{each.entry.server}` cannot be started: {problem}")
-    if not commands or not (args.yes or _agreed(list(commands.values()), out)):
-        if commands:
-            raise SubluminalError("nothing was started")
-        return {}
-    found: dict[str, list[Tool]] = {}
-    for name, command in commands.items():
-        out.progress(f"starting {shown(name)} …")
         try:
-            found[name] = list_tools(command, scene.cwd)
+            if each.starts:
+                commands[at] = command_of(each.client, each.entry, scene.environ)
+        except SubluminalError as problem:
+            out.warning(f"`{each.entry.server}` cannot be started: {problem}")
+    programs = {_identity(command): command for command in commands.values()}
+    if programs and not (args.yes or _agreed(list(programs.values()), out)):
+        raise SubluminalError("nothing was started")
+    listed: dict[str, list[Tool]] = {}
+    for identity, command in programs.items():
+        out.progress(f"starting {shown(command.server)} …")
+        try:
+            listed[identity] = list_tools(command, scene.cwd)
         except SubluminalError as problem:
             out.progress()
-            out.warning(f"`{name}` listed no tools: {problem}")
+            out.warning(f"`{command.server}` listed no tools: {problem}")
     out.progress()
-    return found
+    return [
+        each._replace(listed=listed.get(_identity(commands[at]))) if at in commands else each
+        for at, each in enumerate(entries)
+    ]
 
 
-def _agreed(commands, out: Output) -> bool:  # type: ignore[no-untyped-def]
+def _identity(command: "Command") -> str:
+    return repr((command.words, sorted(command.environ.items())))
+
+
+def _agreed(commands: "Sequence[Command]", out: Output) -> bool:
     from subluminal.core.records.redaction.redactor import Redactor
 
     if not is_at_terminal():
@@ -204,7 +224,8 @@ def _say_what_next(
         out.talk("No MCP servers are configured here.")
         return
     out.talk(scan_summary(rows))
-    unlisted = {each.recorded_name for each in entries} - definitions.keys()
+    unlisted = {each.recorded_name for each in entries if each.listed is None}
+    unlisted -= definitions.keys()
     if unlisted:
         told = counted(len(unlisted), "server")
         out.talk(f"The tools of {told} are not on record: `--start` lists them.")

@@ -80,8 +80,11 @@ def _files(client: Client, scene: Scene) -> list[str]:
             own = [scene.in_app_support("Code", "User", "settings.json")]
             return [*own, *shared_files(scene, os.path.join(".vscode", "settings.json"))]
         case "cursor":
-            own = [scene.in_home(".cursor", "cli-config.json")]
-            return [*own, *shared_files(scene, os.path.join(".cursor", "cli.json"))]
+            own = [
+                scene.in_home(".cursor", name) for name in ("permissions.json", "cli-config.json")
+            ]
+            names = [os.path.join(".cursor", name) for name in ("permissions.json", "cli.json")]
+            return [*own, *shared_files(scene, *names)]
     return []
 
 
@@ -116,14 +119,19 @@ def _vscode(root: Node) -> Iterator[Switch]:
 
 
 def _cursor(root: Node) -> Iterator[Switch]:
+    """`NAME:*` in the list of the editor, `Mcp(NAME:*)` in that of the command line."""
     permissions = _table(root, "permissions")
-    allowed = permissions.get("allow") if permissions else None
-    for item in allowed.items if allowed else ():
-        word = item.string or ""
-        server, _, tool = word.removeprefix("Mcp(").removesuffix(")").partition(":")
-        if word.startswith("Mcp(") and tool.strip() == "*":
-            only = None if server == "*" else server
-            yield Switch(f"permissions.allow: `{word}`", Level.MEDIUM, item, server=only)
+    for where, allowed in (
+        ("mcpAllowlist", root.get("mcpAllowlist") if root.kind is Kind.TABLE else None),
+        ("permissions.allow", permissions.get("allow") if permissions else None),
+    ):
+        for item in allowed.items if allowed else ():
+            word = item.string or ""
+            inner = word[4:-1] if word.startswith("Mcp(") and word.endswith(")") else word
+            server, _, tool = inner.replace(",", ":").partition(":")
+            if (inner != word or where == "mcpAllowlist") and tool.strip() == "*":
+                only = None if server == "*" else server
+                yield Switch(f"{where}: `{word}`", Level.MEDIUM, item, server=only)
 
 
 _READERS = {"claude": _claude, "vscode": _vscode, "cursor": _cursor}

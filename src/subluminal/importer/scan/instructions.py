@@ -16,28 +16,38 @@ from subluminal.importer.scan.unseen import without_unseen
 
 _WORDS = r"[^.!?]"
 _USER = r"(?:the |any |your )?(?:users?|humans?|person|operator|anyone|customers?)\b"
-_TELL = r"(?:tell|inform|mention|notify|alert|warn|reveal|disclose)"
-_TELLING = r"(?:telling|informing|mentioning|notifying|alerting|warning|revealing|disclosing)"
+_TELL = r"(?:tell|inform|notify|alert|warn)"
+_TELLING = r"(?:telling|informing|notifying|alerting|warning|mentioning it to)"
 _FORBID = r"(?:do not|don'?t|never|must not|mustn'?t|should not|shouldn'?t|avoid)"
+_IT = r"(?:this|that|it|these|those|any(?:thing)?|the (?:above|following|file|call|step|request))\b"
+_KEPT_BACK = (
+    r"(?:\s*(?:[.,;:!?()\[\]\"]|$)| (?:and|but|before|while|anything)\b"
+    r"| (?:about|of) (?:this|it|that|these|those|the|any|your|what you|why you|having|\w+ing)\b"
+    r"| (?:that|what|why|how) you\b)"
+)
+"""What follows "do not tell the user" if something is kept back; "to type `yes`" is advice."""
 _ADDRESS = r"(?:\+\d{8,15}|[\w.+-]+@(?!example\.)[\w-]+(?:\.[\w-]+)+)"
 _MUST = r"(?:must|always|shall|need to|have to|required to|should)"
 _GOODS = r"(?:e-?mails?|messages?|mails?|payments?|transfers?|transactions?|requests?|data|files?)"
 
 _TAGS = (
-    r"<\s*/?\s*(?:important|secret|hidden|confidential|admin|system(?:[-_ ]?(?:prompt|message|"
-    r"instructions?|override))?)\s*>|<\|(?:im_start|im_end|system|user|assistant)\|>|\[/?INST\]|"
+    # The documentation of AWS has `<important> <p>…`, and servers copy it.
+    r"<\s*(?:important(?!\s*>\s*<p)|secret|hidden|confidential|admin|system(?:[-_ ]?(?:prompt|"
+    r"message|instructions?|override))?)\s*>|<\|(?:im_start|im_end|system|user|assistant)\|>|\[/?INST\]|"
     r"<</?SYS>>"
 )
 _SECRECY = (
-    rf"\b{_FORBID} (?:ever )?{_TELL}\b(?: or {_TELL}\b)?{_WORDS}{{0,90}}?\b{_USER}|"
+    rf"\b{_FORBID} (?:ever )?{_TELL}\b(?: (?:or|and) {_TELL}\b)? {_USER}(?={_KEPT_BACK})|"
+    rf"\b{_FORBID} (?:ever )?(?:mention|reveal|disclose) {_IT}{_WORDS}{{0,90}}?\b{_USER}|"
     rf"\bwithout (?:ever )?{_TELLING} {_USER}|"
     rf"\b(?:hide|conceal|keep) (?:this|it|that|the \w+|everything)(?: secret| hidden)? "
     rf"from {_USER}|"
-    rf"\b{_USER} (?:must|should|may|does|do) (?:not|never) (?:know|see this|notice|find out|"
-    r"need to know|be (?:told|informed|aware|notified))|"
+    rf"\b{_USER} (?:must|should) (?:not|never) (?:know|find out|be (?:told|aware))\b|"
+    rf"\b{_USER} (?:do not|does not|doesn'?t) need to (?:know|be told)(?: about)? "
+    r"(?:this|it|that)\b|"
     r"\bwithout (?:the )?user'?s? (?:knowing|noticing|knowledge|awareness|consent)\b|"
     r"\b(?:secretly|covertly|surreptitiously|silently) (?:read|send|forward|copy|exfiltrate|upload|"
-    r"collect|transmit|bcc|attach|include|post|leak)\b"
+    r"collect|transmit|bcc|attach|include|post|leak|execute|run)\b"
 )
 _OVERRIDE = (
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |of |the |your |my |these |those )*"
@@ -74,28 +84,39 @@ _CONDITIONAL = re.compile(
     r"[^.!?:]{0,25}$",
     re.IGNORECASE,
 )
-_UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until)\b", re.IGNORECASE)
+_UNLESS = re.compile(r"[^.!?]{0,200}\b(?:unless|until|yet)\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:never|not|avoid|refuse[sd]?|n't)\b[^.!?]*$", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(?:^|[.!?:;,(—-]\s*|\b(?:because|since|as|and)\s)(?:the\s|your\s)?$", re.IGNORECASE
+)
+_EACH_REQUEST = re.compile(
+    r"\b(?:each|every|follow-up)\s(?:request|call|message|turn)s?\b", re.IGNORECASE
+)
 _MIN_BASE64 = 32
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/=])")
 _MIN_SENTENCE = 5
 """Fewest words that a decoded text has if it is a sentence."""
 
 _KEYS = (
-    r"(?:~|\$HOME|/home/\w+|/root|/Users/\w+)?/?\.ssh/(?:id_\w+(?:\.pub)?|authorized_keys|config)?"
-    r"|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|sudoers)\b|\.(?:bash|zsh)_history\b"
-    r"|\.(?:cursor|vscode|gemini|copilot)/mcp(?:-config)?\.json|\.claude\.json\b|\.codex/auth\.json"
-    r"|\bclaude_desktop_config\.json|(?<![\w-])\.?mcp\.json\b|\.git-credentials\b|\.gnupg/"
+    r"(?:(?:~|\$HOME|/home/\w+|/root|/Users/\w+)?/?\.ssh/)?"
+    r"\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?!\.pub)|/etc/(?:shadow|sudoers)\b"
+    r"|\.(?:cursor|vscode|gemini|copilot)/mcp(?:-config)?\.json|\.claude\.json\b"
+    r"|\.codex/auth\.json|\bclaude_desktop_config\.json"
 )
 """Files that no server has a reason to speak of in an order to the agent."""
 _SERVICE_KEYS = (
     r"\.aws/(?:credentials|config)|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config|\.docker/config\.json"
-    r"|\.config/(?:gh/hosts\.yml|gcloud)|/etc/passwd\b"
+    r"|\.config/(?:gh/hosts\.yml|gcloud)|/etc/passwd\b|\.ssh\b(?:/(?:config|authorized_keys))?(?!/id_)"
+    r"|(?<![\w/-])\.?mcp\.json\b|\.git-credentials\b|\.gnupg\b|\.(?:bash|zsh)_history\b"
 )
 """Files that some servers read themselves, so only passing them on is reported."""
-_READ = r"\b(?:read|reading|cat|open|load|access|fetch|retrieve|dump|print|get)\b"
+_READ = r"\b(?:read|reading|cat|open|load|access|fetch|retrieve|dump|print|get|copy|contents? of)\b"
 _PASS = (
-    r"\b(?:send|sending|pass|passing|include|including|attach|append|paste|upload|exfiltrate|copy|"
-    r"contents? of|its contents?)\b"
+    r"\b(?:send|sending|pass|passing|include|including|attach|append|paste|upload|exfiltrate|"
+    r"its contents?)\b"
+)
+_REFUSED = re.compile(
+    r"(?i)\b(?:not|never|cannot|can'?t|won'?t|n't|refuses? to|without)\s+(?:\w+\s+)?$"
 )
 _ONLY_NAMED = re.compile(r"(?i)\b(?:e\.g\.?|for example|such as|default(?:s|ing)?|path to|like)\b")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z<\[(*'\"`-])|\s[-*•]\s")
@@ -119,14 +140,24 @@ def _always(_text: str, _found: "re.Match[str]") -> bool:
     return True
 
 
-def _no_unless(text: str, found: "re.Match[str]") -> bool:
-    """`do not tell the user that it worked unless …` is about when, not whether."""
+def _is_secrecy(text: str, found: "re.Match[str]") -> bool:
+    """`do not tell … unless …` is about when; `never … without telling …` is for the user."""
+    if found.group().lower().startswith("without"):
+        return _NEGATED.search(text[max(0, found.start() - 120) : found.start()]) is None
     return _UNLESS.match(text, found.end()) is None
 
 
-def _not_conditional(text: str, found: "re.Match[str]") -> bool:
-    """`only if the user has approved …` asks for approval instead of claiming it."""
-    return _CONDITIONAL.search(text[max(0, found.start() - 60) : found.start()]) is None
+def _is_claim(text: str, found: "re.Match[str]") -> bool:
+    """`only if the user has approved …` and `tools the user has approved` claim nothing."""
+    before = text[max(0, found.start() - 60) : found.start()]
+    if "consent" not in found.group().lower() and not _CLAUSE.search(before):
+        return False
+    return _CONDITIONAL.search(before) is None
+
+
+def _is_no_interface(text: str, found: "re.Match[str]") -> bool:
+    """`each request must include the full conversation` describes an interface of a model."""
+    return _EACH_REQUEST.search(text[max(0, found.start() - 40) : found.start()]) is None
 
 
 class _Shape(NamedTuple):
@@ -149,7 +180,7 @@ _SHAPES = (
         "tells the agent to keep something from the user",
         "user|human|person|operator|anyone|customer|secretly|covertly|surreptitiously|silently",
         _SECRECY,
-        _no_unless,
+        _is_secrecy,
     ),
     _shape(
         "tells the agent to ignore its instructions",
@@ -161,9 +192,10 @@ _SHAPES = (
         "conversation|chat|messages|transcript|system |context window|environment var|env var|"
         "of all |of any |of every ",
         _TAKES,
+        _is_no_interface,
     ),
     _shape("tells the agent to send something to an address in the text", "@|+", _REDIRECT),
-    _shape("claims that the user has agreed", "user ha", _CONSENT, _not_conditional),
+    _shape("claims that the user has agreed", "user ha", _CONSENT, _is_claim),
 )
 
 
@@ -178,14 +210,17 @@ class _Credentials(NamedTuple):
 _CREDENTIALS = (
     _Credentials(
         (
-            *(".ssh", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "/etc/s", "_history"),
-            *("mcp", ".claude", "claude_", ".codex", ".git-", ".gnupg"),
+            *("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "/etc/s", "/mcp", ".claude", "claude_"),
+            ".codex",
         ),
         re.compile(_KEYS, re.IGNORECASE),
         re.compile(f"{_READ}|{_PASS}", re.IGNORECASE),
     ),
     _Credentials(
-        (".aws", ".netrc", ".npmrc", ".pypirc", ".kube", ".docker", ".config/", "/etc/p"),
+        (
+            *(".aws", ".netrc", ".npmrc", ".pypirc", ".kube", ".docker", ".config/", "/etc/p"),
+            *(".ssh", "mcp.json", ".git-", ".gnupg", "_history"),
+        ),
         re.compile(_SERVICE_KEYS, re.IGNORECASE),
         re.compile(_PASS, re.IGNORECASE),
     ),
@@ -242,7 +277,7 @@ def is_credential_parameter(name: str) -> bool:
 def _is_ordered(sentence: str, at: int, verbs: "re.Pattern[str]") -> bool:
     """Whether a verb before the path, or one that passes it on after it, makes it an order."""
     before, after = sentence[max(0, at - _NEAR) : at], sentence[at : at + _NEAR]
-    orders = list(verbs.finditer(before))
+    orders = [f for f in verbs.finditer(before) if not _REFUSED.search(before[: f.start()])]
     if not orders:
         return bool(_PASSES.search(after)) and not _ONLY_NAMED.search(before)
     return _ONLY_NAMED.search(before, orders[-1].end()) is None

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from subluminal.importer.clients.description import Client
 from subluminal.importer.document import Document, Entry, EntryKind
+from subluminal.importer.expected import says_off
 from subluminal.importer.scan.definitions import Tool, definition_findings
 from subluminal.importer.scan.entries import EntryScan, Surroundings
 from subluminal.importer.scan.launching import program_of
@@ -27,7 +28,11 @@ class Configured(NamedTuple):
     line: int
     transport: str | None
     program: str
+    starts: bool
+    """whether the client starts a program for it"""
     findings: list[Finding]
+    listed: Sequence[Tool] | None = None
+    """its tools, if it was started for this scan; else what is on record counts"""
 
     @property
     def recorded_name(self) -> str:
@@ -52,6 +57,7 @@ def scan_document(
             scan.line,
             scan.transport,
             program,
+            stdio and not says_off(document.client, entry),
             list(scan.findings()),
         )
 
@@ -61,9 +67,10 @@ def rows_of(
     manifests: Sequence[Manifest],
     definitions: Definitions,
     *,
+    bare: Sequence[Row] = (),
     with_unconfigured: bool,
 ) -> list[Row]:
-    """Returns the rows, worst first.
+    """Returns the rows, worst first, with those of files without servers.
 
     `with_unconfigured` adds servers that have definitions and are in no configuration.
     """
@@ -73,7 +80,7 @@ def rows_of(
         for client in dict.fromkeys(each.client.name for each in entries)
     }
     rows = [_configured_row(each, judged, compared[each.client.name]) for each in entries]
-    rows += _manifest_rows(manifests)
+    rows += [*bare, *_manifest_rows(manifests)]
     if with_unconfigured:
         known = {each.recorded_name for each in entries}
         rows += [
@@ -87,18 +94,23 @@ def rows_of(
 def _offers(entries: Sequence[Configured], definitions: Definitions) -> list[Offer]:
     """Returns what each server of a client lists, each server once."""
     found = {
-        each.recorded_name: Offer(each.recorded_name, definitions[each.recorded_name], each.program)
+        each.recorded_name: Offer(each.recorded_name, tools, each.program)
         for each in entries
-        if each.recorded_name in definitions
+        if (tools := _tools_of(each, definitions)) is not None
     }
     return list(found.values())
+
+
+def _tools_of(each: Configured, definitions: Definitions) -> Sequence[Tool] | None:
+    return definitions.get(each.recorded_name) if each.listed is None else each.listed
 
 
 def _configured_row(
     each: Configured, judged: Mapping[str, list[Finding]], compared: Mapping[str, list[Finding]]
 ) -> Row:
     name = each.recorded_name
-    listed = [*judged.get(name, ()), *compared.get(name, ())]
+    own = judged.get(name, ()) if each.listed is None else definition_findings(each.listed)
+    listed = [*own, *compared.get(name, ())]
     # A definition has no line of its own in the file: the entry's is where to act.
     findings = [*each.findings, *(found._replace(line=each.line) for found in listed)]
     return Row(

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from subluminal.config.loading import load_settings
 from subluminal.config.places import Places, recordable
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import Layer, RunStatus
@@ -60,6 +61,7 @@ class RunRecord:
             identity=stamp.identity,
             run_id=stamp.run_id,
             policy=policy,
+            settings=load_settings(places.settings),
         )
         try:
             _load_policies(host, strict=demands.strict is not None)

@@ -101,7 +101,7 @@ def one_or_list(words: list[str]) -> st.SearchStrategy[Any]:
 MATCHES = st.fixed_dictionaries(
     {
         "tool_name": st.one_of(
-            st.sampled_from(["*", "query_*", "**", "s*", *TOOLS]),
+            st.sampled_from(["*", "*", "*", "*", "query_*", "**", "s*", *TOOLS]),
             st.lists(st.sampled_from(["query_*", *TOOLS]), min_size=1, max_size=3),
         ),
         "environment": st.sampled_from(["*", "*", *ENVIRONMENTS]),
