@@ -1,5 +1,8 @@
 """Rules ask who acts: environment, type, trust, roles, registration, delegation (trust T1, 2)."""
 
+import subprocess
+import sys
+
 import pytest
 from tests.policy.bundles import bundle, rule, tools
 from tests.requirements import requirement
@@ -129,6 +132,36 @@ def test_a_snapshot_with_these_matchers_is_read_back():
     compiled = snapshot(rule("deny", match=match))
     assert compiled.data["format"] == TRUST_FORMAT
     assert compile_bundle(bundle_of(compiled)).policy_hash == compiled.policy_hash
+
+
+LAZY = ("agents", "claims", "denials", "given")
+
+
+@requirement("trust:free-when-unused")
+@pytest.mark.parametrize(
+    ("match", "loaded"),
+    [
+        ({"tool_name": {"glob": ["a*"]}}, set()),
+        ({"tool_provider": ["mcp"]}, {"given"}),
+        ({"registered": True}, {"agents", "claims", "denials"}),
+    ],
+)
+def test_a_shim_loads_what_its_rules_ask_for_and_nothing_else(match, loaded):
+    """Start-up is a feature (fast-start)."""
+    text = snapshot(rule("deny", match=match)).to_json()
+    script = f"""
+import sys
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Layer
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.snapshot import Snapshot
+engine = Engine([(Layer.USER, Snapshot.from_json({text!r}))], Identity())
+engine.evaluate(Call("git", "push", {{}}, "ab" * 32), MemoryCounters(), wall_ms=0, mono_ms=0)
+print(*(name for name in {LAZY!r} if f"subluminal.policy.{{name}}" in sys.modules))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) == loaded
 
 
 class TestRefusalsInARow:
