@@ -698,6 +698,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:settled-matchers": Requirement(
         "issue 19", "rules about other agents are as if they were not there"
     ),
+    "trust:free-when-unused": Requirement(
+        "issue 19", "a shim without rules about who acts loads nothing for them"
+    ),
     "trust:environment-as-written": Requirement(
         "trust 2", "`environment` is compared as SUB_ENV says it, in any words"
     ),

@@ -88,8 +88,15 @@ def test_what_was_said_of_a_call(match, changed, change):
     assert not HIDDEN.context.asked  # another replay of the same call begins anew
 
 
-def test_a_pack_door_has_its_facts_too():
-    """Engines of one run are kept by what is known about the agent."""
+def test_without_facts_every_such_call_is_undetermined():
+    record = Record((USER, EMPTY))
+    for _ in range(2):
+        record.call("push")
+    rows, _, _ = record.replay(policy({"registered": True}), known=False, loads=False)
+    assert changes(rows) == ["undetermined"] * 2
+
+
+def test_engines_of_one_run_are_kept_by_what_is_known_about_the_agent():
     record = Record((USER, EMPTY))
     for _ in range(3):
         record.call("push")
