@@ -729,7 +729,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
     "trust:data-classes": Requirement(
         "trust 2",
-        "data_any: cards by Luhn, social security and phone numbers and mail addresses are found in arguments",
+        "data_any: cards by Luhn, SSN, addresses and phone numbers are found in arguments",
     ),
     "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
     "trust:data-unseen": Requirement(
