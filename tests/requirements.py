@@ -698,6 +698,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:settled-matchers": Requirement(
         "issue 19", "rules about other agents are as if they were not there"
     ),
+    "trust:free-when-unused": Requirement(
+        "issue 19", "a shim without rules about who acts loads nothing for them"
+    ),
     "trust:environment-as-written": Requirement(
         "trust 2", "`environment` is compared as SUB_ENV says it, in any words"
     ),
@@ -725,7 +728,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "trust:diff-who-gains": Requirement("issue 19", "diff says who gains by a change of a match"),
     "trust:data-classes": Requirement(
-        "trust 2", "data_any: cards by Luhn, SSN, e-mail and phone numbers are found in arguments"
+        "trust 2",
+        "data_any: cards by Luhn, SSN, addresses and phone numbers are found in arguments",
     ),
     "trust:data-secrets": Requirement("issue 19", "SECRET is what the redactor masks"),
     "trust:data-unseen": Requirement(

@@ -70,7 +70,7 @@ def open_host(
         raise SubluminalError(problem[0], hint=problem[1])
     environ = os.environ if environ is None else environ
     cwd = working_directory() if cwd is None else cwd
-    launch = _launch(places, environ)
+    launch = _launch(places)
     identity = _named(identity_of(environ, cwd) if identity is None else identity, launch)
     fixed = run_id or environ.get(env.SUB_RUN_ID.name) or (launch.run_id if launch else "")
     run_id = recordable(fixed) if fixed else run_id_of(environ, places, client_pid)
@@ -110,13 +110,13 @@ def open_host(
     return host
 
 
-def _launch(places: Places, environ: Mapping[str, str]) -> "Launch | None":
+def _launch(places: Places) -> "Launch | None":
     """Returns what `sub run` says about the agent of this process; None if it says nothing."""
     if not os.path.isdir(os.path.join(places.state, "launches")):
         return None  # most homes have none, and need not load this
     from subluminal.core.acting.launches import launch_around
 
-    return launch_around(places, environ.get(env.SUB_RUN_ID.name))
+    return launch_around(places)
 
 
 def _named(identity: Identity, launch: "Launch | None") -> Identity:

@@ -1,5 +1,8 @@
 """Rules ask who acts: environment, type, trust, roles, registration, delegation (trust T1, 2)."""
 
+import subprocess
+import sys
+
 import pytest
 from tests.policy.bundles import bundle, rule, tools
 from tests.requirements import requirement
@@ -13,6 +16,7 @@ from subluminal.contracts.vocabulary import Action, Env, Layer, Mode, ReasonCode
 from subluminal.policy.compiling import bundle_of, compile_bundle
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.explaining import as_text, explain, with_disabled
 from subluminal.policy.pack_engine import PackEngine
 from subluminal.policy.snapshot import TRUST_FORMAT
 
@@ -130,6 +134,36 @@ def test_a_snapshot_with_these_matchers_is_read_back():
     assert compile_bundle(bundle_of(compiled)).policy_hash == compiled.policy_hash
 
 
+LAZY = ("agents", "claims", "denials", "given")
+
+
+@requirement("trust:free-when-unused")
+@pytest.mark.parametrize(
+    ("match", "loaded"),
+    [
+        ({"tool_name": {"glob": ["a*"]}}, set()),
+        ({"tool_provider": ["mcp"]}, {"given"}),
+        ({"registered": True}, {"agents", "claims", "denials"}),
+    ],
+)
+def test_a_shim_loads_what_its_rules_ask_for_and_nothing_else(match, loaded):
+    """Start-up is a feature (fast-start)."""
+    text = snapshot(rule("deny", match=match)).to_json()
+    script = f"""
+import sys
+from subluminal.contracts.identity import Identity
+from subluminal.contracts.vocabulary import Layer
+from subluminal.policy.counters import MemoryCounters
+from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.snapshot import Snapshot
+engine = Engine([(Layer.USER, Snapshot.from_json({text!r}))], Identity())
+engine.evaluate(Call("git", "push", {{}}, "ab" * 32), MemoryCounters(), wall_ms=0, mono_ms=0)
+print(*(name for name in {LAZY!r} if f"subluminal.policy.{{name}}" in sys.modules))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) == loaded
+
+
 class TestRefusalsInARow:
     RULES = (
         rule("allow", "trusted", match={"trust_level_min": "verified", **tools("deploy")}),
@@ -205,6 +239,14 @@ class TestRefusalsInARow:
         it = Engine(layers, CI, agent=FIXER)
         found = Run(it).call("rm")
         assert len(found.updates) == 1
+
+    def test_calls_that_are_refused_whatever_the_rules_say_count_too(self):
+        run = Run(engine(*self.RULES))
+        run.counters.write(run.engine.refused_anyway(run.counters, 3))
+        assert run.call("deploy").forwarded
+        run.counters.write(run.engine.refused_anyway(run.counters, 9))
+        assert not run.call("deploy").forwarded
+        assert engine(rule("deny")).refused_anyway(run.counters, 3) == []
 
     def test_a_pack_that_refuses_counts_too(self):
         ref = PolicyRef(policy_id="pack", policy_version="1", policy_hash="0" * 64)
@@ -296,6 +338,19 @@ class TestClaims:
             assert run.claim(roles=(f"r{number}",)).decision.rule_id == f"r{number}"
         assert len(run.engine._variants._made) <= 64
 
+    def test_claims_that_the_same_rules_are_about_share_a_program(self):
+        run = Run(engine(rule("deny", match={"environment": ["prod"]})))
+        for agent_type in ("a", "b"):
+            assert not run.claim(environment="prod", agent_type=agent_type).forwarded
+        assert len(run.engine._variants._made) == 1
+
+    def test_packs_are_asked_for_both_levels_of_trust(self):
+        rules = (rule("kernel", match={"trust_level_min": "verified"}), rule("deny"))
+        it = engine(*rules)
+        claims = Claims(environment="prod")
+        call = Call("git", "push", {}, "ab" * 32, given=Given(claims=claims))
+        assert it.needs_judge(call)
+
     def test_observe_mode_says_what_the_claims_would_have_done(self):
         run = Run(engine(rule("deny", match={"environment": ["prod"]}), mode="observe"))
         found = run.claim(environment="prod")
@@ -375,6 +430,40 @@ class TestExplained:
         assert steps[1][3:5] == ("no match", clause)
         assert steps[1].note == why
         assert [steps[0].result, steps[2].result] == ["matched", "matched"]
+
+    @pytest.mark.parametrize(
+        ("claims", "told"),
+        [
+            ({"environment": "prod"}, "without that it is ALLOW"),
+            ({"environment": "dev"}, None),
+            ({}, None),
+        ],
+    )
+    def test_what_claims_changed(self, claims, told):
+        written = bundle(
+            rule("deny", match={"environment": ["prod"]}), rule("deny", "off", enabled=False)
+        )
+        found = explain(
+            compile_bundle(written),
+            CI,
+            ("git", "push", {}),
+            wall_ms=0,
+            agent=FIXER,
+            given=Given(claims=Claims(**claims)),
+        )
+        steps = with_disabled(found.steps, written.rules)
+        lines = as_text(found._replace(steps=steps))
+        assert any("because of what the caller claims" in line for line in lines) is bool(told)
+        assert ("rules, if what the caller claims were true:" in lines) is bool(told)
+        assert [step.rule_id for step in steps] == ["deny", "off"] * (2 if told else 1)
+        assert found.plain()["on_facts"]["action"] == "ALLOW"
+
+    def test_a_clause_is_named_even_if_the_arguments_were_too_large(self):
+        steps = []
+        it = engine(rule("deny", match={"data_labels_any": ["x"], "args": {"has_keys": ["a"]}}))
+        call = Call("git", "push", None, "ab" * 32)
+        it.evaluate(call, MemoryCounters(), wall_ms=0, mono_ms=0, steps=steps)
+        assert steps[0].clause == "data_labels_any"
 
 
 class TestGiven:

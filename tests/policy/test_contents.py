@@ -2,17 +2,23 @@
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 from tests.policy.bundles import bundle, rule, tools
 from tests.requirements import requirement
 
+from subluminal.contracts.bundle import ArgsMatch, Match
 from subluminal.contracts.call import Given
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import DataClass, Layer
+from subluminal.policy.case_running import run_case
+from subluminal.policy.casefile import parse_cases
 from subluminal.policy.compiling import compile_bundle
 from subluminal.policy.contents import Texts, TextTest, number_text, values_of
 from subluminal.policy.counters import MemoryCounters
 from subluminal.policy.evaluation import Call, Engine
+from subluminal.policy.explaining import as_text, explain
+from subluminal.policy.promoting import also_passed
 
 
 def engine(*rules, **more):
@@ -169,3 +175,55 @@ def test_explain_names_the_clause_that_does_not_match():
     )
 
     assert [step.clause for step in steps] == ["data_any", "text", "args"]
+
+
+def test_a_case_has_its_data_found_by_the_reader_that_it_is_given():
+    made = b"""
+bundle:
+  policy_id: p
+  mode: guardrails
+  rules:
+    - {rule_id: mail, kind: deny, match: {tool_name: {glob: [send]}, data_any: [PII]}}
+calls:
+  - {server: s, tool: send, args: {to: kim@example.com}, want: {rule_id: mail}}
+  - {server: s, tool: send, args: {to: nobody}, want: {rule_id: null}}
+  - {server: s, tool: other, args: {to: kim@example.com}, want: {rule_id: null}}
+"""
+    (loaded,) = parse_cases(made, "c.yaml")
+    layers = [(layer, compile_bundle(each.bundle)) for layer, each in loaded.policies]
+
+    def data_in(args):
+        return frozenset({DataClass.PII_EMAIL} if "@" in args["to"] else ())
+
+    assert run_case(loaded, layers, data_in=data_in).failures == []
+    assert [each.call for each in run_case(loaded, layers).failures] == [2]
+
+
+def test_explain_tells_constraints_and_data():
+    made = rule("allow", match={"data_any": ["PII"]}, constraints={"max_rows": 5})
+    snapshot = compile_bundle(bundle(made, rule("deny", "rest")))
+
+    def told(data):
+        return explain(snapshot, Identity(), ("s", "t", {}), wall_ms=0, data=frozenset(data))
+
+    found = told([DataClass.PII_EMAIL])
+    assert found.plain()["data"] == ["PII.email"]
+    assert found.plain()["decision"]["constraints"] == {"max_rows": 5}
+    lines = as_text(found)
+    assert "  data: PII.email" in lines
+    assert '  constraints: {"max_rows":5}' in lines
+    assert "  data: none of the classes that rules know" in as_text(told([]))
+    silent = explain(
+        compile_bundle(bundle()), Identity(), ("s", "t", {}), wall_ms=0, data=frozenset()
+    )
+    assert silent.plain()["data"] is None
+
+
+def test_an_exception_that_other_rules_exclude_passes_them_not():
+    asked = ArgsMatch(key_not_equals={"a": 1})
+    rules = bundle(
+        rule("deny"), rule("deny", "below", match={"args": msgspec.to_builtins(asked)})
+    ).rules
+
+    assert also_passed(rules, 0, Match(args=ArgsMatch(key_equals={"a": 1}))) == []
+    assert also_passed(rules, 0, Match(args=ArgsMatch(key_equals={"a": 2}))) == ["below"]

@@ -138,3 +138,13 @@ def _matches(each: dict, name: str) -> bool:
     (only,) = bundle(each).rules
     found = compile_names(only.match.tool_name)
     return found.any or name in found.exact or name.startswith(found.prefix or ("\0",))
+
+
+def test_predicates_about_the_context_cost_what_those_about_arguments_do():
+    predicates = {"has_keys": ["a", "b"], "key_in": {"c": [[1, 2, 3, 4, 5, 6]]}}
+    both = {"args": predicates, "context": predicates}
+    matches = ({}, {"args": predicates}, {"context": predicates}, both)
+    costs = [rule_costs(bundle(rule("deny", match=match)))[0].visit for match in matches]
+    base, args, context, together = costs
+    assert args == context
+    assert together - base == 2 * (args - base)

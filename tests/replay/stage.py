@@ -20,7 +20,7 @@ from subluminal.contracts.identity import Identity, Source
 from subluminal.contracts.limits import MAX_INSPECT_BYTES, MAX_PREVIEW_BYTES
 from subluminal.contracts.vocabulary import ErrorClass, Layer, Status, Transport
 from subluminal.core import enforcer as enforcer_module
-from subluminal.core.controls import grants, kill_switch
+from subluminal.core.controls import grants, stops
 from subluminal.core.controls.approval_files import Slot
 from subluminal.core.controls.approvals import Approvals
 from subluminal.core.controls.kill_switch import KillSwitch
@@ -28,6 +28,7 @@ from subluminal.core.enforcer import CallEnding, Enforcer, Ruling
 from subluminal.core.gates import Gates
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import redactor_for
+from subluminal.core.runs import ending
 from subluminal.core.runs import run as run_module
 from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
@@ -73,7 +74,7 @@ class Stage:
         self.clock = Clock()
         time = SimpleNamespace(time_ns=self.clock.time_ns, monotonic_ns=self.clock.monotonic_ns)
         monkeypatch.setattr(enforcer_module, "time", time)
-        for module in (run_module, grants, kill_switch):
+        for module in (run_module, ending, grants, stops):
             monkeypatch.setattr(module, "now", self.clock.now)
         self._shims: list[Enforcer] = []
 
@@ -181,13 +182,13 @@ class Stage:
         """Uses the kill switch."""
         target = run_id if scope == "run" else ""
         state = self.home.places.state
-        kill_switch.set_stop(state, scope, target, by="me", reason="", hard=False)
+        stops.set_stop(state, scope, target, by="me", reason="", hard=False)
 
     def revive(self, run_id: str) -> None:
         """Lifts whatever stops the run."""
         state = self.home.places.state
-        kill_switch.lift_stop(state, "run", run_id)
-        kill_switch.lift_stop(state, "all", "")
+        stops.lift_stop(state, "run", run_id)
+        stops.lift_stop(state, "all", "")
 
     def waiting(self, run_id: str) -> list[Slot]:
         """Returns the calls of a run that are waiting for approval."""

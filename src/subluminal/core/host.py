@@ -27,6 +27,7 @@ from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Client, ReasonCode, RunStatus, Taint
 from subluminal.core.controls.stops import Stop
 from subluminal.core.enforcer import Enforcer
+from subluminal.core.handing import HandsOver
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
@@ -35,13 +36,11 @@ from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
 from subluminal.core.tool_names import remember_tools
-from subluminal.core.waiting_offers import WaitingOffers
 from subluminal.policy.evaluation import Engine
 
 if TYPE_CHECKING:
     from subluminal.core.acting.acting import Acting
     from subluminal.core.bug_reports import BugReports
-    from subluminal.core.handovers import Handovers
 
 _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
@@ -53,7 +52,7 @@ def _nothing() -> None:
     """The default `settle` of `tick`, for a door that has nothing to settle."""
 
 
-class Host:
+class Host(HandsOver):
     """One process' part in its runs, for use by one thread. `ThreadedHost` is for several."""
 
     def __init__(
@@ -63,7 +62,8 @@ class Host:
 
         If `run_is_fixed`, it is the run of all calls, whatever they name.
         """
-        self.places, self.identity = parts.places, parts.identity
+        super().__init__(parts.places)
+        self.identity = parts.identity
         self.run_id = run_id
         self.run_is_fixed = run_is_fixed
         self._policies, self._previewer = parts.policies, parts.previewer
@@ -75,12 +75,8 @@ class Host:
         self._open, self._partial = self._runs.open, self._runs.partial
         if parts.open_acting is not None:
             parts.policies.act_with(partial(self._open_acting, parts.open_acting))
-        self.offers = WaitingOffers(parts.places)
-        self._handovers: Handovers | None = None
         self._early_reads: dict[tuple[str, str, str | None], None] = {}
         """resources and prompts that were asked for while a policy was not in force"""
-        self._ended_here: list[Ruling] = []
-        """calls that were taken over and have ended, until their end is on disk"""
 
     # One call
 
@@ -183,45 +179,6 @@ class Host:
             if ruling.handed is not None:
                 self._ended_here.append(ruling)
 
-    # Handovers
-
-    def offer(self, ruling: Ruling, *, by_run: bool = False) -> None:
-        """Offers an allowed call to later doors, which would otherwise decide it again.
-
-        Call it before the client can go on with the call. From then on another door may take the
-        call over, and record its end. `by_run` says that the client does not tell the call's id to
-        later doors.
-        """
-        from subluminal.core.taking import offer  # only doors before other doors need it
-
-        offer(self._handover_files(), ruling, by_run=by_run)
-
-    def withdraw(self, ruling: Ruling) -> bool:
-        """Takes an offer back; returns False if another door has taken the call over.
-
-        Then the call is no longer this door's: `finish` does nothing. `finish` calls this itself.
-        """
-        if self._take_back(ruling):
-            return True
-        if not ruling.finished:
-            ruling.finished = True
-            self.release(ruling.enforcer)
-        return False
-
-    def _take_back(self, ruling: Ruling) -> bool:
-        """Removes the offer of a call, if there is one; False if another door was first."""
-        handed = ruling.handed
-        if handed is None or not handed.offer:
-            return True
-        from subluminal.core.handovers import remove
-
-        path, handed.offer = handed.offer, ""
-        if remove(path):
-            return True
-        if handed.taken:
-            remove(handed.taken)  # the next door has a file of its own
-        return False
-
     def take(self, call: ToolCall, session: str | None = None) -> Ruling | None:
         """Takes over a call that another door has offered; None if there is no such offer.
 
@@ -236,22 +193,6 @@ class Host:
         except Exception as bug:  # noqa: BLE001 - the call is decided anew
             self.report_bug(bug)
             return None
-
-    def _handover_files(self) -> "Handovers":
-        if self._handovers is None:
-            from subluminal.core.handovers import Handovers
-
-            self._handovers = Handovers(self.places)
-        return self._handovers
-
-    def _settle(self, ended: list[Ruling]) -> None:
-        """Removes the files of calls that were taken over, once their ends are on disk."""
-        from subluminal.core.handovers import remove
-
-        self._ended_here = []
-        for ruling in ended:
-            if ruling.enforcer.flush() and ruling.handed is not None:
-                remove(ruling.handed.taken)
 
     # Further rounds, and runs
 
@@ -285,10 +226,6 @@ class Host:
             enforcer = self._runs.enforcer(run_id)
         enforcer.open_calls += 1
         return enforcer
-
-    def release(self, enforcer: Enforcer) -> None:
-        """Counts the end of a call that `claim` counted as open."""
-        enforcer.open_calls -= 1
 
     # Changes of policies, settings and stops
 

@@ -5,7 +5,7 @@ yet is not in that file, and the caller is told so.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -20,9 +20,10 @@ from subluminal.importer.importing import Target, find_targets
 from subluminal.importer.overrides import overrides_of
 from subluminal.importer.scan.approval import read_settings
 from subluminal.importer.scan.definitions import Tool
-from subluminal.importer.scan.entries import Surroundings
+from subluminal.importer.scan.entries import Surroundings, exposure_finding
 from subluminal.importer.scan.exposure import find_exposure
 from subluminal.importer.scan.manifest import Manifest, read_manifest
+from subluminal.importer.scan.rules import Row
 from subluminal.importer.scan.scanning import Configured, Definitions, scan_document
 from subluminal.importer.wrapper import Installation, our_installation
 from subluminal.operator.doctor.hook_switches import switched_off
@@ -36,8 +37,9 @@ class Gathered(NamedTuple):
     """The entries of all configurations, and the files that could not be read."""
 
     entries: list[Configured]
+    bare: list[Row]
+    """files without servers into which others can write one"""
     problems: list[SubluminalError]
-    files: int
 
 
 class Recorded(NamedTuple):
@@ -50,10 +52,9 @@ class Recorded(NamedTuple):
 
 def gather(scene: Scene, places: Places, clients: Sequence[Client], path: str | None) -> Gathered:
     """Reads and judges the configurations of some clients, or one file."""
-    found = Gathered([], [], 0)
+    found = Gathered([], [], [])
     seen: set[str] = set()
     ours = _installation(places, scene)
-    files = 0
     for client in clients:
         looker = _Looker(client, scene, ours)
         for target in _targets(client, scene, path):
@@ -61,14 +62,13 @@ def gather(scene: Scene, places: Places, clients: Sequence[Client], path: str | 
             if real in seen:
                 continue  # two clients may read one file; it is reported once
             seen.add(real)
-            files += 1
             try:
-                found.entries.extend(looker.look_at(target))
+                looker.look_at(target, found)
             except SubluminalError as problem:
                 if path is not None:
                     raise
                 found.problems.append(problem)
-    return found._replace(files=files)
+    return found
 
 
 def _targets(client: Client, scene: Scene, path: str | None) -> list[Target]:
@@ -95,16 +95,21 @@ class _Looker:
         self._ours = ours
         self._shared: Surroundings | None = None
 
-    def look_at(self, target: Target) -> Iterator[Configured]:
+    def look_at(self, target: Target, found: Gathered) -> None:
+        """Adds what is found in one file. Raises SubluminalError if it cannot be read."""
         document = parse(self._client, target.path, read_config(target.path).data)
+        exposure = find_exposure(target.path)
+        if exposure is not None and not document.entries:
+            finding = exposure_finding(exposure, 1)
+            found.bare.append(Row("", self._client.name, target.path, 1, None, (finding,)))
         if self._shared is None:
             self._shared = self._surroundings()
-        shared = self._shared._replace(scope=target.scope, exposure=find_exposure(target.path))
+        shared = self._shared._replace(scope=target.scope, exposure=exposure)
 
         def around(entry: Entry) -> Surroundings:
             return shared._replace(overrides=self._overrides(document, entry, target))
 
-        return scan_document(document, around)
+        found.entries.extend(scan_document(document, around))
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(

@@ -133,7 +133,8 @@ def rule_costs(bundle: Bundle) -> list[RuleCost]:
 
 def _rule_cost(index: int, rule: AnyRule) -> RuleCost:
     servers, tools = compile_names(rule.match.server_name), compile_names(rule.match.tool_name)
-    visit = _RULE + _KINDS.get(type(rule), 0) + _args_cost(rule.match.args)
+    visit = _RULE + _KINDS.get(type(rule), 0)
+    visit += _args_cost(rule.match.args) + _args_cost(rule.match.context)
     visit += _targets_cost(rule.match.targets) + (0 if rule.match.taint is None else _PREDICATE)
     visit += _contents_cost(rule.match.text) + (_PREDICATE if rule.match.data_any else 0)
     if isinstance(rule, SequenceRule):

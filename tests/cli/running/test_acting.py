@@ -9,6 +9,8 @@ from tests.shim.conftest import person as person
 from tests.shim.household import SUB
 from tests.shim.test_agents import PROVEN, agent_of, files_with
 
+from subluminal.system import PLAIN_POSIX
+
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 SHOW = "import json,os;print(json.dumps(dict(os.environ)))"
 CLEARED = ["env", "-i"]
@@ -37,7 +39,8 @@ def said(out):
 
 def clear(runner, command):
     """A command in an empty environment; only the home is known, as by `--home`."""
-    kept = {"SUB_HOME": str(runner.home), "SUB_TEST_TOKEN": runner.token}
+    names = ("SUB_HOME", "SUB_TEST_TOKEN", PLAIN_POSIX)
+    kept = {name: value for name, value in runner.env().items() if name in names}
     return [*CLEARED, *(f"{name}={value}" for name, value in kept.items()), *command]
 
 

@@ -12,6 +12,7 @@ from tests.importer.scan.cases import COMPLETE
 from tests.ledger.home import Home
 from tests.requirements import requirement
 
+from subluminal.importer.clients.table import CLIENTS
 from subluminal.importer.scan.definitions import Tool
 from subluminal.importer.scan.naming import Offer, compare
 
@@ -80,6 +81,39 @@ def test_rows_have_file_and_line(sub: Any, write: Write) -> None:
         "AUTO_APPROVED": ("medium", 9),
         "NOT_WRAPPED": ("low", 4),
     }
+
+
+EIGHT = {
+    "claude": (".claude.json", '{\n "mcpServers": {\n  "claude-s": %s}}'),
+    "codex": (".codex/config.toml", '\n\n[mcp_servers.codex-s]\ncommand = "npx"\nargs = ["x"]\n'),
+    "gemini": (".gemini/settings.json", '{\n "mcpServers": {\n  "gemini-s": %s}}'),
+    "opencode": (
+        ".config/opencode/opencode.jsonc",
+        '// mine\n{"mcp": {\n  "opencode-s": {"type": "local", "command": ["npx", "x"]}}}',
+    ),
+    "copilot": (".copilot/mcp-config.json", '{\n "mcpServers": {\n  "copilot-s": %s}}'),
+    "cursor": (".cursor/mcp.json", '{\n "mcpServers": {\n  "cursor-s": %s}}'),
+    "vscode": (".config/Code/User/mcp.json", '{"inputs": [],\n "servers": {\n  "vscode-s": %s}}'),
+    "claude-desktop": (
+        ".config/Claude/claude_desktop_config.json",
+        '{\n "mcpServers": {\n  "claude-desktop-s": %s}}',
+    ),
+}
+
+
+@requirement("trust:scan-entries")
+def test_every_client_that_the_importer_knows(sub: Any, write: Write) -> None:
+    assert set(EIGHT) == set(CLIENTS)
+    for path, text in EIGHT.values():
+        write(path, text.replace("%s", '{"command": "npx", "args": ["x"]}'))
+    rows = {row["client"]: row for row in rows_of(sub("scan", "--format", "json").out)}
+    assert set(rows) == set(EIGHT)
+    for client, row in rows.items():
+        assert (row["server_name"], row["line"]) == (f"{client}-s", 3)
+        assert row["file"].endswith(EIGHT[client][0])
+        assert "UNPINNED_VERSION" in findings(row)
+    some = rows_of(sub("scan", "cursor", "vscode", "--format", "json").out)
+    assert {row["client"] for row in some} == {"cursor", "vscode"}
 
 
 @requirement("trust:scan-no-secret")

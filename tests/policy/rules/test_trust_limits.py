@@ -64,8 +64,9 @@ def test_a_window_of_more_than_64_calls_counts_in_buckets():
     assert run.call(at=100 + wait_ms).action.value == "ALLOW"
 
 
-def test_an_empty_window_has_room_at_once():
+def test_a_window_that_is_not_full_has_room_at_once():
     assert windows.until_room((), 65, 100, 0) == 0
+    assert windows.until_room((0, 1), 65, 100, 0) == 0
 
 
 @requirement("trust:budget-reset")

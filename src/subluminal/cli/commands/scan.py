@@ -99,8 +99,10 @@ def run(args: Args, out: Output) -> int:
     entries = gathered.entries
     if args.start:
         entries = _started(entries, scene, args, out)
-    everything = not args.clients and args.path is None
-    rows = rows_of(entries, manifests, definitions, with_unconfigured=everything and bool(clients))
+    everything = bool(clients) and not args.clients and args.path is None
+    rows = rows_of(
+        entries, manifests, definitions, bare=gathered.bare, with_unconfigured=everything
+    )
     _print(rows, gathered.problems, scene, args, out)
     if args.format == "text":
         _say_what_next(rows, entries, definitions, out)

@@ -83,7 +83,8 @@ def _heading(row: Row, user_home: str, paint: Paint) -> str:
     advice = paint(row.recommendation.value, _ADVICE[row.recommendation])
     known = [row.client or "", row.transport or "", _place(row.file, row.line, user_home)]
     about = "  ".join(each for each in known if each) or "in the ledger only"
-    return f"{paint(shown(row.server_name), 'bold')}  {about}  risk {row.risk_score}, {advice}"
+    name = shown(row.server_name) or "(a file without servers)"
+    return f"{paint(name, 'bold')}  {about}  risk {row.risk_score}, {advice}"
 
 
 def _findings(row: Row, findings: Sequence[Finding], user_home: str, paint: Paint) -> Iterator[str]:

@@ -6,8 +6,7 @@
 A process belongs to the launch of its nearest ancestor that has one. So a cleared environment loses
 nothing, and a process that only sets SUB_RUN_ID or SUB_AGENT_ID gains nothing. On Linux `sub run`
 adopts what its agent leaves behind, and every process that the agent started has it as an ancestor.
-On other systems a process without such an ancestor belongs to the launch of the run that SUB_RUN_ID
-names.
+On other systems a process that has lost its parent belongs to no launch.
 """
 
 import os
@@ -85,11 +84,8 @@ def forget_launch(path: str) -> None:
         return  # another process removed it, or the disk became read-only
 
 
-def launch_around(places: Places, run_id: str | None = None) -> Launch | None:
-    """Returns the launch that this process belongs to; None if there is none.
-
-    `run_id` is what SUB_RUN_ID says.
-    """
+def launch_around(places: Places) -> Launch | None:
+    """Returns the launch that this process belongs to; None if there is none."""
     pids = _noted(launches_dir(places))
     if not pids:
         return None
@@ -98,10 +94,7 @@ def launch_around(places: Places, run_id: str | None = None) -> Launch | None:
             found = _read(places, entry.pid)
             if found is not None and found.born == entry.start:
                 return found
-    if LINUX or not run_id:
-        return None
-    known = (_read(places, pid) for pid in pids if start_time(pid) is not None)
-    return next((each for each in known if each is not None and each.run_id == run_id), None)
+    return None
 
 
 def ancestors(pid: int) -> Iterator[Process]:

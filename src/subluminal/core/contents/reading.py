@@ -67,12 +67,17 @@ class _Question:
                 *(_wanted(each, each) for each in literals),
             ]
         )
+        self._nothing = Found(frozenset() if wants_data else None, self._absent([]))
+        self._has_own = wants_data and redactor.has_own
 
     def answer(self, text: bytes) -> Found:
-        """Searches a text."""
+        """Searches a text. Nearly always nothing is found."""
         hits = self._matcher.candidates(text)
+        is_plain = text.isascii()
+        if is_plain and not hits and not self._has_own:
+            return self._nothing
         # Outside of ASCII, folding may turn one character into several.
-        absent = self._absent(hits) if text.isascii() else frozenset[str]()
+        absent = self._absent(hits) if is_plain else frozenset[str]()
         return Found(self._data(text, hits) if self._wants_data else None, absent)
 
     def _absent(self, hits: list[int]) -> frozenset[str]:

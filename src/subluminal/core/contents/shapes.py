@@ -105,7 +105,7 @@ DATA_SHAPES: tuple[DataShape, ...] = (
     ),
     DataShape(
         DataClass.PII_PHONE,
-        # A line of a patch begins with a plus too, so a line end is no edge here.
+        # A line of a patch begins with a plus too, so nothing begins at a line end here.
         rb"""(?:^|[ "':=(,;<>|\[])(\+[1-9](?:[ ./()-]{0,2}\d){7,14})\b""",
         rb"\+[1-9]",
         _is_phone,

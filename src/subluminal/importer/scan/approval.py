@@ -1,7 +1,7 @@
 """Each client's own switches that let an agent call tools without asking.
 
-Claude Code, Codex and Gemini CLI were tried with the real programs; the switches of the others are
-from their documentation. A switch for single tools is a choice, and is not reported.
+The switches are from the clients' documentation. A switch for single tools is a choice, and is not
+reported.
 """
 
 import os

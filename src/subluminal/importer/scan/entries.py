@@ -88,9 +88,7 @@ class EntryScan:
             yield from self._paths()
         yield from self._secrets()
         if self._around.exposure is not None:
-            exposure = self._around.exposure
-            level = Level.HIGH if exposure.reachable else Level.LOW
-            yield self._found(Rule.WRITABLE_BY_OTHERS, level, exposure.message, exposure.hint)
+            yield exposure_finding(self._around.exposure, self.line)
 
     def _found(
         self, rule: Rule, level: Level, message: str, hint: str, node: Node | None = None
@@ -209,6 +207,12 @@ class EntryScan:
                 "give it the directories that it needs",
                 self._nodes[at],
             )
+
+
+def exposure_finding(exposure: Exposure, line: int) -> Finding:
+    """Returns the finding about a file that others can write."""
+    level = Level.HIGH if exposure.reachable else Level.LOW
+    return Finding(Rule.WRITABLE_BY_OTHERS, level, exposure.message, line, exposure.hint)
 
 
 def _split(text: str) -> SplitResult | None:

@@ -233,6 +233,7 @@ class Row(NamedTuple):
     """One server of one configuration or manifest, or one that only the ledger knows."""
 
     server_name: str
+    """empty for a file that has no servers"""
     client: str | None
     file: str | None
     line: int | None

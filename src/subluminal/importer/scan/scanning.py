@@ -67,9 +67,10 @@ def rows_of(
     manifests: Sequence[Manifest],
     definitions: Definitions,
     *,
+    bare: Sequence[Row] = (),
     with_unconfigured: bool,
 ) -> list[Row]:
-    """Returns the rows, worst first.
+    """Returns the rows, worst first, with those of files without servers.
 
     `with_unconfigured` adds servers that have definitions and are in no configuration.
     """
@@ -79,7 +80,7 @@ def rows_of(
         for client in dict.fromkeys(each.client.name for each in entries)
     }
     rows = [_configured_row(each, judged, compared[each.client.name]) for each in entries]
-    rows += _manifest_rows(manifests)
+    rows += [*bare, *_manifest_rows(manifests)]
     if with_unconfigured:
         known = {each.recorded_name for each in entries}
         rows += [

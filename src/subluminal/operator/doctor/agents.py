@@ -54,7 +54,7 @@ def check_token(places: Places) -> Iterator[Check]:
     if not source:
         return
     source.look()
-    launch = launch_around(places, os.environ.get(env.SUB_RUN_ID.name))
+    launch = launch_around(places)
     agent_id = os.environ.get(env.SUB_AGENT_ID.name) if launch is None else launch.agent_id
     if source.problem:
         yield Check(_TOKEN, False, source.problem, f"check {env.SUB_ATTESTATION_FILE.name}")

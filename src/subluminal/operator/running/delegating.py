@@ -33,12 +33,12 @@ _UNKNOWN = "unknown"
 
 def find_parent(places: Places, environ: Mapping[str, str]) -> Launch | None:
     """Returns the agent that starts this run; None if a person or a program does."""
-    return _above(places, environ) or _said(places, environ)
+    return _above(places) or _said(places, environ)
 
 
-def _above(places: Places, environ: Mapping[str, str]) -> Launch | None:
+def _above(places: Places) -> Launch | None:
     """Returns the agent of the nearest process above that belongs to a run."""
-    launch = launch_around(places, environ.get(env.SUB_RUN_ID.name))
+    launch = launch_around(places)
     noted = set(attending(places))
     for entry in ancestors(os.getppid()):
         if launch is not None and entry.pid == launch.pid:
@@ -49,7 +49,7 @@ def _above(places: Places, environ: Mapping[str, str]) -> Launch | None:
         run_id = run_of_client(places, entry.pid, entry.start)
         if run_id is not None:
             return _unproven(places, run_id)
-    return launch
+    return None
 
 
 def _said(places: Places, environ: Mapping[str, str]) -> Launch | None:

@@ -46,7 +46,7 @@ def _action(value: Any) -> float:
 
 
 def _within(value: Any) -> float:
-    """Ranks a duration for which a rule remembers: a shorter one is looser, none is for ever."""
+    """Ranks a duration for which a rule remembers: a shorter one is looser. None never ends."""
     return float("inf") if value is None else value
 
 

@@ -55,19 +55,20 @@ def known_args(
 ) -> dict[str, Any] | PartialArgs | None:
     """Reads a preview. Returns None if the shim did not inspect the arguments (Pack 1.10)."""
     if text is None:
-        return _unknown()
+        return nothing_known()
     if truncated:
         return None if text == TRUNCATED else _before_the_cut(text.partition(REDACTED)[0])
     try:
         value = parse(text.encode("utf-8", "surrogatepass")).value
     except AmbiguousJSON:
-        return _unknown()
+        return nothing_known()
     if not isinstance(value, dict):
-        return _unknown()  # one mark replaces all arguments
+        return nothing_known()  # one mark replaces all arguments
     return _without_marks(value) if redacted else value
 
 
-def _unknown() -> PartialArgs:
+def nothing_known() -> PartialArgs:
+    """Returns arguments of which the record has nothing."""
     return PartialArgs({}, lambda _key: True)
 
 

@@ -6,7 +6,7 @@ from msgspec import UNSET, MsgspecError
 from subluminal.contracts.call import BUILT_IN, MCP, Given
 from subluminal.contracts.events import GivenPart, GivenPreview
 from subluminal.contracts.vocabulary import Transport
-from subluminal.policy.replay.hidden_args import known_args
+from subluminal.policy.replay.hidden_args import known_args, nothing_known
 from subluminal.policy.snapshot import AGENT_MATCHERS
 
 _decode = msgspec.json.Decoder(GivenPreview).decode
@@ -41,7 +41,7 @@ def given_on_record(text: bytes) -> tuple[Given | None, frozenset[str]]:
     )
     given = Given(
         labels=frozenset(told.labels or ()),
-        context={} if context is None else context,
+        context=nothing_known() if context is None else context,
         claims=told.claims or None,
     )
     return given, frozenset(hidden)

@@ -64,12 +64,12 @@ class Matcher:
 
     def candidates(self, data: bytes) -> list[int]:
         """Returns the indexes of the patterns whose prefilter hits: no other pattern does."""
-        return [
-            offset + index - 1
-            for found, offset in (self._compile() if self._sets is None else self._sets)
-            for index in found.Match(data) or ()
-            if index
-        ]
+        hits: list[int] = []
+        for found, offset in self._compile() if self._sets is None else self._sets:
+            for index in found.Match(data) or ():
+                if index:
+                    hits.append(offset + index - 1)
+        return hits
 
     def spans(self, data: bytes, index: int) -> Iterator[tuple[int, int]]:
         """Yields the places that one pattern hits: its first group with text, else all of it."""

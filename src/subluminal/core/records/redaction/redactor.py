@@ -133,9 +133,14 @@ class Redactor:
         """Returns True if a place that a pattern hits is a secret."""
         return pattern < self._values or not _harmless(data, Hit(start, end, pattern))
 
+    @property
+    def has_own(self) -> bool:
+        """Whether there are patterns of the user's own."""
+        return self._users_from < len(self._names)
+
     def finds_own(self, data: bytes) -> bool:
         """Returns True if a pattern of the user's own hits a text."""
-        return self._users_from < len(self._names) and bool(self._users.candidates(data))
+        return self.has_own and bool(self._users.candidates(data))
 
     def names_of(self, hits: Iterable[Hit]) -> tuple[str, ...]:
         """Returns the names of the secrets that were hit, each once, sorted."""
