@@ -8,6 +8,9 @@ nothing, and a process that only sets SUB_RUN_ID or SUB_AGENT_ID gains nothing. 
 adopts what its agent leaves behind, and every process that the agent started has it as an ancestor.
 On other systems a process without such an ancestor belongs to the launch of the run that SUB_RUN_ID
 names.
+
+An agent may remove or damage the file of its own launch. It must not become the agent above by that,
+so on Linux each `sub run` with a launch has a name of its own among the processes.
 """
 
 import os
@@ -21,10 +24,13 @@ from subluminal.core.acting.attested import Attested
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
 from subluminal.state.processes import start_time
 from subluminal.system import LINUX
+from subluminal.system.adoption import set_name
 from subluminal.system.processes import Process, boot_id, process, table
 
 _PURPOSE = "launch"
 _MAX_BYTES = 1 << 20
+_NAME = "sub-run"
+"""Name of every process that has noted a launch; another process cannot change it."""
 MAX_DEPTH = 64
 """Most agents that may hand work on to each other."""
 
@@ -74,6 +80,7 @@ def note_launch(places: Places, launch: Launch) -> str:
     _forget_dead(directory)
     path = os.path.join(directory, str(pid))
     write_sealed(path, seal_key(places.state), _PURPOSE, msgspec.json.encode(noted))
+    set_name(_NAME.encode())
     return path
 
 
@@ -98,6 +105,8 @@ def launch_around(places: Places, run_id: str | None = None) -> Launch | None:
             found = _read(places, entry.pid)
             if found is not None and found.born == entry.start:
                 return found
+        if entry.name == _NAME:
+            return None  # the file of its launch was removed or damaged
     if LINUX or not run_id:
         return None
     known = (_read(places, pid) for pid in pids if start_time(pid) is not None)
