@@ -146,7 +146,9 @@ class TestDelegation:
         (below,) = [e for e in runner.events("run_start") if e["agent_id"] == "fixer"]
         assert below["run"]["meta"]["parent_run_id"] == above
 
-    @pytest.mark.parametrize("how", ["f.unlink()", "f.write_bytes(b'')"], ids=["removed", "damaged"])
+    @pytest.mark.parametrize(
+        "how", ["f.unlink()", "f.write_bytes(b'')"], ids=["removed", "damaged"]
+    )
     def test_an_agent_without_its_launch_is_not_the_agent_above(
         self, runner, person, fixer, proven, how
     ):
