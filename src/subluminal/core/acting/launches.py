@@ -9,8 +9,8 @@ adopts what its agent leaves behind, and every process that the agent started ha
 On other systems a process without such an ancestor belongs to the launch of the run that SUB_RUN_ID
 names.
 
-An agent may remove or damage the file of its own launch. It must not become the agent above by that,
-so on Linux each `sub run` with a launch has a name of its own among the processes.
+An agent may remove or damage the file of its own launch. It must not become the agent above by
+that, so on Linux each `sub run` with a launch has a name of its own among the processes.
 """
 
 import os
