@@ -90,3 +90,17 @@ def test_a_resolved_agent_is_told_with_its_trust_and_proof():
     proof = {"kind": "none", "problem": "the token has expired"}
     lost = {**resolved, "agent": {**resolved["agent"], "proof": proof}}
     assert "proof none: the token has expired" in str(lines.line(lost, {}))
+
+
+def test_an_agent_is_told_once_per_run_not_by_every_shim():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    resolved = {**EVENTS["agent_resolved"], "run_id": "r"}
+    other = {**resolved, "agent": {**resolved["agent"], "trust_level": "basic"}}
+    events = (resolved, {**resolved, "seq": 9}, {**resolved, "run_id": "s"}, other, resolved)
+    assert [lines.line(event, {}) is not None for event in events] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]

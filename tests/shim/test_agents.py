@@ -236,6 +236,8 @@ class TestWithoutRules:
         assert household.start(SUB_AGENT_ID=fixer, run="run-4").code() == BLOCK
         (decided,) = household.events("tool_call_decision", "run-4")
         assert decided["decision"]["explain"]["reason_code"] == "AGENT_REVOKED"
+        told = person("show", "run-4").rstrip()
+        assert told.endswith("AGENT_REVOKED")
 
     def test_a_batch_of_a_revoked_agent(self, household, person, fixer):
         shim = household.start(SUB_AGENT_ID=fixer)
@@ -262,7 +264,7 @@ class TestTold:
         bare.close()
         bare.wait()
         told = person("show", "run-2")
-        assert "untrusted: not registered; no proof; a token was refused:" in told
+        assert "untrusted: no active registration; no proof; a token was refused:" in told
 
     def test_doctor_finds_refused_tokens_and_revoked_agents(self, household, person, fixer, proven):
         def checks(code, **environ):

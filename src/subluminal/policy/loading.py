@@ -16,7 +16,7 @@ from subluminal.contracts.short_forms import completed, fields_with_default
 from subluminal.contracts.vocabulary import Dialect
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
-from subluminal.policy.dialects.agent_spm.shape import MAX_BYTES, is_agent_spm
+from subluminal.policy.dialects.agent_spm.shape import MAX_BYTES, is_agent_spm, is_of_the_pack
 from subluminal.policy.packs import FindPack, no_packs, with_versions
 from subluminal.policy.terms import ANY, Terms
 from subluminal.policy.text.places import Node, Title, problem_of
@@ -110,6 +110,9 @@ def _agent_spm(
 ) -> LoadedBundle:
     from subluminal.policy.dialects.agent_spm.reading import read
 
+    if is_of_the_pack(value):
+        hint = "it has a `policy_id`, as policies in the Pack's language do"
+        raise InvalidInput([Problem("the file is not a bundle of Agent-SPM", file, hint=hint)])
     reading = read(value, terms)
     if reading.bundle is None or problems:
         raise _invalid(reading.misfits, value, node, file, problems)
