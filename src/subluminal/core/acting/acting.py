@@ -244,7 +244,7 @@ class Acting:
         return resolve(
             self._agents.get(launch.agent_id),
             proven.proof.kind,
-            Circumstances(self._environment, launch.depth, self._hour()),
+            Circumstances(launch.environment or self._environment, launch.depth, self._hour()),
             has_expired=proven.has_expired,
             parent=above,
         )
