@@ -14,6 +14,16 @@ from subluminal.system import PLAIN_POSIX
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 SHOW = "import json,os;print(json.dumps(dict(os.environ)))"
 CLEARED = ["env", "-i"]
+NOT_IN_PROD = """\
+policy_id: p
+version: "1"
+mode: guardrails
+defaults: {decision_on_error: BLOCK}
+selectors: {}
+rules:
+  - {rule_id: not-in-prod, kind: deny, enabled: true, severity: warn, match: {environment: [prod]},
+     effect: {action: BLOCK, reason_code: DENIED, message: not in prod}}
+"""
 
 
 @pytest.fixture
@@ -96,6 +106,38 @@ class TestLaunched:
         both = ["sh", "-c", '"$0" -c "$1" && shift && exec "$@"', sys.executable, edit, *agent]
         _, out, _ = runner.run("--agent-id", "intern", command=both)
         assert said(out) == [["echo", "-32081"]]
+
+    @requirement("trust:run-environment")
+    @pytest.mark.parametrize("change", ["cleared", "SUB_ENV=dev"])
+    def test_the_environment_of_a_launch_is_not_lost(self, runner, person, fixer, change):
+        """An agent chooses the variables of its servers; it must not leave `prod` by that."""
+        runner.write_policy(NOT_IN_PROD)
+        agent = runner.agent("exit=0", "echo")
+        command = clear(runner, agent) if change == "cleared" else ["env", change, *agent]
+        _, out, err = runner.run("--agent-id", fixer, "--env", "prod", command=command)
+        assert said(out) == [["echo", "-32081"]], err
+        (start,) = runner.events("tool_call_start")
+        assert (start["env"], start["agent_id"]) == ("prod", "fixer")
+
+    @requirement("trust:claims-tighten")
+    def test_another_environment_of_a_server_is_a_claim(self, runner, person, fixer):
+        runner.write_policy(NOT_IN_PROD)
+        command = ["env", "SUB_ENV=prod", *runner.agent("exit=0", "echo")]
+        _, out, err = runner.run("--agent-id", fixer, "--env", "dev", command=command)
+        assert said(out) == [["echo", "-32081"]], err
+        (start,) = runner.events("tool_call_start")
+        assert start["env"] == "dev"
+        assert start["call"]["given"]["claims"] == {"environment": "prod"}
+
+    def test_prod_costs_trust_whatever_the_environment_says(self, runner, person, fixer, proven):
+        """A privileged agent without an attestation is less in `prod`."""
+        agent = runner.agent("exit=0", "echo")
+        for command in (agent, ["env", "SUB_ENV=dev", *agent]):
+            _, out, _ = runner.run("--agent-id", fixer, "--env", "prod", command=command)
+            assert said(out) == [["echo", "-32081"]]
+        inner = [*SUB, "run", "--agent-id", fixer, "--env", "dev", "--", *agent]
+        _, out, _ = runner.run("--agent-id", fixer, "--env", "prod", command=inner)
+        assert said(out) == [["echo", "-32081"]], "trusted no further than the agent above"
 
 
 class TestTokens:

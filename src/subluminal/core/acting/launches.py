@@ -43,6 +43,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     """name of the agent"""
     is_launched: bool = False
     """whether `sub run --agent-id` named the agent; else the name is only said"""
+    environment: str | None = None
+    """environment of the run; None if nobody knows it"""
     attested: Attested | None = None
     """what the token proves that `sub run` was given; None if it was given none"""
     parent: "Launch | None" = None

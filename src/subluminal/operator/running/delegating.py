@@ -45,7 +45,9 @@ def _above(places: Places) -> Launch | None:
             return launch
         if entry.pid in noted:
             for each in attendances(places, entry.pid):
-                return Launch(run_id=each.run_id, agent_id=each.identity.agent_id)
+                who = each.identity
+                where = who.environment or who.env.value
+                return Launch(run_id=each.run_id, agent_id=who.agent_id, environment=where)
         run_id = run_of_client(places, entry.pid, entry.start)
         if run_id is not None:
             return _unproven(places, run_id)
@@ -86,6 +88,7 @@ def note_delegation(
         run_id=stamped.run_id,
         agent_id=agent_id,
         is_launched=stamped.is_named,
+        environment=stamped.identity.environment or stamped.identity.env.value,
         attested=None if shown is None else replace(shown, hint=None),
         parent=parent,
     )
