@@ -1,5 +1,6 @@
 """Who acts, through real shims: what proves an agent, what takes the proof away, what leaks not."""
 
+import hashlib
 import json
 import pathlib
 
@@ -8,6 +9,8 @@ from tests.adapters.records import require_valid
 from tests.processes import wait_until
 from tests.requirements import requirement
 
+from subluminal.core.acting.attested import issuers_of
+from subluminal.core.controls.agents import standing
 from subluminal.system.processes import commands
 
 PROVEN = """\
@@ -124,6 +127,19 @@ class TestAttested:
         kept.write_bytes(kept.read_bytes().replace(b"fixer", b"admin"))
         edited = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=shown, run="run-3")
         assert edited.code() == BLOCK
+
+    @requirement("trust:forgeries")
+    def test_a_kept_proof_that_was_copied_proves_no_other_token(
+        self, household, person, fixer, proven
+    ):
+        assert household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person)).code() == 0
+        (kept,) = (household.home / "cache" / "attestations").iterdir()
+        known = standing(str(household.home / "state"), fixer).registration
+        key = issuers_of(known).encode() + b"\0rubbish"
+        copy = kept.with_name(f"{hashlib.sha256(key).hexdigest()}.json")
+        copy.write_bytes(kept.read_bytes())
+        forged = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION="rubbish", run="run-2")
+        assert forged.code() == BLOCK
 
     @pytest.mark.parametrize("case", ["another agent", "rubbish", "unregistered", "another run"])
     def test_a_token_that_does_not_prove_the_agent(self, household, person, fixer, proven, case):

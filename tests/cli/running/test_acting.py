@@ -160,6 +160,24 @@ class TestDelegation:
         (below,) = [e for e in runner.events("run_start") if e["agent_id"] == "fixer"]
         assert below["run"]["meta"]["parent_run_id"] == above
 
+    @pytest.mark.parametrize(
+        "how", ["f.unlink()", "f.write_bytes(b'')"], ids=["removed", "damaged"]
+    )
+    def test_an_agent_without_its_launch_is_not_the_agent_above(
+        self, runner, person, fixer, proven, how
+    ):
+        """The agent can change the files of the home."""
+        change = (
+            "import os,pathlib;"
+            f"d=pathlib.Path({str(runner.home / 'state' / 'launches')!r});"
+            f"f=max(d.iterdir(),key=lambda f:f.stat().st_mtime_ns);{how}"
+        )
+        agent = clear(runner, runner.agent("exit=0", "echo"))
+        both = ["sh", "-c", '"$0" -c "$1" && shift && exec "$@"', sys.executable, change, *agent]
+        inner = [*SUB, "run", "--agent-id", "intern", "--", *both]
+        _, out, err = runner.run("--agent-id", fixer, command=inner)
+        assert said(out) == [["echo", "-32081"]], err
+
     def test_three_agents_deep(self, runner, person, fixer, proven):
         command = runner.agent("exit=0", "echo")
         for _ in range(2):
