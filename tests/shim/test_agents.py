@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import pytest
+from tests.adapters.records import require_valid
 from tests.processes import wait_until
 from tests.requirements import requirement
 
@@ -251,6 +252,18 @@ class TestWithoutRules:
 
 
 class TestTold:
+    @requirement("house:schemas")
+    def test_every_event_of_two_shims_is_valid(self, household, person, fixer, proven):
+        first = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
+        assert first.code() == 0
+        second = household.start(SUB_AGENT_ID=fixer)
+        assert second.code() == BLOCK
+        for event in household.events():
+            require_valid(event)
+        (joined,) = household.events("agent_resolved")
+        assert joined["seq"] == 1
+        require_valid({**joined, "seq": 0})
+
     def test_show_says_how_far_an_agent_was_trusted(self, household, person, fixer, proven):
         shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
         assert shim.code() == 0

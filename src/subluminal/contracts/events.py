@@ -644,7 +644,7 @@ class AgentResolvedAgain(Event, frozen=True, kw_only=True, tag=EventType.AGENT_R
     agent: AgentResolved
     """who acts, and how that was proven"""
     seq: int
-    """number of the last call that was decided by the facts before"""
+    """number of the last call that was decided by the facts before; 0 if there was none"""
 
 
 class RoundCall(CallRef, frozen=True, kw_only=True):

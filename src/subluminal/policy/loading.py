@@ -131,8 +131,9 @@ def not_signable(file: str) -> InvalidInput:
     """Returns the error for a policy that must be signed, in a language that has no signatures."""
     from subluminal.policy.dialects.agent_spm.signing import NOT_SIGNED
 
-    hint = "only bundles of Agent-SPM can be signed; leave the key out for other policies"
-    return InvalidInput([Problem(NOT_SIGNED, file, hint=hint)])
+    # Shims and `sub run` show only the message, so the reason is in it.
+    told = f"{NOT_SIGNED}: only bundles of Agent-SPM can be signed"
+    return InvalidInput([Problem(told, file, hint="leave the key out for other policies")])
 
 
 def _invalid(

@@ -162,6 +162,17 @@ class TestTokens:
         assert "the agent's token is refused" in err
         assert "a.b.c" not in err
 
+    @pytest.mark.parametrize("text", [None, "\n"])
+    def test_a_file_without_a_token_is_told(self, runner, person, fixer, proven, text):
+        file = runner.tmp_path / "token"
+        if text is not None:
+            file.write_text(text)
+        env = {**runner.env(), "SUB_ATTESTATION_FILE": str(file), "SUB_AGENT_ID": fixer}
+        _, out, err = runner.run(command=runner.agent("exit=0", "echo"), env=env)
+        assert said(out) == [["echo", "-32081"]]
+        said_why = "is empty" if text else "cannot be read: no such file or directory"
+        assert f"the agent's token is refused: the token's file {said_why}" in err
+
     def test_shims_read_the_file_themselves(self, runner, person, fixer, proven):
         file = runner.tmp_path / "token"
         file.write_text(person("agents", "attest", fixer))

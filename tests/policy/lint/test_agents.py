@@ -136,7 +136,7 @@ def test_empty_lists_match_everything(name):
         ({"data_labels_any": ["P*"]}, "data_labels_any[0]`: `P*` matches only a label"),
     ],
 )
-def test_names_are_no_patterns(match, remark):
+def test_names_that_look_like_globs(match, remark):
     assert warnings(rule("deny", match=match)) == [
         f"warning: rule `deny`: `match.{remark} with this very name"
     ]

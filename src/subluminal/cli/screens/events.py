@@ -71,10 +71,12 @@ class EventLines:
             about, reported = event["load"]["layer"], event["policy"]["policy_hash"]
         elif event["type"] == EventType.AGENT_RESOLVED:
             about, reported = "agent", event["agent"]
+        elif event["type"] == EventType.RUN_START and event["run"].get("agent"):
+            about, reported = "agent", event["run"]["agent"]
         else:
             return False
         key = (event["run_id"], about)
-        if self._in_force.get(key) == reported:
+        if self._in_force.get(key) == reported and event["type"] != EventType.RUN_START:
             return True
         if len(self._in_force) >= _MAX_RUNS:
             self._in_force.clear()
@@ -143,7 +145,8 @@ def _end(event: Event, facts: Facts) -> Told:
 def _run_start(event: Event, _facts: Facts) -> Told:
     run = event["run"]
     policy = run["policy"]
-    who = f"agent {event['agent_id']}, client {event['client']}"
+    trust = f" ({_trust(run['agent'])})" if run.get("agent") else ""
+    who = f"agent {event['agent_id']}{trust}, client {event['client']}"
     if run.get("policy_problem"):
         return Cell("START", "red"), f"{who}, every call is refused: {run['policy_problem']}"
     named = "no policy" if policy["policy_id"] == "none" else f"policy {policy['policy_id']}"
@@ -254,10 +257,14 @@ def _agent_changed(event: Event, _facts: Facts) -> Told:
 
 def _agent_resolved(event: Event, _facts: Facts) -> Told:
     agent = event["agent"]
+    text = f"{agent['agent_id']} from call {event['seq'] + 1} on: {_trust(agent)}"
+    return Cell("AGENT", "yellow"), text
+
+
+def _trust(agent: dict[str, Any]) -> str:
     proof = agent["proof"]
     problem = f": {proof['problem']}" if proof.get("problem") else ""
-    text = f"{agent['agent_id']} {agent['trust_level']} from call {event['seq'] + 1} on"
-    return Cell("AGENT", "yellow"), f"{text}, proof {proof['kind']}{problem}"
+    return f"{agent['trust_level']}, proof {proof['kind']}{problem}"
 
 
 _SILENT = frozenset(

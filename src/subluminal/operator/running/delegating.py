@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from subluminal.config import env
 from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import Places, recordable
-from subluminal.core.acting.attested import Attested, verify_now
+from subluminal.core.acting.attested import Attested, refused, verify_now
 from subluminal.core.acting.launches import (
     MAX_DEPTH,
     Launch,
@@ -83,7 +83,9 @@ def note_delegation(
     if not (stamped.is_named or parent is not None or source):
         return None, None
     agent_id = stamped.identity.agent_id
-    shown = _verified(places, agent_id, source.token) if source.token else None
+    shown = refused(source.problem) if source.problem else None
+    if source.token:
+        shown = _verified(places, agent_id, source.token)
     launch = Launch(
         run_id=stamped.run_id,
         agent_id=agent_id,

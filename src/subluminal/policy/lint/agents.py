@@ -33,7 +33,7 @@ def agent_remarks(rules: list[AnyRule]) -> Iterator[Misfit]:
             if isinstance(rule, AllowRule) and rule.effect.require is None:
                 yield from _claimable(rule.match, index)
             yield from _about_nobody(rule.match, index)
-            yield from _no_patterns(rule.match, index)
+            yield from _like_globs(rule.match, index)
     yield from _silent_about_unregistered(rules)
 
 
@@ -66,7 +66,7 @@ def _about_nobody(match: Match, index: int) -> Iterator[Misfit]:
         )
 
 
-def _no_patterns(match: Match, index: int) -> Iterator[Misfit]:
+def _like_globs(match: Match, index: int) -> Iterator[Misfit]:
     """Finds names that look like globs. They are compared exactly, so such a rule never acts."""
     for name, what in _NAMED.items():
         for place, word in enumerate(getattr(match, name)):
