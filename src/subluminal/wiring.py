@@ -16,7 +16,7 @@ from subluminal.config.places import Places, home_problem, recordable, working_d
 from subluminal.config.settings import Settings
 from subluminal.contracts.decision import Decision, PolicyRef
 from subluminal.contracts.identity import Identity
-from subluminal.contracts.vocabulary import Taint
+from subluminal.contracts.vocabulary import EnvSource, Taint
 from subluminal.core.host import Host
 from subluminal.core.live_settings import LiveSettings, previewer_for
 from subluminal.core.policies.watching import Policies
@@ -28,6 +28,7 @@ from subluminal.errors import SubluminalError
 from subluminal.trust.identity.agent import identity_of
 
 if TYPE_CHECKING:
+    from subluminal.contracts.agents import Claims
     from subluminal.core.acting.acting import Acting
     from subluminal.core.acting.launches import Launch
     from subluminal.core.policies.files import Stamp
@@ -71,7 +72,8 @@ def open_host(
     environ = os.environ if environ is None else environ
     cwd = working_directory() if cwd is None else cwd
     launch = _launch(places)
-    identity = _named(identity_of(environ, cwd) if identity is None else identity, launch)
+    said = identity_of(environ, cwd) if identity is None else identity
+    identity = _named(said, launch)
     fixed = run_id or environ.get(env.SUB_RUN_ID.name) or (launch.run_id if launch else "")
     run_id = recordable(fixed) if fixed else run_id_of(environ, places, client_pid)
     secrets = _with_token(secrets, attestation or environ.get(env.SUB_ATTESTATION.name))
@@ -99,6 +101,7 @@ def open_host(
             _taint(environ),
             () if launch is None else tuple(launch.agent_ids),
             partial(_open_acting, places, identity, launch, run_id, environ, attestation),
+            _claims(said, identity),
         ),
         LiveSettings(places.settings, settings, settings_seen, server=server, values=secrets),
         run_id=run_id,
@@ -120,13 +123,30 @@ def _launch(places: Places) -> "Launch | None":
 
 
 def _named(identity: Identity, launch: "Launch | None") -> Identity:
-    """Returns the identity with the name of the agent that `sub run` launched.
+    """Returns the identity with the environment and the name of the agent that `sub run` launched.
 
-    A name that is only said does not replace it.
+    What is only said does not replace them.
     """
-    if launch is None or not (launch.is_launched or identity.agent_id == "unknown"):
+    if launch is None:
         return identity
-    return replace(identity, agent_id=launch.agent_id)
+    found = identity
+    if launch.environment not in (None, identity.environment):
+        from subluminal.policy.agents import in_environment  # most processes have no launch
+
+        given = in_environment(identity, launch.environment)
+        found = replace(given, env_source=EnvSource.GIVEN)
+    if launch.is_launched or identity.agent_id == "unknown":
+        found = replace(found, agent_id=launch.agent_id)
+    return found
+
+
+def _claims(said: Identity, known: Identity) -> "Claims | None":
+    """Returns the environment that this process names other than its launch, as a claim."""
+    if said.environment in (None, known.environment):
+        return None
+    from subluminal.contracts.agents import Claims
+
+    return Claims(environment=said.environment)
 
 
 def _with_token(secrets: "Sequence[SecretValue]", token: str | None) -> "Sequence[SecretValue]":

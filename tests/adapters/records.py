@@ -36,7 +36,7 @@ def events_of(home: Path, *, threads: bool = False) -> list[dict[str, Any]]:
     lines = lines_of(home)
     events = [json.loads(line) for _, line in lines]
     for (_, line), event in zip(lines, events, strict=True):
-        _require_valid(event)
+        require_valid(event)
         assert decode_event(line) is not None
     for shim in {shim for shim, _ in lines}:
         own = [line for each, line in lines if each == shim]
@@ -61,7 +61,8 @@ def ends_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [call[-1] for call in calls_of(events) if call[-1]["type"] == "tool_call_end"]
 
 
-def _require_valid(event: dict[str, Any]) -> None:
+def require_valid(event: dict[str, Any]) -> None:
+    """Checks an event by the published schema."""
     global _validator
     if _validator is None:
         _validator = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text()))

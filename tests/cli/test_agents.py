@@ -285,6 +285,8 @@ def test_an_agent_is_shown_with_its_proof_and_its_trust(
     }
     told = sub("agents", "show", "fixer", "--token-file", str(file), "--at", AT).out
     assert f"proof: attested by {GITHUB} as {GITHUB_CLAIMS['sub']} until" in told
+    assert f"\n  proven by tokens of {GITHUB}: sub repo:" in told
+    assert ", aud subluminal" in told
 
 
 @requirement("trust:commands")

@@ -84,9 +84,34 @@ def test_a_changed_agent_is_told_with_who_and_why():
 def test_a_resolved_agent_is_told_with_its_trust_and_proof():
     lines = EventLines(Output(io.StringIO(), io.StringIO()))
     resolved = {**EVENTS["agent_resolved"], "run_id": "r"}
-    assert "AGENT      fixer verified from call 5 on, proof attested" in str(
+    assert "AGENT      fixer from call 5 on: verified, proof attested" in str(
         lines.line(resolved, {})
     )
     proof = {"kind": "none", "problem": "the token has expired"}
     lost = {**resolved, "agent": {**resolved["agent"], "proof": proof}}
     assert "proof none: the token has expired" in str(lines.line(lost, {}))
+
+
+def test_an_agent_is_told_once_per_run_not_by_every_shim():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    resolved = {**EVENTS["agent_resolved"], "run_id": "r"}
+    other = {**resolved, "agent": {**resolved["agent"], "trust_level": "basic"}}
+    events = (resolved, {**resolved, "seq": 9}, {**resolved, "run_id": "s"}, other, resolved)
+    assert [lines.line(event, {}) is not None for event in events] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
+def test_a_start_tells_the_trust_and_only_changes_are_told_after_it():
+    lines = EventLines(Output(io.StringIO(), io.StringIO()))
+    resolved = {**EVENTS["agent_resolved"], "run_id": "r"}
+    run = {**EVENTS["run_start"]["run"], "agent": resolved["agent"]}
+    start = {**EVENTS["run_start"], "run_id": "r", "run": run}
+    assert " (verified, proof attested), client " in str(lines.line(start, {}))
+    assert lines.line(resolved, {}) is None
+    other = {**resolved, "agent": {**resolved["agent"], "trust_level": "basic"}}
+    assert "from call 5 on: basic" in str(lines.line(other, {}))

@@ -3,6 +3,7 @@
 import pytest
 from tests.adapters.policies import rule, snapshot
 from tests.hosts import enforcer_in
+from tests.requirements import requirement
 
 from subluminal.canonical import args_hash, encode
 from subluminal.contracts.agents import AgentFacts, Claims
@@ -83,3 +84,30 @@ def test_a_refused_batch_counts_all_its_calls(own_home):
     assert not begin(enforcer, call(tool="deploy"))
     assert batch(enforcer, call(tool="read"), call(tool="read")) == [True, True]
     assert begin(enforcer, call(tool="deploy"))
+
+
+@requirement("trust:claims-tighten")
+@pytest.mark.parametrize(
+    "said", [{"agent_type": "person"}, {"trust_level": TrustLevel.SYSTEM}, {"environment": "dev"}]
+)
+def test_a_claim_of_a_call_does_not_take_back_what_the_name_says(own_home, said):
+    """The name's own claims are refused; a call that claims more is refused as well."""
+    rules = (
+        rule("system", "allow", OK, trust_level_min="system"),
+        rule("interns", "deny", NO, agent_type=["intern"]),
+        rule("prod", "deny", NO, environment=["prod"]),
+    )
+    enforcer = enforcer_in(own_home, snapshot(*rules))
+    for name in (Claims(agent_type="intern"), Claims(environment="prod")):
+        enforcer.claims = name
+        assert not begin(enforcer, enforcer.with_claims(call()))
+        assert not begin(enforcer, enforcer.with_claims(call(Given(claims=Claims(**said)))))
+
+
+def test_what_the_name_and_the_call_say_counts_once(own_home):
+    budget = {"budget": {"scope": "run", "limit_calls": 3, "on_exceed": "BLOCK"}}
+    rules = (rule("few", "budget", budget, environment=["prod"]),)
+    enforcer = enforcer_in(own_home, snapshot(*rules))
+    enforcer.claims = Claims(environment="prod")
+    asked = enforcer.with_claims(call(Given(claims=Claims(agent_type="intern"))))
+    assert [begin(enforcer, asked) for _ in range(4)] == [True, True, True, False]

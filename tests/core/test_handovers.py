@@ -123,6 +123,22 @@ def test_a_door_does_not_take_from_its_own_kind(own_home: Path, opened: Open) ->
     assert taken[3] not in ids
 
 
+@pytest.mark.parametrize("change", [{"tool_name": "reset"}, {"args_hash": "cd" * 32}])
+def test_an_offer_that_was_copied_to_another_call_is_not_taken(
+    own_home: Path, opened: Open, change: dict[str, str]
+) -> None:
+    """An agent may rename files of the home; an allowed call must not vouch for another one."""
+    begun = offered(opened())
+    other = msgspec.structs.replace(call(STDIO), **change)
+    offers = own_home / "state" / "handovers" / "offers"
+    (name,) = os.listdir(offers)
+    _, _, rest = name.partition(".")
+    (offers / f"{key_of(other, 'run-1')[0]}.{rest}").write_bytes((offers / name).read_bytes())
+    shim = opened()
+    assert shim.begin(other, b"{}").call_id != begun.call_id
+    assert shim.begin(call(STDIO), b"{}").call_id == begun.call_id
+
+
 def test_a_call_may_be_handed_on(own_home: Path, opened: Open) -> None:
     """An SDK in the agent, the client's hook, the server's shim: the last one records the end."""
     guard, hook, shim = opened(), opened(), opened()

@@ -15,10 +15,12 @@ def test_a_pack_decides_what_a_hook_forwards(start, household, tmp_path):
         "the pack desk refuses this call: That is too much."
         in (refused["permissionDecisionReason"])
     )
+    # Not the client's own prompt: it may be told to answer itself.
     asked = agent.before("pay", {"amount": 300}, "t3").json["hookSpecificOutput"]
-    assert asked["permissionDecision"] == "ask"
-    assert asked["permissionDecisionReason"] == (
+    assert asked["permissionDecision"] == "deny"
+    assert (
         "the pack desk leaves this to a supervisor: A supervisor pays this."
+        in asked["permissionDecisionReason"]
     )
     kinds = [each["decision"]["kernel"]["kind"] for each in household.events("tool_call_decision")]
     assert kinds == ["EXECUTE", "REFUSE", "ESCALATE"]

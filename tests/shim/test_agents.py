@@ -1,12 +1,16 @@
 """Who acts, through real shims: what proves an agent, what takes the proof away, what leaks not."""
 
+import hashlib
 import json
 import pathlib
 
 import pytest
+from tests.adapters.records import require_valid
 from tests.processes import wait_until
 from tests.requirements import requirement
 
+from subluminal.core.acting.attested import issuers_of
+from subluminal.core.controls.agents import standing
 from subluminal.system.processes import commands
 
 PROVEN = """\
@@ -124,6 +128,19 @@ class TestAttested:
         edited = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=shown, run="run-3")
         assert edited.code() == BLOCK
 
+    @requirement("trust:forgeries")
+    def test_a_kept_proof_that_was_copied_proves_no_other_token(
+        self, household, person, fixer, proven
+    ):
+        assert household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person)).code() == 0
+        (kept,) = (household.home / "cache" / "attestations").iterdir()
+        known = standing(str(household.home / "state"), fixer).registration
+        key = issuers_of(known).encode() + b"\0rubbish"
+        copy = kept.with_name(f"{hashlib.sha256(key).hexdigest()}.json")
+        copy.write_bytes(kept.read_bytes())
+        forged = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION="rubbish", run="run-2")
+        assert forged.code() == BLOCK
+
     @pytest.mark.parametrize("case", ["another agent", "rubbish", "unregistered", "another run"])
     def test_a_token_that_does_not_prove_the_agent(self, household, person, fixer, proven, case):
         person("agents", "register", "other", "--trust", "system")
@@ -220,6 +237,8 @@ class TestWithoutRules:
         assert household.start(SUB_AGENT_ID=fixer, run="run-4").code() == BLOCK
         (decided,) = household.events("tool_call_decision", "run-4")
         assert decided["decision"]["explain"]["reason_code"] == "AGENT_REVOKED"
+        told = person("show", "run-4").rstrip()
+        assert told.endswith("AGENT_REVOKED")
 
     def test_a_batch_of_a_revoked_agent(self, household, person, fixer):
         shim = household.start(SUB_AGENT_ID=fixer)
@@ -233,6 +252,18 @@ class TestWithoutRules:
 
 
 class TestTold:
+    @requirement("house:schemas")
+    def test_every_event_of_two_shims_is_valid(self, household, person, fixer, proven):
+        first = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
+        assert first.code() == 0
+        second = household.start(SUB_AGENT_ID=fixer)
+        assert second.code() == BLOCK
+        for event in household.events():
+            require_valid(event)
+        (joined,) = household.events("agent_resolved")
+        assert joined["seq"] == 1
+        require_valid({**joined, "seq": 0})
+
     def test_show_says_how_far_an_agent_was_trusted(self, household, person, fixer, proven):
         shim = household.start(SUB_AGENT_ID=fixer, SUB_ATTESTATION=token(person))
         assert shim.code() == 0
@@ -246,7 +277,7 @@ class TestTold:
         bare.close()
         bare.wait()
         told = person("show", "run-2")
-        assert "untrusted: not registered; no proof; a token was refused:" in told
+        assert "untrusted: no active registration; no proof; a token was refused:" in told
 
     def test_doctor_finds_refused_tokens_and_revoked_agents(self, household, person, fixer, proven):
         def checks(code, **environ):

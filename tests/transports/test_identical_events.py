@@ -1,7 +1,7 @@
 """One body, every door: identical tool calls leave identical events (Pack 7.4).
 
 What differs by nature is left out: ids, times, sizes of the carrying message, the transport's name,
-what is about processes, and what a pack adds in process. The rest is written down in tests/cases/transports/events.json.
+what provides the tool, what is about processes, and what a pack adds in process. The rest is written down in tests/cases/transports/events.json.
 """
 
 import json
@@ -73,7 +73,7 @@ _OWN = (
     "after_seq",
     "mono_ms",
 )
-_OWN_OF_CALL = ("call_id", "bytes_in", "transport", "mono_ms")
+_OWN_OF_CALL = ("call_id", "bytes_in", "transport", "provider", "mono_ms")
 _OWN_OF_RUN = ("started_at", "ended_at", "duration_ms")
 
 

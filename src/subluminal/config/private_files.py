@@ -27,6 +27,15 @@ def write_aside(path: str, data: bytes, *, durable: bool = False) -> str:
     return aside
 
 
+def is_aside(name: str) -> bool:
+    """Whether a file is one of `write_aside`, by its name.
+
+    Names of `encode_name` may end in `.aside` too, but each of their dots ends a `%` escape.
+    """
+    parts = name.rsplit(".", 2)
+    return len(parts) == 3 and parts[2] == "aside" and "%" not in parts[1]
+
+
 def link_new(aside: str, path: str) -> bool:
     """Moves a temporary file to `path`; returns False, and removes it, if `path` exists."""
     try:

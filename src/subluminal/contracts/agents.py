@@ -28,8 +28,8 @@ class AgentFacts(Struct, frozen=True, kw_only=True):
     """number of agents that handed the work on; 0 if a person or a program started this one"""
 
 
-class Claims(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a caller says of itself in one call. None for what it does not say."""
+class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What somebody says of an agent. None for what is not said."""
 
     environment: str | None = None
     """environment"""
@@ -41,6 +41,19 @@ class Claims(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """roles of the agent"""
     delegation_depth: int | None = None
     """number of agents that handed the work on"""
+
+
+class Claims(Said, frozen=True, kw_only=True, omit_defaults=True):
+    """What a caller says of itself in one call. None for what it does not say."""
+
+    besides: tuple[Said, ...] = ()
+    """what the agent's name and its process say without the call. A call is decided on each of
+    these too, so that a claim does not take another one back"""
+
+    @property
+    def each(self) -> tuple[Said, ...]:
+        """These claims, and those that hold without them."""
+        return (self, *self.besides)
 
 
 class Issuer(Struct, frozen=True, kw_only=True):

@@ -637,13 +637,14 @@ class AgentChanged(Event, frozen=True, kw_only=True, tag=EventType.AGENT_CHANGED
 
 
 class AgentResolvedAgain(Event, frozen=True, kw_only=True, tag=EventType.AGENT_RESOLVED.value):
-    """Additive: what is known about the agent of the run has changed since run_start or the event
-    before: a registration, a proof that expired, or a policy that asks for the first time."""
+    """Additive: who acts, by the facts of one process of the run. Each process that enters the run
+    after run_start writes it if a rule asks, and again when its facts change: a registration, a
+    proof that expired, or a policy that asks for the first time."""
 
     agent: AgentResolved
     """who acts, and how that was proven"""
     seq: int
-    """number of the last call that was decided by the facts before"""
+    """number of the last call that was decided by the facts before; 0 if there was none"""
 
 
 class RoundCall(CallRef, frozen=True, kw_only=True):

@@ -55,7 +55,10 @@ _FORMS = {
     "snapshot": {"type": "object"},
     "audit": {"type": "object"},
 }
-_OWN_FORMS: dict[tuple[str, str], dict[str, Any]] = {("TaintChange", "seq"): _COUNT}
+_OWN_FORMS: dict[tuple[str, str], dict[str, Any]] = {
+    ("TaintChange", "seq"): _COUNT,
+    ("AgentResolvedAgain", "seq"): _COUNT,
+}
 """Forms of fields that stand for something else in one struct: no call may have been before."""
 
 

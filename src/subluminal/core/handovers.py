@@ -66,6 +66,8 @@ class Handover(Struct, frozen=True):
     """(layer, rule_id) of the rules that a grant let the call pass"""
     asked: str = ""
     """what the client asks its person about the call; empty if it asks nothing"""
+    key: str = ""
+    """the key that the call is offered under; a file that was renamed or copied is not taken"""
 
     def began_ns(self) -> int | None:
         """Returns the monotonic time at which the call began; None if it was in another boot."""

@@ -64,6 +64,7 @@ def offer(handovers: Handovers, ruling: Ruling, *, by_run: bool) -> None:
             lives_ms=lives_ms,
             grants=ruling.assessment.grants_used,
             asked=ruling.decision.summary if _is_asked(ruling.decision) else "",
+            key=key,
         ),
     )
     ruling.handed = handed
@@ -86,7 +87,8 @@ def take(host: "Host", handovers: Handovers, call: ToolCall, session: str | None
         handover = found.handover
         is_same_kind = handover.transport == call.transport
         if (
-            handover.is_good()
+            handover.key == key
+            and handover.is_good()
             and host.run_of(handover.run_id) == handover.run_id
             and not (is_same_kind and (not has_id or is_present(host.places, found.offered_by)))
         ):

@@ -8,7 +8,7 @@ that the importer knows.
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _LAUNCHERS = (
@@ -90,21 +90,24 @@ def _in_script(command: Sequence[str]) -> Started | None:
     at = next((at for at, word in enumerate(command) if re.fullmatch("-[a-z]*c", word)), None)
     if at is None or at + 1 >= len(command):
         return None
-    lexer = shlex.shlex(command[at + 1].replace("\n", ";"), posix=True, punctuation_chars=True)
+    clients = map(find_client, simple_commands(command[at + 1]))
+    return next(filter(None, clients), None)
+
+
+def simple_commands(text: str) -> Iterator[list[str]]:
+    """Yields the simple commands of a shell text, as far as they can be told apart."""
+    lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
     try:
         for word in [*lexer, ";"]:
             if not _END_OF_COMMAND.fullmatch(word):
                 words.append(word)
-                continue
-            found = find_client(words) if words else None
-            if found:
-                return found
-            words = []
+            elif words:
+                yield words
+                words = []
     except ValueError:  # a quote is not closed
-        return None
-    return None
+        return
 
 
 def read_options(started: Started) -> Options:

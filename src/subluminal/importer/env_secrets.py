@@ -21,6 +21,7 @@ _SECRET_NAME = re.compile(
     r"private_?|secret_?|auth_?|encryption_?|signing_?)key|key)(?:_?\d+)?$|(?:^|_)(?:secret|token)_"
 )
 _REFERENCE = re.compile(r"\$\{|\$[A-Za-z_]|\{env:|\{file:|^op://")
+_WHOLE_REFERENCE = re.compile(r"\$\{[^}]*\}?|\$[A-Za-z_]\w*|\{(?:env|file):[^}]*\}?|^op://.*")
 _NOTE = re.compile(rf"{NOTE_PREFIX}(file|keychain):([!-~]+)")
 _MIN_CHARS = 6
 """Shortest value that counts as a secret. Shorter ones could not be redacted in records either."""
@@ -57,6 +58,16 @@ def read_note(value: str | None) -> SecretNote | None:
 def is_reference(value: str) -> bool:
     """Returns True if the client or a vault fills in the value, or a part of it."""
     return _REFERENCE.search(value) is not None
+
+
+def references_in(value: str) -> list[str]:
+    """Returns the parts of a value that the client or a vault fills in."""
+    return _WHOLE_REFERENCE.findall(value)
+
+
+def without_references(value: str) -> str:
+    """Returns the parts of a value that are written as they are, a space for each reference."""
+    return _WHOLE_REFERENCE.sub(" ", value)
 
 
 def find_secrets(client: Client, entry: Entry) -> Iterator[EnvSecret]:

@@ -20,7 +20,7 @@ from subluminal.errors import SubluminalError
 from subluminal.importer.approving import CERTIFICATE_VARIABLES, own_command
 from subluminal.importer.clients.description import Client
 from subluminal.importer.document import Entry, env_of
-from subluminal.importer.env_secrets import has_secret_name, is_reference, looks_secret
+from subluminal.importer.env_secrets import has_secret_name, looks_secret, references_in
 from subluminal.importer.scan.definitions import Tool, tools_from
 from subluminal.supervise import EXITED, FAILED, WardenHandle, become_subreaper
 
@@ -71,8 +71,10 @@ def _expanded(text: str, environ: Mapping[str, str]) -> str:
         return PLACEHOLDER if has_secret_name(name) else environ.get(name, found[2] or "")
 
     expanded = _VARIABLE.sub(value, text)
-    if is_reference(expanded):
-        raise SubluminalError(f"only the client can fill in `{expanded}`")
+    left = references_in(expanded)
+    if left:
+        # Not the whole text: what stands beside the reference may be a secret.
+        raise SubluminalError(f"only the client can fill in `{left[0]}`")
     return expanded
 
 

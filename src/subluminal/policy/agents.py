@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from subluminal.contracts.agents import AgentFacts, Claims
+from subluminal.contracts.agents import AgentFacts, Said
 from subluminal.contracts.identity import Identity
 from subluminal.contracts.vocabulary import TRUST_RANK, Env, TrustLevel
 
@@ -34,7 +34,7 @@ class Who(Struct, frozen=True):
         facts = self.facts
         return Who(self.identity, replace(facts, trust_level=facts.trust_after_denials))
 
-    def claiming(self, claims: Claims) -> "Who":
+    def claiming(self, claims: Said) -> "Who":
         """Returns the facts with a caller's claims laid over them."""
         said = {
             "agent_type": claims.agent_type,

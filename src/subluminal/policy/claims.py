@@ -8,7 +8,7 @@ behind on the facts, it does not leave behind again.
 
 from collections.abc import Sequence
 
-from subluminal.contracts.agents import AgentFacts, Claims
+from subluminal.contracts.agents import AgentFacts, Said
 from subluminal.contracts.counters import CellKind, Update
 from subluminal.contracts.identity import Identity
 from subluminal.policy.agents import Who, denials_matter, settled
@@ -31,7 +31,7 @@ class Variants:
         self._programs = programs
         self._who = Who(identity, agent)
         self._made: dict[tuple[int, tuple[int, ...]], Program] = {}
-        self._found: dict[tuple[Claims, bool], list[Program]] = {}
+        self._found: dict[tuple[Said, bool], list[Program]] = {}
 
     def denials(self) -> Denials | None:
         """Returns what counts refusals in a row; None if no rule asks for trust that they cost."""
@@ -40,7 +40,7 @@ class Variants:
             return None
         return Denials(self._for(self._who.after_denials()))
 
-    def claimed(self, claims: Claims, *, is_denied: bool) -> list[Program]:
+    def claimed(self, claims: Said, *, is_denied: bool) -> list[Program]:
         """Returns the programs that apply to the agent that a caller claims to be."""
         found = self._found.get((claims, is_denied))
         if found is None:

@@ -165,9 +165,11 @@ class Engine:
         if claims is None:
             return []
         others = self._other_agents()
-        found = list(others.claimed(claims, is_denied=False))
-        if self._denials is not None:
-            found += others.claimed(claims, is_denied=True)
+        found: list[Program] = []
+        for said in claims.each:
+            found += others.claimed(said, is_denied=False)
+            if self._denials is not None:
+                found += others.claimed(said, is_denied=True)
         return found
 
     def unjudged(self, server_name: str, tool_name: str | None) -> Taint:
@@ -239,10 +241,12 @@ class Engine:
         if not answers:
             answers = [self._without_policy()]
         if call.given is not None and call.given.claims is not None:
-            is_denied = programs is not self._programs
-            others = self._other_agents().claimed(call.given.claims, is_denied=is_denied)
-            new = [program for program in others if program not in programs]
-            answers += self._on_claims(new, call, counters, wall_ms, mono_ms, steps, answers)
+            is_denied, asked = programs is not self._programs, list(programs)
+            for said in call.given.claims.each:
+                others = self._other_agents().claimed(said, is_denied=is_denied)
+                new = [program for program in others if program not in asked]
+                answers += self._on_claims(new, call, counters, wall_ms, mono_ms, steps, answers)
+                asked += new
         is_granted = call.granted or call.lifted or call.excused
         if is_granted and all(answer.forwarded for answer in answers):
             # All layers let the call pass: the one that needed a grant gives the reason.

@@ -16,7 +16,7 @@ from subluminal.contracts.short_forms import completed, fields_with_default
 from subluminal.contracts.vocabulary import Dialect
 from subluminal.errors import InvalidInput, Problem
 from subluminal.policy.checking import rule_misfits, semantic_misfits
-from subluminal.policy.dialects.agent_spm.shape import MAX_BYTES, is_agent_spm
+from subluminal.policy.dialects.agent_spm.shape import MAX_BYTES, is_agent_spm, is_of_the_pack
 from subluminal.policy.packs import FindPack, no_packs, with_versions
 from subluminal.policy.terms import ANY, Terms
 from subluminal.policy.text.places import Node, Title, problem_of
@@ -110,6 +110,9 @@ def _agent_spm(
 ) -> LoadedBundle:
     from subluminal.policy.dialects.agent_spm.reading import read
 
+    if is_of_the_pack(value):
+        hint = "it has a `policy_id`, as policies in the Pack's language do"
+        raise InvalidInput([Problem("the file is not a bundle of Agent-SPM", file, hint=hint)])
     reading = read(value, terms)
     if reading.bundle is None or problems:
         raise _invalid(reading.misfits, value, node, file, problems)
@@ -128,8 +131,9 @@ def not_signable(file: str) -> InvalidInput:
     """Returns the error for a policy that must be signed, in a language that has no signatures."""
     from subluminal.policy.dialects.agent_spm.signing import NOT_SIGNED
 
-    hint = "only bundles of Agent-SPM can be signed; leave the key out for other policies"
-    return InvalidInput([Problem(NOT_SIGNED, file, hint=hint)])
+    # Shims and `sub run` show only the message, so the reason is in it.
+    told = f"{NOT_SIGNED}: only bundles of Agent-SPM can be signed"
+    return InvalidInput([Problem(told, file, hint="leave the key out for other policies")])
 
 
 def _invalid(

@@ -14,6 +14,16 @@ from subluminal.system import PLAIN_POSIX
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 SHOW = "import json,os;print(json.dumps(dict(os.environ)))"
 CLEARED = ["env", "-i"]
+NOT_IN_PROD = """\
+policy_id: p
+version: "1"
+mode: guardrails
+defaults: {decision_on_error: BLOCK}
+selectors: {}
+rules:
+  - {rule_id: not-in-prod, kind: deny, enabled: true, severity: warn, match: {environment: [prod]},
+     effect: {action: BLOCK, reason_code: DENIED, message: not in prod}}
+"""
 
 
 @pytest.fixture
@@ -97,6 +107,38 @@ class TestLaunched:
         _, out, _ = runner.run("--agent-id", "intern", command=both)
         assert said(out) == [["echo", "-32081"]]
 
+    @requirement("trust:run-environment")
+    @pytest.mark.parametrize("change", ["cleared", "SUB_ENV=dev"])
+    def test_the_environment_of_a_launch_is_not_lost(self, runner, person, fixer, change):
+        """An agent chooses the variables of its servers; it must not leave `prod` by that."""
+        runner.write_policy(NOT_IN_PROD)
+        agent = runner.agent("exit=0", "echo")
+        command = clear(runner, agent) if change == "cleared" else ["env", change, *agent]
+        _, out, err = runner.run("--agent-id", fixer, "--env", "prod", command=command)
+        assert said(out) == [["echo", "-32081"]], err
+        (start,) = runner.events("tool_call_start")
+        assert (start["env"], start["agent_id"]) == ("prod", "fixer")
+
+    @requirement("trust:claims-tighten")
+    def test_another_environment_of_a_server_is_a_claim(self, runner, person, fixer):
+        runner.write_policy(NOT_IN_PROD)
+        command = ["env", "SUB_ENV=prod", *runner.agent("exit=0", "echo")]
+        _, out, err = runner.run("--agent-id", fixer, "--env", "dev", command=command)
+        assert said(out) == [["echo", "-32081"]], err
+        (start,) = runner.events("tool_call_start")
+        assert start["env"] == "dev"
+        assert start["call"]["given"]["claims"] == {"environment": "prod"}
+
+    def test_prod_costs_trust_whatever_the_environment_says(self, runner, person, fixer, proven):
+        """A privileged agent without an attestation is less in `prod`."""
+        agent = runner.agent("exit=0", "echo")
+        for command in (agent, ["env", "SUB_ENV=dev", *agent]):
+            _, out, _ = runner.run("--agent-id", fixer, "--env", "prod", command=command)
+            assert said(out) == [["echo", "-32081"]]
+        inner = [*SUB, "run", "--agent-id", fixer, "--env", "dev", "--", *agent]
+        _, out, _ = runner.run("--agent-id", fixer, "--env", "prod", command=inner)
+        assert said(out) == [["echo", "-32081"]], "trusted no further than the agent above"
+
 
 class TestTokens:
     @requirement("trust:run-tokens")
@@ -119,6 +161,17 @@ class TestTokens:
         assert (code, said(out)) == (0, [["echo", "0"]]), "it is launched all the same"
         assert "the agent's token is refused" in err
         assert "a.b.c" not in err
+
+    @pytest.mark.parametrize("text", [None, "\n"])
+    def test_a_file_without_a_token_is_told(self, runner, person, fixer, proven, text):
+        file = runner.tmp_path / "token"
+        if text is not None:
+            file.write_text(text)
+        env = {**runner.env(), "SUB_ATTESTATION_FILE": str(file), "SUB_AGENT_ID": fixer}
+        _, out, err = runner.run(command=runner.agent("exit=0", "echo"), env=env)
+        assert said(out) == [["echo", "-32081"]]
+        said_why = "is empty" if text else "cannot be read: no such file or directory"
+        assert f"the agent's token is refused: the token's file {said_why}" in err
 
     def test_shims_read_the_file_themselves(self, runner, person, fixer, proven):
         file = runner.tmp_path / "token"
@@ -148,6 +201,24 @@ class TestDelegation:
         (above,) = [e["run_id"] for e in runner.events("run_start") if e["agent_id"] == "intern"]
         (below,) = [e for e in runner.events("run_start") if e["agent_id"] == "fixer"]
         assert below["run"]["meta"]["parent_run_id"] == above
+
+    @pytest.mark.parametrize(
+        "how", ["f.unlink()", "f.write_bytes(b'')"], ids=["removed", "damaged"]
+    )
+    def test_an_agent_without_its_launch_is_not_the_agent_above(
+        self, runner, person, fixer, proven, how
+    ):
+        """The agent can change the files of the home."""
+        change = (
+            "import os,pathlib;"
+            f"d=pathlib.Path({str(runner.home / 'state' / 'launches')!r});"
+            f"f=max(d.iterdir(),key=lambda f:f.stat().st_mtime_ns);{how}"
+        )
+        agent = clear(runner, runner.agent("exit=0", "echo"))
+        both = ["sh", "-c", '"$0" -c "$1" && shift && exec "$@"', sys.executable, change, *agent]
+        inner = [*SUB, "run", "--agent-id", "intern", "--", *both]
+        _, out, err = runner.run("--agent-id", fixer, command=inner)
+        assert said(out) == [["echo", "-32081"]], err
 
     def test_three_agents_deep(self, runner, person, fixer, proven):
         command = runner.agent("exit=0", "echo")

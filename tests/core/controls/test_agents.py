@@ -49,6 +49,18 @@ def file(state: Path, name: str) -> Path:
     return state / "agents" / name if agent_id == name else state / "revoked" / agent_id
 
 
+def test_an_id_that_looks_like_a_file_that_is_being_written(state: Path) -> None:
+    """Such an agent is listed, and a new index still says that it is revoked."""
+    odd = registration(agent_id="fixer.aside")
+    register(str(state), odd)
+    assert roster(str(state)).registrations == [odd]
+    revoke(str(state), odd)
+    (state / "agents" / "index").unlink()
+    register(str(state), FIXER)
+    (state / "revoked" / "fixer%2e.aside").unlink()
+    assert is_revoked(str(state), "fixer.aside")
+
+
 def test_what_was_registered_is_found(state: Path) -> None:
     assert standing(str(state), "fixer") == agents.Standing()
     assert roster(str(state)) == agents.Roster([], [])

@@ -12,6 +12,7 @@ from subluminal.core.controls.stops import (
     lift_stop,
     set_stop,
     stop_of_run,
+    stopped_runs,
     stops,
     why_stopped,
 )
@@ -122,6 +123,19 @@ def test_what_cannot_be_believed_stops_what_it_is_called_after(state_dir, switch
     assert "edited" in told.problem
     other = found(switch.view("other", "b"), tool="pull")
     assert (other is not None) == (name in ("all", "rubbish"))
+
+
+@pytest.mark.parametrize(
+    ("scope", "target"), [("run", "r.aside"), ("agent", "a/aside"), ("tool", "git/aside")]
+)
+def test_a_stop_whose_name_looks_like_a_file_that_is_being_written(
+    state_dir, switch, scope, target
+):
+    """An agent may choose such a name; it must not escape the kill switch."""
+    made = stop(state_dir, scope, target)
+    assert stops(state_dir) == [made]
+    assert found(switch.view("r.aside", "a/aside"), tool="aside") == made
+    assert stopped_runs(state_dir) == (["r%2e.aside"] if scope == "run" else [])
 
 
 def test_a_file_that_is_being_written_is_not_a_stop(state_dir, switch):

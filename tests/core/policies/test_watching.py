@@ -280,3 +280,26 @@ def test_a_door_with_a_pack_asks_it_beside_the_layers(where: Places, tmp_path: P
     engine = policies.engine_for("run")
     assert engine.asks_kernel
     assert [each.layer for each in engine.policies] == ["pack", "user"]
+
+
+def test_a_snapshot_in_the_cache_answers_for_its_own_text_only(
+    make: Callable[..., Policies], where: Places
+) -> None:
+    """Copying a milder policy's snapshot over a stricter one's must change nothing."""
+    cache = Path(where.cache) / "policies"
+    write(where.policy, policy(deny("rm")))
+    settled(make())
+    (strict,) = cache.iterdir()
+    before = hashes_in_force(make())
+    write(where.policy, policy())
+    settled(make())
+    (mild,) = set(cache.iterdir()) - {strict}
+    strict.write_bytes(mild.read_bytes())
+    write(where.policy, policy(deny("rm")))
+    assert hashes_in_force(make()) == before
+
+
+def hashes_in_force(policies: Policies) -> list[str]:
+    """Waits for the compilers, and returns the hashes of the policies in force."""
+    settled(policies)
+    return hashes(policies)

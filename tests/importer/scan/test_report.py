@@ -60,6 +60,7 @@ def test_rows_have_file_and_line(sub: Any, write: Write) -> None:
     claude, codex = write(".claude.json", CLAUDE), write(".codex/config.toml", CODEX)
     ran = sub("scan", "--format", "json")
     assert (ran.code, ran.err) == (0, "")
+    assert sub("scan", "--json").out == ran.out
     by_name = {row["server_name"]: row for row in rows_of(ran.out)}
     fs, git = by_name["fs"], by_name["git"]
     assert list(fs) == [
@@ -340,6 +341,17 @@ class TestText:
         assert out.count("NOT_WRAPPED") == 1
         assert "12 servers: s0, s1" in out
         assert "and 4 more" in out
+        assert all(f"{name}  claude  stdio  ~/.claude.json:1  risk 3" in out for name in servers)
+
+    @requirement("trust:scan-entries")
+    def test_a_server_without_findings_has_its_line_too(
+        self, sub: Any, write: Write, user_home: Path
+    ) -> None:
+        wrapped = ["shim", "stdio", "--server", "s", "--", "x"]
+        write(
+            ".claude.json", json.dumps({"mcpServers": {"s": {"command": "sub", "args": wrapped}}})
+        )
+        assert sub("scan").out == "s  claude  stdio  ~/.claude.json:1  risk 0, allow\n"
 
     def test_a_terminal_acts_on_nothing(self, sub: Any, write: Write) -> None:
         servers = {"a\x1b]0;x\x07\u202e": {"command": "npx", "args": ["b\x1b[2J\u200b"]}}

@@ -122,6 +122,21 @@ def test_a_scan_that_is_killed_leaves_no_process(stage: Stage) -> None:
     stage.marked.wait_empty()
 
 
+@requirement("trust:scan-no-secret")
+@pytest.mark.parametrize("place", ["args", "env"])
+def test_what_only_the_client_can_fill_in_is_told_without_what_stands_beside_it(
+    stage: Stage, place: str
+) -> None:
+    text = "q7Gd0aXcV2bN-${HIDDEN}${input:rest}"
+    more = {"args": [f"--token={text}"]} if place == "args" else {"env": {"API_KEY": text}}
+    stage.environ["HIDDEN"] = "hunter2hunter2"
+    stage.configure(command="true", **more)
+    ran = stage.scan("--start", "--yes")
+    assert "only the client can fill in `${input:rest}`" in ran.stderr
+    assert "q7Gd0aXcV2bN" not in ran.stderr + ran.stdout
+    assert "hunter2" not in ran.stderr + ran.stdout
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [

@@ -80,6 +80,9 @@ CI = {"agent_type": ["pr_agent"]}
         ([rule("deny", match={"environment": ["prod"]})], False),
         ([rule("deny", match=CI, enabled=False)], False),
         ([rule("tag", match=CI, add_risk_class=["x"])], False),
+        ([rule("deny", match={"trust_level_min": "untrusted"})], False),
+        ([rule("deny", match={"delegation_depth_min": 2})], False),
+        ([rule("allow", match=CI), rule("deny", "b", match={"delegation_depth_min": 2})], True),
     ],
 )
 def test_policies_that_are_silent_about_the_unregistered(rules, is_silent):
@@ -122,6 +125,21 @@ def test_contexts_that_contradict_themselves():
 @pytest.mark.parametrize("name", ["environment", "agent_type", "tool_provider", "data_labels_any"])
 def test_empty_lists_match_everything(name):
     assert any("is empty" in each for each in warnings(rule("deny", match={name: []})))
+
+
+@pytest.mark.parametrize(
+    ("match", "remark"),
+    [
+        ({"environment": ["dev", "*"]}, "environment[1]`: `*` matches only an environment"),
+        ({"environment": ["prod-*"]}, "environment[0]`: `prod-*` matches only an environment"),
+        ({"tool_provider": ["*"]}, "tool_provider[0]`: `*` matches only a provider"),
+        ({"data_labels_any": ["P*"]}, "data_labels_any[0]`: `P*` matches only a label"),
+    ],
+)
+def test_names_that_look_like_globs(match, remark):
+    assert warnings(rule("deny", match=match)) == [
+        f"warning: rule `deny`: `match.{remark} with this very name"
+    ]
 
 
 def test_rules_about_different_agents_do_not_shadow_each_other():

@@ -7,6 +7,7 @@ from subluminal.cli.files import read_file
 from subluminal.cli.frame import Args, Parser, sentence
 from subluminal.cli.output import Output, shown
 from subluminal.config.places import places
+from subluminal.contracts.agents import Issuer
 from subluminal.errors import ExitCode, UsageError
 from subluminal.operator.agents import Shown, show
 from subluminal.timestamps import parse_rfc3339
@@ -93,6 +94,8 @@ def _print(agent_id: str, found: Shown, out: Output) -> None:
         out.line(shown(f"agent `{agent_id}` is not registered"))
     else:
         out.line(shown(told(registration)))
+        for issuer in registration.issuers:
+            out.line(shown(f"  proven by {_tokens(issuer)}"))
     if proof.problem:
         hint = f" ({found.checked.hint})" if found.checked.hint else ""
         out.line(f"proof: none: {shown(proof.problem)}{hint}")
@@ -105,3 +108,10 @@ def _print(agent_id: str, found: Shown, out: Output) -> None:
     out.line(f"  {trust.base_trust.value} to begin with")
     for adjustment in trust.adjustments:
         out.line(shown(f"  {adjustment.delta:+} {adjustment.reason}"))
+
+
+def _tokens(issuer: Issuer) -> str:
+    """Returns what a token of an issuer must say to prove the agent."""
+    claims = "".join(f", {pointer}={value}" for pointer, value in issuer.claims.items())
+    audience = f", aud {issuer.audience}"
+    return f"tokens of {issuer.issuer}: sub {issuer.subject}{audience}{claims}"

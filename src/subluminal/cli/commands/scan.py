@@ -71,6 +71,9 @@ def add_arguments(parser: Parser) -> None:
         default="text",
         help="default text; json prints one JSON object per server",
     )
+    parser.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="same as --format json"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
 
 

@@ -92,6 +92,13 @@ def why(summary: dict[str, Any] | None) -> str:
     return f"{failure['detail']}{said}" if failure.get("detail") else ""
 
 
+def decided_by(call: dict[str, Any]) -> str | None:
+    """Returns the rule that decided a call; without a rule, why the call was refused."""
+    is_refused = call["decision"] not in (None, Action.ALLOW)
+    rule: str | None = call["rule_id"] or (call["reason_code"] if is_refused else None)
+    return rule
+
+
 def severity(word: str | None) -> Cell:
     """Formats a severity."""
     return Cell(word or NOTHING, _SEVERITY_COLOURS.get(word or "", ""))

@@ -226,7 +226,7 @@ def _head(screen: Screen, run: Row) -> None:
 def _trust(agent: dict[str, Any]) -> str:
     """Returns how far an agent was trusted when its run began, and what proved it."""
     proof = agent["proof"]
-    told = [agent["trust_level"] if agent["registered"] else "untrusted: not registered"]
+    told = [agent["trust_level"] if agent["registered"] else "untrusted: no active registration"]
     if proof["kind"] == "attested":
         told.append(f"attested by {proof['issuer']} as {proof['subject']}")
     else:
@@ -263,9 +263,9 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
 
 
 def _decided_by(call: Row) -> str:
-    """Returns the rule that decided a call, and what a pack said about it."""
+    """Returns the rule that decided a call, else why it was refused, and what a pack said."""
     said = pack_said(call["kernel"]) if call["kernel"] else ""
-    return " ".join(filter(None, [call["rule_id"], said])) or cells.NOTHING
+    return " ".join(filter(None, [cells.decided_by(call), said])) or cells.NOTHING
 
 
 def _level(call: Row) -> str | None:

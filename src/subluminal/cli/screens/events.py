@@ -29,7 +29,7 @@ _TELLING_STATES = ("killed", "degraded", "failed", "silent")
 _WORD = 9
 """Width of the longest decision."""
 _MAX_RUNS = 1_024
-"""Runs whose policies are remembered at once."""
+"""Most policies and agents of runs that are remembered at once."""
 
 Event = dict[str, Any]
 Facts = dict[str, Any]
@@ -43,7 +43,7 @@ class EventLines:
     def __init__(self, out: Output, margin: int = 0) -> None:
         self._out = out
         self._width = terminal_width() - margin if out.out_is_terminal else None
-        self._in_force: dict[tuple[str, str], str] = {}
+        self._in_force: dict[tuple[str, str], object] = {}
 
     def line(self, event: Event, facts: Facts) -> str | None:
         """Returns the line of an event, if it has one; `facts` is what is known of its call."""
@@ -65,15 +65,22 @@ class EventLines:
             return _unknown(event)
 
     def _is_known(self, event: Event) -> bool:
-        """Whether another shim of the run has already reported this policy."""
-        if event["type"] != EventType.POLICY_LOADED or "policy" not in event:
+        """Whether another shim of the run has already reported this policy, or this agent."""
+        reported: object
+        if event["type"] == EventType.POLICY_LOADED and "policy" in event:
+            about, reported = event["load"]["layer"], event["policy"]["policy_hash"]
+        elif event["type"] == EventType.AGENT_RESOLVED:
+            about, reported = "agent", event["agent"]
+        elif event["type"] == EventType.RUN_START and event["run"].get("agent"):
+            about, reported = "agent", event["run"]["agent"]
+        else:
             return False
-        key, policy_hash = (event["run_id"], event["load"]["layer"]), event["policy"]["policy_hash"]
-        if self._in_force.get(key) == policy_hash:
+        key = (event["run_id"], about)
+        if self._in_force.get(key) == reported and event["type"] != EventType.RUN_START:
             return True
         if len(self._in_force) >= _MAX_RUNS:
             self._in_force.clear()
-        self._in_force[key] = policy_hash
+        self._in_force[key] = reported
         return False
 
     def _id(self, run: str) -> str:
@@ -138,7 +145,8 @@ def _end(event: Event, facts: Facts) -> Told:
 def _run_start(event: Event, _facts: Facts) -> Told:
     run = event["run"]
     policy = run["policy"]
-    who = f"agent {event['agent_id']}, client {event['client']}"
+    trust = f" ({_trust(run['agent'])})" if run.get("agent") else ""
+    who = f"agent {event['agent_id']}{trust}, client {event['client']}"
     if run.get("policy_problem"):
         return Cell("START", "red"), f"{who}, every call is refused: {run['policy_problem']}"
     named = "no policy" if policy["policy_id"] == "none" else f"policy {policy['policy_id']}"
@@ -249,10 +257,14 @@ def _agent_changed(event: Event, _facts: Facts) -> Told:
 
 def _agent_resolved(event: Event, _facts: Facts) -> Told:
     agent = event["agent"]
+    text = f"{agent['agent_id']} from call {event['seq'] + 1} on: {_trust(agent)}"
+    return Cell("AGENT", "yellow"), text
+
+
+def _trust(agent: dict[str, Any]) -> str:
     proof = agent["proof"]
     problem = f": {proof['problem']}" if proof.get("problem") else ""
-    text = f"{agent['agent_id']} {agent['trust_level']} from call {event['seq'] + 1} on"
-    return Cell("AGENT", "yellow"), f"{text}, proof {proof['kind']}{problem}"
+    return f"{agent['trust_level']}, proof {proof['kind']}{problem}"
 
 
 _SILENT = frozenset(

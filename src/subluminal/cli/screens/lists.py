@@ -58,7 +58,7 @@ def _call(screen: Screen, row: Row) -> list[Cell]:
         Cell(f"{row['server_name']}/{row['tool_name']}"),
         Cell() if is_refused else cells.outcome(row["status"], row["error_class"]),
         Cell() if is_refused else cells.took(row["status"], row["error_class"], row["latency_ms"]),
-        Cell(row["rule_id"] or (row["reason_code"] if is_refused else None) or cells.NOTHING),
+        Cell(cells.decided_by(row) or cells.NOTHING),
         arguments(row),
     ]
 

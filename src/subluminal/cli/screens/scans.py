@@ -1,4 +1,4 @@
-"""What `sub scan` prints for people: by server, worst first, one line for each finding."""
+"""What `sub scan` prints for people: every server, worst first, one line for each finding."""
 
 import os
 from collections import Counter
@@ -31,15 +31,19 @@ _Key = tuple[str, str, str, str]
 def scan_lines(rows: Sequence[Row], user_home: str, paint: Paint) -> Iterator[str]:
     """Yields the lines of a report."""
     owners = _shared(rows)
-    quiet: list[str] = []
+    quiet: list[Row] = []
     for row in rows:
         own = [each for each in row.findings if _key(each) not in owners]
         if own:
             yield _heading(row, user_home, paint)
             yield from _findings(row, own, user_home, paint)
             yield ""
-        elif not row.findings:
-            quiet.append(shown(row.server_name))
+        else:
+            quiet.append(row)
+    for row in quiet:
+        yield _heading(row, user_home, paint)
+    if quiet and owners:
+        yield ""
     if owners:
         yield paint("several servers", "bold")
         for finding, names in sorted(owners.values(), key=lambda each: severity(each[0].level)):
@@ -48,8 +52,6 @@ def scan_lines(rows: Sequence[Row], user_home: str, paint: Paint) -> Iterator[st
             if finding.hint:
                 yield f"            {paint(shown(finding.hint), 'dim')}"
         yield ""
-    if quiet:
-        yield f"nothing found: {_listed(quiet, all_of_them=True)}"
 
 
 def scan_summary(rows: Sequence[Row]) -> str:
@@ -72,11 +74,10 @@ def _shared(rows: Sequence[Row]) -> dict[_Key, tuple[Finding, list[str]]]:
     return {key: value for key, value in found.items() if len(value[1]) >= _SHARED_BY}
 
 
-def _listed(names: list[str], *, all_of_them: bool = False) -> str:
+def _listed(names: list[str]) -> str:
     unique = list(dict.fromkeys(names))
-    most = len(unique) if all_of_them else _NAMES_SHOWN
-    more = f" and {len(unique) - most} more" if len(unique) > most else ""
-    return ", ".join(unique[:most]) + more
+    more = f" and {len(unique) - _NAMES_SHOWN} more" if len(unique) > _NAMES_SHOWN else ""
+    return ", ".join(unique[:_NAMES_SHOWN]) + more
 
 
 def _heading(row: Row, user_home: str, paint: Paint) -> str:

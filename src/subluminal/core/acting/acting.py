@@ -244,18 +244,23 @@ class Acting:
         return resolve(
             self._agents.get(launch.agent_id),
             proven.proof.kind,
-            Circumstances(self._environment, launch.depth, self._hour()),
+            Circumstances(launch.environment or self._environment, launch.depth, self._hour()),
             has_expired=proven.has_expired,
             parent=above,
         )
 
 
 def claims_with(run: Claims | None, call: Claims | None) -> Claims | None:
-    """Returns what is claimed about a call: by the call itself, else by the name of its agent."""
+    """Returns what is claimed about a call: by the call itself, else by the name of its agent.
+
+    What the name says holds without the call's claims too: the call must not take it back.
+    """
     if run is None or call is None:
         return call or run
     said = {name: getattr(call, name) for name in Claims.__struct_fields__}
-    return replace(run, **{name: value for name, value in said.items() if value is not None})
+    given = {name: value for name, value in said.items() if value is not None}
+    alone = replace(run, besides=())
+    return replace(run, **{**given, "besides": (alone, *run.besides, *call.besides)})
 
 
 def _chain(launch: Launch | None) -> list[Launch]:

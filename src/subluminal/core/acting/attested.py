@@ -78,8 +78,8 @@ class Kept:
     def get(self, token: bytes, registration: Registration) -> Attested | None:
         """Returns what a token was found to prove; None if this home has not verified it."""
         try:
-            path = self._path(token, registration)
-            data = read_sealed(path, seal_key(self._state_dir), _PURPOSE, _MAX_BYTES)
+            path, purpose = self._place(token, registration)
+            data = read_sealed(path, seal_key(self._state_dir), purpose, _MAX_BYTES)
             return None if data is None else _decode(data)
         except (OSError, msgspec.MsgspecError):
             return None
@@ -89,15 +89,19 @@ class Kept:
         if not found.holds(registration, found.run_id or ""):
             return
         try:
-            path = self._path(token, registration)
+            path, purpose = self._place(token, registration)
             data = msgspec.json.encode(found)
-            write_sealed(path, seal_key(self._state_dir), _PURPOSE, data)
+            write_sealed(path, seal_key(self._state_dir), purpose, data)
         except OSError:
             return  # with a read-only home, every process verifies
 
-    def _path(self, token: bytes, registration: Registration) -> str:
+    def _place(self, token: bytes, registration: Registration) -> tuple[str, str]:
+        """Returns the file of a token, and the purpose that it is sealed for.
+
+        The purpose names the token: a file that was copied to another token's name proves nothing.
+        """
         digest = hashlib.sha256(issuers_of(registration).encode() + b"\0" + token).hexdigest()
-        return os.path.join(self._directory, f"{digest}.json")
+        return os.path.join(self._directory, f"{digest}.json"), f"{_PURPOSE} {digest}"
 
 
 def start_verifying(places: Places, agent_id: str, token: bytes) -> Helper:

@@ -7,6 +7,9 @@ A process belongs to the launch of its nearest ancestor that has one. So a clear
 nothing, and a process that only sets SUB_RUN_ID or SUB_AGENT_ID gains nothing. On Linux `sub run`
 adopts what its agent leaves behind, and every process that the agent started has it as an ancestor.
 On other systems a process that has lost its parent belongs to no launch.
+
+An agent may remove or damage the file of its own launch. It must not become the agent above by
+that, so on Linux each `sub run` with a launch has a name of its own among the processes.
 """
 
 import os
@@ -20,10 +23,13 @@ from subluminal.core.acting.attested import Attested
 from subluminal.core.controls.sealed import read_sealed, seal_key, write_sealed
 from subluminal.state.processes import start_time
 from subluminal.system import LINUX
+from subluminal.system.adoption import set_name
 from subluminal.system.processes import Process, boot_id, process, table
 
 _PURPOSE = "launch"
 _MAX_BYTES = 1 << 20
+_NAME = "sub-run"
+"""Name of every process that has noted a launch; another process cannot change it."""
 MAX_DEPTH = 64
 """Most agents that may hand work on to each other."""
 
@@ -37,6 +43,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     """name of the agent"""
     is_launched: bool = False
     """whether `sub run --agent-id` named the agent; else the name is only said"""
+    environment: str | None = None
+    """environment of the run; None if nobody knows it"""
     attested: Attested | None = None
     """what the token proves that `sub run` was given; None if it was given none"""
     parent: "Launch | None" = None
@@ -73,6 +81,7 @@ def note_launch(places: Places, launch: Launch) -> str:
     _forget_dead(directory)
     path = os.path.join(directory, str(pid))
     write_sealed(path, seal_key(places.state), _PURPOSE, msgspec.json.encode(noted))
+    set_name(_NAME.encode())
     return path
 
 
@@ -94,6 +103,8 @@ def launch_around(places: Places) -> Launch | None:
             found = _read(places, entry.pid)
             if found is not None and found.born == entry.start:
                 return found
+        if entry.name == _NAME:
+            return None  # the file of its launch was removed or damaged
     return None
 
 

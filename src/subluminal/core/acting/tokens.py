@@ -27,7 +27,7 @@ class TokenSource:
         self._stamp: Stamp | None = None
         self.token = text.strip().encode("utf-8", "surrogateescape")[:_MAX_BYTES]
         self.problem = ""
-        """why the file cannot be read, or empty"""
+        """why the file gives no token, or empty"""
 
     def __bool__(self) -> bool:
         return bool(self.token or self._path)
@@ -43,7 +43,8 @@ class TokenSource:
         self._stamp = None if is_racy else stamp
         before = self.token, self.problem
         try:
-            self.token, self.problem = read_bounded(self._path, _MAX_BYTES).strip(), ""
+            self.token = read_bounded(self._path, _MAX_BYTES).strip()
+            self.problem = "" if self.token else "the token's file is empty"
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             self.token, self.problem = b"", f"the token's file cannot be read: {reason}"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from subluminal.config.places import encode_name, make_private_dir
+from subluminal.config.private_files import is_aside
 from subluminal.core.controls.sealed import SealBroken, seal_key, unseal, write_sealed
 from subluminal.core.controls.stops import announce
 
@@ -34,7 +35,6 @@ _AGENT, _REVOKED = "agents/agent-", "revoked/"
 _PURPOSES = {_AGENT: "agent", _REVOKED: "agent-revoked"}
 _INDEX = "agents/index"
 _INDEX_PURPOSE = "agents-index"
-_ASIDE = ".aside"
 _MAX_BYTES = 1 << 20
 _MAX_INDEX_BYTES = 1 << 24
 
@@ -252,7 +252,7 @@ def _names(state_dir: str, kind: str) -> list[str]:
     return [
         file.removeprefix(prefix)
         for file in files
-        if file.startswith(prefix) and not file.endswith(_ASIDE)
+        if file.startswith(prefix) and not is_aside(file)
     ]
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from subluminal.clock import now, rfc3339
 from subluminal.config.places import encode_name, make_private_dir
+from subluminal.config.private_files import is_aside
 from subluminal.core.controls.sealed import SealBroken, seal_key, unseal, write_sealed
 from subluminal.state.generation import move
 
@@ -22,7 +23,6 @@ SCOPES = ("run", "agent", "tool", "all")
 """The values of contracts.vocabulary.StopScope, which this module does not load."""
 
 GENERATION = "generation"
-_ASIDE = ".aside"
 _PURPOSE = "kill"
 REVOKED = "revoked"
 """Scope of what stops a revoked agent. `sub kill` and `sub revive` do not have it."""
@@ -115,7 +115,7 @@ def stopped_runs(state_dir: str) -> list[str]:
         files = os.listdir(kill_directory(state_dir))
     except OSError:
         return []
-    return [file[4:] for file in files if file.startswith("run-") and not file.endswith(_ASIDE)]
+    return [file[4:] for file in files if file.startswith("run-") and not is_aside(file)]
 
 
 def stop_of_run(state_dir: str, run_id: str, agent_id: str) -> Stop | None:
@@ -176,7 +176,7 @@ def read_stops(state_dir: str) -> dict[str, Stop]:
         raise
     found: dict[str, Stop] = {}
     for file in files:
-        if file == GENERATION or file.endswith(_ASIDE):
+        if file == GENERATION or is_aside(file):
             continue
         stop = _read(os.path.join(directory, file), seal_key(state_dir))
         if stop is not None:

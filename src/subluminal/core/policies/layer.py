@@ -60,7 +60,7 @@ class SnapshotCache:
         """Returns a snapshot; None if there is none that this home has sealed."""
         try:
             path = self._path(content_hash)
-            text = read_sealed(path, seal_key(self._state_dir), _PURPOSE)
+            text = read_sealed(path, seal_key(self._state_dir), _purpose(content_hash))
             if text is None:
                 return None
             if os.access(path, os.W_OK):
@@ -73,7 +73,8 @@ class SnapshotCache:
     def put(self, content_hash: str, snapshot: bytes) -> None:
         """Stores a snapshot, if the disk allows it."""
         try:
-            write_sealed(self._path(content_hash), seal_key(self._state_dir), _PURPOSE, snapshot)
+            path = self._path(content_hash)
+            write_sealed(path, seal_key(self._state_dir), _purpose(content_hash), snapshot)
         except OSError:
             return  # with a read-only home, every start compiles
 
@@ -97,6 +98,11 @@ class SnapshotCache:
 
     def _path(self, content_hash: str) -> str:
         return os.path.join(self._directory, f"{content_hash}.json")
+
+
+def _purpose(content_hash: str) -> str:
+    """Returns what a snapshot is sealed for: a copy of it is not valid for another text."""
+    return f"{_PURPOSE} {content_hash}"
 
 
 def _has_its_packs(snapshot: Snapshot) -> bool:

@@ -4,17 +4,19 @@ Only doors inside of a program have it, so a shim never loads this.
 """
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from subluminal.canonical import AmbiguousJSON, encode
-from subluminal.contracts.agents import Claims
+from subluminal.contracts.agents import Claims, Said
 from subluminal.contracts.call import Given
 from subluminal.contracts.events import GivenPart, GivenPreview
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.redaction.redactor import Preview
+
+_Said = TypeVar("_Said", bound=Said)
 
 
 def given_preview(given: Given, previewer: Previewer) -> GivenPreview:
@@ -40,6 +42,11 @@ def given_preview(given: Given, previewer: Previewer) -> GivenPreview:
 
 
 def _masked(claims: Claims, previewer: Previewer) -> Claims:
+    besides = tuple(_said(each, previewer) for each in claims.besides)
+    return replace(_said(claims, previewer), besides=besides)
+
+
+def _said(claims: _Said, previewer: Previewer) -> _Said:
     safe = previewer.safe
     return replace(
         claims,

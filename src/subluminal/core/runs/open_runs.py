@@ -53,7 +53,7 @@ from subluminal.state.mutex import UNSHARED, Mutex, Unshared
 from subluminal.state.run_state import RunState
 
 if TYPE_CHECKING:
-    from subluminal.contracts.agents import AgentResolved
+    from subluminal.contracts.agents import AgentResolved, Claims
     from subluminal.core.acting.acting import Acting
     from subluminal.core.controls.approvals import Approvals
 
@@ -91,6 +91,8 @@ class Parts(NamedTuple):
     """agents that handed the work on: if one of them is revoked, calls are refused too"""
     open_acting: "Callable[..., Acting] | None" = None
     """opens who finds out about the agent, once a rule asks; None if nobody does"""
+    claims: "Claims | None" = None
+    """what this process says of itself, other than its launch; None if that is nothing"""
 
 
 class OpenRuns:
@@ -105,7 +107,7 @@ class OpenRuns:
         """ids of open runs whose state or journal could not be opened, or that were not entered"""
         self.listings = Listings(parts.previewer)
         self.kill_switch = KillSwitch(parts.places.state)
-        self._agents_above = parts.agents_above
+        self._agents_above, self._claims = parts.agents_above, parts.claims
         self.no_run = self.kill_switch.view("", parts.identity.agent_id)
         """the stops that apply before any run is known"""
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
@@ -278,7 +280,11 @@ class OpenRuns:
     def _agent_of(self, enforcer: Enforcer) -> "AgentResolved | None":
         """Returns who acts, if a rule asks; the enforcer learns what is only said of it."""
         actor = self._policies.actor_of(enforcer.run.run_id)
-        enforcer.claims = None if actor is None else actor.claims
+        enforcer.claims = self._claims if actor is None else actor.claims
+        if actor is not None and self._claims is not None:
+            from subluminal.core.acting.acting import claims_with
+
+            enforcer.claims = claims_with(actor.claims, self._claims)
         return None if actor is None else actor.record
 
     def _meta_with(self, meta: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -6,10 +6,10 @@ reported: a scanner that guesses is switched off.
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from subluminal.importer.command_line import simple_commands
 from subluminal.importer.env_secrets import is_reference
 
 _PREFIXES = ("command", "env", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo", "time")
@@ -24,7 +24,6 @@ _DOWNLOADS = re.compile(
     r"iex)\b|\beval\b)|\b(?:eval|source|\w*sh)\b\s+(?:-c\s+)?[\"']?(?:\$\(|<\(|`)\s*(?:curl|wget)\b"
 )
 _MAX_SHELL_CHARS = 65_536
-_END_OF_COMMAND = re.compile(r"[;&|()]+")
 
 _NPM_VALUES = ("--registry", "--cache", "--prefix", "--userconfig", "--node-options", "-w")
 _UV_VALUES = (
@@ -99,7 +98,7 @@ def read_launch(words: Sequence[str]) -> Launch:
     if text is None:
         return Launch(_packages(words, at))
     place = list(words).index(text) if text in words else at
-    inner = [p._replace(word=place) for part in _commands(text) for p in _packages(part, 0)]
+    inner = [p._replace(word=place) for p in _inner_packages(text)]
     return Launch(tuple(inner), text)
 
 
@@ -138,20 +137,9 @@ def _shell_text(name: str, rest: Sequence[str]) -> str | None:
     return None
 
 
-def _commands(text: str) -> Iterator[list[str]]:
-    """Yields the simple commands of a shell text, as far as they can be told apart."""
-    lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words: list[str] = []
-    try:
-        for word in [*lexer, ";"]:
-            if not _END_OF_COMMAND.fullmatch(word):
-                words.append(word)
-            elif words:
-                yield words[_after_prefixes(words) :]
-                words = []
-    except ValueError:  # a quote is not closed
-        return
+def _inner_packages(text: str) -> Iterator[Package]:
+    for words in simple_commands(text):
+        yield from _packages(words[_after_prefixes(words) :], 0)
 
 
 def _packages(words: Sequence[str], at: int) -> tuple[Package, ...]:

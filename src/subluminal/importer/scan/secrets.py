@@ -12,6 +12,7 @@ from subluminal.importer.env_secrets import (
     has_secret_shape,
     is_reference,
     read_note,
+    without_references,
 )
 from subluminal.importer.text.tree import Kind, Node
 
@@ -86,8 +87,10 @@ def _as_variable(option: str) -> str:
 
 
 def _is_secret(name: str, value: str | None) -> bool:
-    if not value or len(value) < _MIN_CHARS or is_reference(value) or read_note(value):
+    if not value or len(value) < _MIN_CHARS or read_note(value):
         return False
+    if is_reference(value):
+        return has_secret_shape(without_references(value))
     if _PLACEHOLDER.fullmatch(value):
         return False
     if has_secret_shape(value):
@@ -97,7 +100,7 @@ def _is_secret(name: str, value: str | None) -> bool:
 
 
 def _url_has_secret(text: str) -> bool:
-    if "://" not in text or is_reference(text):
+    if "://" not in text:
         return False
     try:
         address = urlsplit(text)

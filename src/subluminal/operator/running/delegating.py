@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from subluminal.config import env
 from subluminal.config.agent_environment import MARKERS
 from subluminal.config.places import Places, recordable
-from subluminal.core.acting.attested import Attested, verify_now
+from subluminal.core.acting.attested import Attested, refused, verify_now
 from subluminal.core.acting.launches import (
     MAX_DEPTH,
     Launch,
@@ -45,7 +45,9 @@ def _above(places: Places) -> Launch | None:
             return launch
         if entry.pid in noted:
             for each in attendances(places, entry.pid):
-                return Launch(run_id=each.run_id, agent_id=each.identity.agent_id)
+                who = each.identity
+                where = who.environment or who.env.value
+                return Launch(run_id=each.run_id, agent_id=who.agent_id, environment=where)
         run_id = run_of_client(places, entry.pid, entry.start)
         if run_id is not None:
             return _unproven(places, run_id)
@@ -81,11 +83,14 @@ def note_delegation(
     if not (stamped.is_named or parent is not None or source):
         return None, None
     agent_id = stamped.identity.agent_id
-    shown = _verified(places, agent_id, source.token) if source.token else None
+    shown = refused(source.problem) if source.problem else None
+    if source.token:
+        shown = _verified(places, agent_id, source.token)
     launch = Launch(
         run_id=stamped.run_id,
         agent_id=agent_id,
         is_launched=stamped.is_named,
+        environment=stamped.identity.environment or stamped.identity.env.value,
         attested=None if shown is None else replace(shown, hint=None),
         parent=parent,
     )

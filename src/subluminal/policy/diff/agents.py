@@ -7,12 +7,13 @@ from subluminal.policy.covering_agents import covers_list, depth_of, trust_of
 from subluminal.policy.diff.changes import quoted
 
 _LISTS = {
-    "environment": "environment",
-    "agent_type": "agents of type",
-    "agent_roles_any": "agents with the role",
-    "tool_provider": "tools of",
-    "data_labels_any": "calls labelled",
+    "environment": ("environment", "every environment"),
+    "agent_type": ("agents of type", "agents of any type"),
+    "agent_roles_any": ("agents with the role", "agents with any role or none"),
+    "tool_provider": ("tools of", "tools of any provider"),
+    "data_labels_any": ("calls labelled", "calls with any label or none"),
 }
+"""For each list, the words before its new names, and the words if it asks nothing any more."""
 
 
 def gained(before: Match, after: Match) -> str:
@@ -22,7 +23,9 @@ def gained(before: Match, after: Match) -> str:
     """
     told = [
         _listed(words, getattr(before, name), getattr(after, name))
-        for name, words in _LISTS.items()
+        if getattr(after, name)
+        else all_
+        for name, (words, all_) in _LISTS.items()
         if not covers_list(getattr(before, name), getattr(after, name))
     ]
     if trust_of(after) < trust_of(before):
@@ -36,6 +39,4 @@ def gained(before: Match, after: Match) -> str:
 
 
 def _listed(words: str, before: list[Any], after: list[Any]) -> str:
-    if not after:
-        return f"{words} any"
     return f"{words} " + ", ".join(quoted(each) for each in sorted(set(after) - set(before)))

@@ -7,12 +7,18 @@ from msgspec.structs import replace
 from subluminal.contracts.bundle import AllowRule, AnyRule, Match, TagRule, TaintRule
 from subluminal.contracts.shape import Misfit, did_you_mean
 from subluminal.policy.covering import covers, disjoint
-from subluminal.policy.covering_agents import trust_of
-from subluminal.policy.snapshot import REGISTRY_MATCHERS
+from subluminal.policy.covering_agents import depth_of, trust_of
 
 AGENT_TYPES = ("ide_agent", "pr_agent", "chat_agent", "workflow_agent", "autonomous_agent")
 """The types of agents that Agent-SPM names. A policy may use any other."""
 
+_NAMED = {
+    "environment": "an environment",
+    "agent_type": "a type",
+    "agent_roles_any": "a role",
+    "tool_provider": "a provider",
+    "data_labels_any": "a label",
+}
 _SAID = ("data_labels_any", "context")
 _NAMING = ("server_name", "tool_name", "risk_class")
 _NOT_GIVEN: tuple[object, ...] = (None, [])
@@ -27,6 +33,7 @@ def agent_remarks(rules: list[AnyRule]) -> Iterator[Misfit]:
             if isinstance(rule, AllowRule) and rule.effect.require is None:
                 yield from _claimable(rule.match, index)
             yield from _about_nobody(rule.match, index)
+            yield from _like_globs(rule.match, index)
     yield from _silent_about_unregistered(rules)
 
 
@@ -41,7 +48,7 @@ def _claimable(match: Match, index: int) -> Iterator[Misfit]:
         yield Misfit(
             ("rules", index, "match", given[0]),
             f"anyone can claim this: the allow rests on {told} alone, which the caller gives",
-            "add `registered: true`, `agent_roles_any` or `trust_level_min`",
+            "add `agent_roles_any`, which needs a proof, or `trust_level_min`",
         )
 
 
@@ -59,10 +66,22 @@ def _about_nobody(match: Match, index: int) -> Iterator[Misfit]:
         )
 
 
+def _like_globs(match: Match, index: int) -> Iterator[Misfit]:
+    """Finds names that look like globs. They are compared exactly, so such a rule never acts."""
+    for name, what in _NAMED.items():
+        for place, word in enumerate(getattr(match, name)):
+            if "*" in word:
+                yield Misfit(
+                    ("rules", index, "match", name, place),
+                    f"`{word[:40]}` matches only {what} with this very name",
+                    f"leave `{name}` out to match all" if word == "*" else "list the exact names",
+                )
+
+
 def _silent_about_unregistered(rules: list[AnyRule]) -> Iterator[Misfit]:
     """Finds the first rule that an agent evades if nobody has registered it."""
     enabled = [rule for rule in rules if rule.enabled]
-    asking = [rule for rule in enabled if _asks(rule.match) and _decides(rule)]
+    asking = [rule for rule in enabled if _is_for_registered(rule.match) and _decides(rule)]
     others = [rule for rule in enabled if _refuses(rule) and _meets_unregistered(rule.match)]
     for rule in asking[:_MOST]:
         if rule.match.registered is not False and not _is_backed(rule, others):
@@ -70,13 +89,15 @@ def _silent_about_unregistered(rules: list[AnyRule]) -> Iterator[Misfit]:
                 ("rules", rules.index(rule), "match"),
                 "no enabled rule says what happens to agents that are not registered, and this one"
                 " is not about them",
-                "add a deny with `registered: false`",
+                "add a rule that refuses such calls to all other agents",
             )
             return
 
 
-def _asks(match: Match) -> bool:
-    return any(getattr(match, name) not in _NOT_GIVEN for name in REGISTRY_MATCHERS)
+def _is_for_registered(match: Match) -> bool:
+    """Whether a match asks for something that only registered agents have."""
+    has_names = bool(match.agent_type or match.agent_roles_any)
+    return match.registered is True or has_names or trust_of(match) > 0
 
 
 def _decides(rule: AnyRule) -> bool:
@@ -88,7 +109,7 @@ def _refuses(rule: AnyRule) -> bool:
 
 
 def _meets_unregistered(match: Match) -> bool:
-    return match.registered is False or not _asks(match)
+    return not _is_for_registered(match) and depth_of(match) == 0
 
 
 def _is_backed(rule: AnyRule, others: Sequence[AnyRule]) -> bool:

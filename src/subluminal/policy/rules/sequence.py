@@ -18,8 +18,8 @@ from subluminal.policy.visit import Visit
 
 # Looked up once: in Python 3.11 an enum member costs as much as a tuple.
 _WINDOW = CellKind.WINDOW
-_NEVER = -1
-"""Stands for a beginning of the pattern that the run has not made."""
+_NEVER = 0
+"""Stands for a beginning of the pattern that the run has not made. Times are kept plus one."""
 
 
 class SequenceEntry(LimitEntry):
@@ -68,15 +68,15 @@ class SequenceEntry(LimitEntry):
         if self._places:
             starts = list(cell) or [_NEVER] * (self._length - 1)
             for place in self._places:
-                starts[place] = starts[place - 1] if place else visit.mono_ms
+                starts[place] = starts[place - 1] if place else visit.mono_ms + 1
             new = tuple(starts)
             if new != cell and any(each != _NEVER for each in new):
                 visit.if_forwarded.append((_WINDOW, self._key, new))
         return cell
 
-    def _is_in_time(self, start_ms: int, now_ms: int) -> bool:
-        if start_ms == _NEVER:
+    def _is_in_time(self, start: int, now_ms: int) -> bool:
+        if start == _NEVER:
             return False
-        within_ms = self._within_ms
+        within_ms, since_ms = self._within_ms, now_ms - (start - 1)
         # A time far in the future dates from before a restart of the machine.
-        return within_ms is None or -within_ms <= now_ms - start_ms <= within_ms
+        return within_ms is None or -within_ms <= since_ms <= within_ms

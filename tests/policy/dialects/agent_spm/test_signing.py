@@ -109,8 +109,10 @@ def test_without_a_key_a_signature_is_not_looked_at():
 def test_a_policy_that_cannot_be_signed_is_refused_if_only_signed_ones_count():
     native = {"policy_id": "p", "rules": []}
     (problem,) = problems_of(native, Terms(key=SigningKey(KEY), only_signed=True))
-    assert problem.message == "the signature is missing or wrong"
-    assert "only bundles of Agent-SPM" in str(problem.hint)
+    assert problem.message == (
+        "the signature is missing or wrong: only bundles of Agent-SPM can be signed"
+    )
+    assert "leave the key out" in str(problem.hint)
 
 
 def test_the_comparison_takes_constant_time(monkeypatch):

@@ -90,3 +90,8 @@ def is_agent_spm(value: Any) -> bool:
     if not all(name in value for name in _MARKS):
         return False
     return isinstance(value["defaults"], dict) and "outcome" in value["defaults"]
+
+
+def is_of_the_pack(value: Any) -> bool:
+    """Whether plain data is a policy in the Pack's language, whatever a person calls it."""
+    return isinstance(value, dict) and "policy_id" in value and "generated_at" not in value
