@@ -1,11 +1,12 @@
 """A shim behind a guarded MCP call, and what a program says of its calls: ids, targets, labels."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adapters.policies import budget, deny, rule
+from tests.adapters.policies import budget, rule
 from tests.adapters.records import calls_of
 from tests.adapters.wire import Wire, upstream
 from tests.requirements import requirement
@@ -40,6 +41,7 @@ def test_a_shim_behind_a_guarded_call_decides_and_counts_nothing(
     with pytest.raises(Blocked), guard.call("read", {}, server="probe"):
         pass
     wire.finish()
+    wire.abandon()
     calls = calls_of(office.events())
     assert [call[1]["decision"]["action"] for call in calls] == ["ALLOW", "ALLOW", "BLOCK"]
     for begun, _, end in calls[:2]:
@@ -60,16 +62,12 @@ def test_an_offer_that_nobody_takes_is_withdrawn(office: Office) -> None:
     assert list((office.home / "state" / "handovers" / "offers").iterdir()) == []
 
 
-def write_rule(**targets: Any) -> dict[str, Any]:
-    return rule("keep", "deny", DENY, targets=targets)
-
-
 @requirement("sdk:targets")
 def test_targets_say_which_parameter_is_what(office: Office, tmp_path: Path) -> None:
+    etc = {"path": {"glob": ["/etc/*"]}, "access": ["write"]}
     guard = office.guard(
-        write_rule(paths=[{"path": {"glob": ["/etc/**"]}, "access": ["write"]}])
-        if False
-        else rule("keep", "deny", DENY, targets={"path": {"glob": ["/etc/**"]}, "access": "write"}),
+        rule("keep", "deny", DENY, targets=etc),
+        rule("unread", "deny", DENY, targets={"opaque": True}),
     )
 
     @guard.tool(targets={"path": "file", "access": "write"})
@@ -80,14 +78,25 @@ def test_targets_say_which_parameter_is_what(office: Office, tmp_path: Path) -> 
     def configure(name: str) -> str:
         return "configured"
 
+    @guard.tool(targets={"path": "file", "access": "read"})
+    def read(file: Path) -> str:
+        return "read"
+
     @guard.tool(targets=lambda args: {"path": args["none"]})
     def wrong(name: str) -> str:
         return "ran"
 
-    assert save("/tmp/x", "") == "saved"
-    for refused in (lambda: save("/etc/passwd", ""), lambda: configure("hosts")):
-        with pytest.raises(Blocked):
-            refused()
+    assert save(str(tmp_path), "") == "saved"
+    assert read(Path("/etc/hosts")) == "read"
+    refused: dict[str, Callable[[], str]] = {
+        "keep": lambda: save("/etc/passwd", ""),
+        "keep ": lambda: configure("hosts"),
+        "unread": lambda: wrong("x"),
+    }
+    for rule_id, call in refused.items():
+        with pytest.raises(Blocked) as caught:
+            call()
+        assert caught.value.rule_id == rule_id.strip()
 
 
 def test_targets_that_cannot_be_meant_are_an_error(office: Office) -> None:

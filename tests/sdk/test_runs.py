@@ -255,6 +255,7 @@ def test_a_shim_and_a_guard_of_a_child_share_the_run(
     wire.send(_tools_call(2))
     assert wire.line()["error"]["data"]["subluminal"]["reason_code"] == "BUDGET_EXCEEDED"
     wire.finish()
+    wire.abandon()
     events = office.events()
     starts = [call[0] for call in calls_of(events)]
     assert {e["run_id"] for e in starts} == {guard.run_id}

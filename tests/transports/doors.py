@@ -188,7 +188,7 @@ class GuardDoor:
 
     def call(self, step: Step) -> Answer:
         self._made += 1
-        named = self._guard.tool(name=step.tool)
+        named = self._guard.tool(name=step.tool, provider="mcp")
 
         @named
         def run(**arguments: Any) -> Any:
@@ -209,7 +209,8 @@ class GuardDoor:
             decision = refused.decision
             hint = {} if decision.hint is None else msgspec.to_builtins(decision.hint)
             told = {"reason_code": refused.reason_code, "call_id": refused.call_id, "hint": hint}
-            return Answer(str(decision.action), {**told, "summary": decision.summary})
+            told |= {"summary": decision.summary, "message": str(refused)}
+            return Answer(str(decision.action), told)
         return Answer("ALLOW", {})
 
     def close(self) -> None:
@@ -257,7 +258,8 @@ class StdioDoor:
         data = said.get("error", {}).get("data", {})
         if "subluminal" not in data:
             return Answer("ALLOW", {})
-        return Answer(str(data["subluminal"]["action"]), data["subluminal"])
+        told = {**data["subluminal"], "message": said["error"]["message"]}
+        return Answer(str(data["subluminal"]["action"]), told)
 
     def close(self) -> None:
         self._wire.finish()

@@ -16,7 +16,6 @@ from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
 from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
-from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import CallEnding, Ruling
 
 TOOL_USE_ID = "subluminal/toolUseId"
@@ -120,9 +119,9 @@ class GuardedCall:
     def refuse(self) -> Exception:
         """Ends a call that was refused; returns what to raise."""
         ruling = self.ruling
-        message = message_of(ruling.decision, ruling.call.args)
-        self._host.finish(ruling, refused(message, len(message), ruling.decision.action))
-        return refusal_of(ruling, self._host.places)
+        found, decision = refusal_of(ruling, self._host.places), ruling.decision
+        self._host.finish(ruling, refused(decision.summary, len(str(found)), decision.action))
+        return found
 
     def end(self, error: BaseException | None) -> None:
         """Records how the call ended."""
