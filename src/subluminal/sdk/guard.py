@@ -24,7 +24,7 @@ from subluminal.config.places import Places, make_private_dir, places
 from subluminal.config.private_files import write_aside
 from subluminal.core.host import Host
 from subluminal.core.runs.opening import Sharing
-from subluminal.core.threaded_host import ThreadedHost
+from subluminal.core.threaded_host import HOLD_MS, ThreadedHost
 from subluminal.errors import PolicyError, SubluminalError
 from subluminal.wiring import launch_of, open_host
 
@@ -95,8 +95,7 @@ class Guard(GuardDoor):
         """who handed the work on; None if nobody did"""
         host = _opened(environ, run_id, attestation, None)
         try:
-            if path is not None:
-                _require_policy(host, path)
+            _await_policies(host, path)
         except BaseException:
             host.close()
             raise
@@ -225,9 +224,13 @@ def _policy_path(
     return path
 
 
-def _require_policy(host: Host, path: str) -> None:
-    """Waits until the policy is compiled. Raises PolicyError if it cannot be used."""
-    host.await_policies(_FIRST_POLICY_S)
+def _await_policies(host: Host, path: str | None) -> None:
+    """Waits until the policies are compiled. Raises PolicyError if the given one cannot be used.
+
+    Children may be forked next, and have their first call before this process has one: they would
+    wait for a compiler that only this process can collect.
+    """
+    host.await_policies(HOLD_MS / 1000 if path is None else _FIRST_POLICY_S)
     problem = host.policy_problem
-    if problem is not None and path in problem:
+    if problem is not None and path is not None and path in problem:
         raise PolicyError(problem, hint="check it with `sub policy lint`")

@@ -30,7 +30,12 @@ from subluminal.core.records.listings import Listings
 from subluminal.core.records.policy_loads import record_loads
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Ruling
-from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.runs.attendance import (
+    Attendance,
+    forget_attendance,
+    keep_attendance,
+    note_attendance,
+)
 from subluminal.core.runs.failures import SERVED, Served
 from subluminal.core.runs.finding import Finders
 from subluminal.core.runs.names import host_id, uuid7
@@ -406,10 +411,23 @@ class OpenRuns:
         self.kill_switch.forget(enforcer.gates.stops)
         self._policies.forget(run_id)
         with self._mutex:
-            if enforcer.open_calls:
+            is_idle = not enforcer.open_calls
+            if not is_idle:
                 self._closing.append(enforcer)
-                return
-        enforcer.run.close()
+        if is_idle:
+            enforcer.run.close()
+        self._note_others()
+
+    def _note_others(self) -> None:
+        """Notes which runs this host still takes part in, after it left one."""
+        if not self.entry.acquire(self.bound_s):
+            return
+        try:
+            kept = [*self.open.values(), *self._left, *self._closing]
+            notes = [Attendance(each.run.run_id, self._identity, each.run.source) for each in kept]
+            keep_attendance(self._places, os.getpid(), notes, self._owner)
+        finally:
+            self.entry.release()
 
     def leave_all(self, failure: RunStatus | None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it."""
