@@ -19,6 +19,7 @@ from tests.adapters.wire import Wire, upstream
 from tests.processes import read, wait_until
 from tests.requirements import requirement
 
+from subluminal import Guard, PolicyError, Refused
 from subluminal.config.places import places
 from subluminal.ledger.client.roll_call import close_what_died
 
@@ -138,8 +139,7 @@ def test_whoever_finds_a_dead_process_ends_its_run(own_home: Path, start: Start,
     finished(process)
     assert run_ends(events_of(own_home)) == []
     close_dead(own_home)
-    ((_, status),) = run_ends(events_of(own_home))
-    assert status == ("FAILED" if mode == "hangs_in_a_call" else "SUCCEEDED")
+    assert run_ends(events_of(own_home)) == [("run-1", "FAILED")]
 
 
 @requirement("sdk:interrupted")
@@ -281,3 +281,30 @@ def test_nothing_is_executed_without_a_journalled_decision(
 def test_a_full_disk(own_home: Path, start: Start, on_error: str, expected: str) -> None:
     policy = write_policy(own_home, deny("rm"), decision_on_error=on_error)
     assert finished(start("journal_is_full", policy)) == expected
+
+
+@requirement("sdk:on-error")
+def test_a_home_that_cannot_be_written_and_a_broken_policy(tmp_path: Path) -> None:
+    """No user can make a directory below /proc, not even root."""
+    ran: list[int] = []
+    for on_error, expected in (("BLOCK", "EVALUATION_ERROR"), ("ALLOW", None)):
+        file = tmp_path / f"{on_error}.json"
+        file.write_text(json.dumps(bundle(deny("rm"), decision_on_error=on_error)))
+        with Guard(home="/proc/subluminal", policy=file) as guard:
+            act = guard.tool(name="act")(ran.append)
+            if expected is None:
+                act(2)
+            else:
+                with pytest.raises(Refused) as caught:
+                    act(1)
+                assert caught.value.reason_code == expected
+    assert ran == [2]
+    with pytest.raises(PolicyError, match="cannot be written"):
+        Guard(home="/proc/subluminal", policy=bundle(deny("rm")))
+
+
+@requirement("sdk:on-error")
+def test_a_policy_of_the_user_that_does_not_compile_refuses_calls(own_home: Path) -> None:
+    write_policy(own_home).write_text("policy_id: [")
+    with Guard() as guard:
+        assert guard.check("t", {}).reason_code == "EVALUATION_ERROR"

@@ -12,11 +12,15 @@ Four things differ from `Host`:
 - Python may interrupt a thread inside of a host and run other code there: a signal handler, or a
   finalizer that ends a stream. No lock keeps a thread from itself, so what such code wants is put
   off until the thread is outside again. A call cannot be put off: `decision_on_error` applies.
+
+A fork waits until no other thread is inside of a host, and nobody enters meanwhile. A child has only
+the thread that forked: whatever another thread held just then, such as the lock of a module that it
+was importing, would stay held in the child for ever.
 """
 
 import os
 import time
-from _thread import get_ident
+from _thread import LockType, allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +52,15 @@ _put_off: deque[Callable[[], None]] = deque()
 """what code wanted that interrupted such a thread"""
 
 
+_gate: LockType | None = None
+"""held while threads fork; None if none does"""
+_forks = 0
+"""number of threads that are forking"""
+_FORK_WAIT_S = 5.0
+"""Longest wait of a fork for threads that are inside of a host."""
+_LOOK_S = 0.0002
+
+
 @contextmanager
 def _alone() -> Iterator[None]:
     """Marks this thread as inside of a host; then does what was put off meanwhile."""
@@ -55,12 +68,27 @@ def _alone() -> Iterator[None]:
     is_outermost = ident not in _inside
     try:
         _inside.add(ident)
+        if _gate is not None and is_outermost:
+            _await_forks(ident)
         yield
     finally:
         if is_outermost:
             _inside.discard(ident)
             if _put_off:
                 _catch_up()
+
+
+def _await_forks(ident: int) -> None:
+    """Stays outside until no thread forks, and goes in again.
+
+    INVARIANT: a thread says that it is inside before it looks at the gate, and a fork closes the
+    gate before it looks who is inside. So one of the two sees the other.
+    """
+    while (gate := _gate) is not None:
+        _inside.discard(ident)
+        if gate.acquire(timeout=_FORK_WAIT_S):
+            gate.release()
+        _inside.add(ident)
 
 
 def _catch_up() -> None:
@@ -90,6 +118,8 @@ class ThreadedHost(Host):
         # This is `_alone`, inlined: every call passes here and in `finish`.
         try:
             _inside.add(ident)
+            if _gate is not None:
+                _await_forks(ident)
             if self.offers.may_be_some():
                 taken = self.take(call, session)
                 if taken is not None:
@@ -115,6 +145,8 @@ class ThreadedHost(Host):
             return
         try:
             _inside.add(ident)
+            if _gate is not None:
+                _await_forks(ident)
             if enforcer.run.is_dropped or not self._runs.first_end(ruling):
                 return
             try:
@@ -246,7 +278,29 @@ class ThreadedHost(Host):
 _hosts: "WeakSet[ThreadedHost]" = WeakSet()
 
 
+def _before_fork() -> None:
+    global _forks, _gate
+    _forks += 1
+    if _gate is None:
+        gate = allocate_lock()
+        gate.acquire()
+        _gate = gate
+    own, deadline = {get_ident()}, time.monotonic() + _FORK_WAIT_S
+    while _inside - own and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+
+
+def _after_fork_in_parent() -> None:
+    global _forks, _gate
+    _forks -= 1
+    if not _forks and _gate is not None:
+        gate, _gate = _gate, None
+        gate.release()
+
+
 def _renew_hosts() -> None:
+    global _forks, _gate
+    _forks, _gate = 0, None
     _inside.clear()
     _put_off.clear()
     for host in list(_hosts):
@@ -256,4 +310,6 @@ def _renew_hosts() -> None:
             continue  # a descriptor that another thread of the parent was just closing
 
 
-os.register_at_fork(after_in_child=_renew_hosts)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_renew_hosts
+)

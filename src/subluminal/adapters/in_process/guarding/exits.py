@@ -8,6 +8,7 @@ the process, and whoever finds the process dead ends them with their run, as aft
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -25,6 +26,9 @@ _open: dict[int, Door] = {}
 def close_at_exit(door: Door) -> None:
     """Closes a door when the interpreter ends, unless it was closed before."""
     _open[id(door)] = door
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        _finalize(_close_all)
 
 
 def forget(door: Door) -> None:
@@ -39,15 +43,17 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child of `multiprocessing`: such a child ends without `atexit`."""
+    """In a forked child: one of `multiprocessing` will clear its finalizers, and then call this."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None and _open:
-        # The child clears its finalizers first, and then calls this.
         util.register_after_fork(_close_all, _finalize)
 
 
-def _finalize(close_all: object) -> None:
-    sys.modules["multiprocessing.util"].Finalize(None, close_all, exitpriority=-100)
+def _finalize(close_all: Callable[[], None]) -> None:
+    """Closes doors at the end of a child of `multiprocessing`, which ends without `atexit`."""
+    from multiprocessing.util import Finalize
+
+    Finalize(None, close_all, exitpriority=-100)
 
 
 atexit.register(_close_all)
