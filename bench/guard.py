@@ -20,8 +20,11 @@ from bench.stdio_peers import WORK
 from subluminal import Guard
 from subluminal.canonical import encode
 
-_ROUNDS, _CALLS = 40, 40
-_THREADS = 8
+_TURNS = 3_000
+"""Turns of one call: a longer turn would often be interrupted on a busy machine."""
+_THREADS, _CALLS = 8, 40
+_FIRST = count(0, 10**6)
+"""Each task has titles of its own, so that no call is a duplicate."""
 _SYNC_BAR, _ASYNC_BAR, _THREADS_BAR = 6.0, 1.25, 0.8
 
 
@@ -34,16 +37,18 @@ def measure() -> Iterator[Result]:
     loop = asyncio.new_event_loop()
     pool = ThreadPoolExecutor(_THREADS)
     try:
-        tasks = [_least(fd), _plain(guard), _later(guard, loop), *_threads(guard, pool)]
-        least, plain, later, one, eight = interleaved(tasks, rounds=_ROUNDS)
+        tasks = [_least(fd), _plain(guard), _later(guard, loop), _nothing(loop)]
+        least, plain, later, nothing = interleaved(tasks, rounds=_TURNS)
+        one, eight = interleaved(_threads(guard, pool), rounds=30)
     finally:
         pool.shutdown()
         loop.close()
         os.close(fd)
         guard.close()
-    us = f"{plain / _CALLS * 1e6:.0f} us against {least / _CALLS * 1e6:.1f} us"
+    later -= nothing  # what the event loop costs without us
+    us = f"{plain * 1e6:.0f} us against {least * 1e6:.1f} us"
     yield Result("a guarded call over hash and two appends", plain / least, _SYNC_BAR, False, us)
-    us = f"{later / _CALLS * 1e6:.0f} us"
+    us = f"{later * 1e6:.0f} us"
     yield Result("an asynchronous one over a plain one", later / plain, _ASYNC_BAR, False, us)
     each = f"{_CALLS * _THREADS / eight:,.0f} a second, one thread {_CALLS * _THREADS / one:,.0f}"
     yield Result("eight threads over one", one / eight, _THREADS_BAR, True, each)
@@ -53,53 +58,61 @@ def _least(fd: int) -> Callable[[], object]:
     numbers = count()
 
     def run() -> None:
-        for _ in range(_CALLS):
-            title = f"A-{next(numbers)}"
-            text = encode({"owner": "acme", "title": title, "limit": 50, "repo": "widgets"})
-            line = sha256(text).hexdigest().encode() + text + b"\n"
-            os.write(fd, line)
-            os.write(fd, line)
+        title = f"A-{next(numbers)}"
+        text = encode({"owner": "acme", "title": title, "limit": 50, "repo": "widgets"})
+        line = sha256(text).hexdigest().encode() + text + b"\n"
+        os.write(fd, line)
+        os.write(fd, line)
 
     return run
 
 
 def _plain(guard: Guard) -> Callable[[], object]:
-    numbers = count()
+    numbers = count(next(_FIRST))
 
     @guard.tool(name=TOOL)
     def create(owner: str, title: str, limit: int, repo: str = "widgets") -> str:
         return "done"
 
     def run() -> None:
-        for _ in range(_CALLS):
-            create("acme", f"A-{next(numbers)}", 50)
+        create("acme", f"A-{next(numbers)}", 50)
 
     return run
 
 
 def _later(guard: Guard, loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
-    numbers = count()
+    numbers = count(next(_FIRST))
 
     @guard.tool(name=TOOL)
     async def create(owner: str, title: str, limit: int, repo: str = "widgets") -> str:
         return "done"
 
-    async def all_of_them() -> None:
-        for _ in range(_CALLS):
-            await create("acme", f"B-{next(numbers)}", 50)
+    async def one() -> None:
+        await create("acme", f"A-{next(numbers)}", 50)
 
-    return lambda: loop.run_until_complete(all_of_them())
+    return lambda: loop.run_until_complete(one())
+
+
+def _nothing(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
+    async def one() -> None:
+        return None
+
+    return lambda: loop.run_until_complete(one())
 
 
 def _threads(guard: Guard, pool: ThreadPoolExecutor) -> list[Callable[[], object]]:
     """The same number of calls, by one thread of the pool and by all of them."""
-    run = _plain(guard)
+    call = _plain(guard)
+
+    def run(calls: int) -> None:
+        for _ in range(calls):
+            call()
 
     def by_one() -> None:
-        pool.submit(lambda: [run() for _ in range(_THREADS)]).result()
+        pool.submit(run, _CALLS * _THREADS).result()
 
     def by_all() -> None:
-        for each in [pool.submit(run) for _ in range(_THREADS)]:
+        for each in [pool.submit(run, _CALLS) for _ in range(_THREADS)]:
             each.result()
 
     return [by_one, by_all]
