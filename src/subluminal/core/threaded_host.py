@@ -13,9 +13,9 @@ Four things differ from `Host`:
   finalizer that ends a stream. No lock keeps a thread from itself, so what such code wants is put
   off until the thread is outside again. A call cannot be put off: `decision_on_error` applies.
 
-A fork waits until no other thread is inside of a host, and nobody enters meanwhile. A child has only
-the thread that forked: whatever another thread held just then, such as the lock of a module that it
-was importing, would stay held in the child for ever.
+A fork waits until no other thread is inside of a host, and nobody enters meanwhile. A child has
+only the thread that forked: whatever another thread held just then, such as the lock of a module
+that it was importing, would stay held in the child for ever.
 """
 
 import os
