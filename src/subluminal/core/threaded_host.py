@@ -15,7 +15,7 @@ Four things differ from `Host`:
 
 A fork waits until no other thread is inside of a host, and nobody enters meanwhile. A child has
 only the thread that forked: whatever another thread held just then, such as the lock of a module
-that it was importing, would stay held in the child for ever.
+that it was importing, would stay held in the child permanently.
 """
 
 import os
