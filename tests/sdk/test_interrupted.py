@@ -11,6 +11,7 @@ from tests.sdk.conftest import Office
 
 from subluminal import Blocked
 from subluminal.core.enforcer import Enforcer
+from subluminal.core.records.previews import Previewer
 
 
 @requirement("sdk:interrupted")
@@ -67,3 +68,29 @@ def test_a_call_that_interrupts_another_follows_decision_on_error(
     assert guard.check("after", {}).action == "ALLOW"
     assert inner == ["EVALUATION_ERROR" if on_error == "BLOCK" else "JOURNAL_UNAVAILABLE"]
     assert len(office.calls()) == 2
+
+
+@requirement("sdk:interrupted")
+def test_an_end_that_comes_while_another_call_is_written_waits(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from the collector, between the number of an event and its line."""
+    guard = office.guard()
+
+    @guard.tool
+    def stream() -> Generator[int, None, None]:
+        yield 1
+
+    left = [stream()]
+    next(left[0])
+    shown = Previewer.args
+
+    def collected(self: Previewer, *args: Any) -> Any:
+        while left:
+            left.pop().close()
+        return shown(self, *args)
+
+    monkeypatch.setattr(Previewer, "args", collected)
+    guard.check("other", {})
+    monkeypatch.undo()
+    assert [call[-1].get("status") for call in office.calls()] == ["CANCELLED", "OK"]
