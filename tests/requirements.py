@@ -808,6 +808,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:on-error": Requirement(
         "issue 20", "a full disk, a read-only home, a broken policy follow decision_on_error"
     ),
-    "sdk:fast-start": Requirement("issue 20", "Guard loads no asyncio, YAML, HTTP, logging or crypto"),
+    "sdk:fast-start": Requirement(
+        "issue 20", "Guard loads no asyncio, YAML, HTTP, logging or crypto"
+    ),
     "sdk:typed": Requirement("issue 20", "the decorator keeps types; mypy --strict over the API"),
 }
