@@ -4,8 +4,8 @@ import datetime
 import enum
 import inspect
 import json
+import re
 import subprocess
-import sys
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
@@ -60,9 +60,8 @@ def test_arguments_are_bound_as_python_binds_them(
     try:
         bound = inspect.signature(function).bind(*positional, **named)
     except TypeError as error:
-        with pytest.raises(TypeError) as caught:
+        with pytest.raises(TypeError, match=re.escape(str(error))):
             Binder(function).bind(tuple(positional), named)
-        assert str(caught.value) == str(error)
         return
     bound.apply_defaults()
     expected = {**bound.arguments.pop("more", {}), **bound.arguments}

@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import subluminal
 from tests.requirements import requirement
 from tests.test_imports import loaded_by
 
+import subluminal
 from subluminal import Guard
 
 HEAVY = {"asyncio", "http", "logging", "socket", "sqlite3", "ssl", "subprocess", "yaml"}
