@@ -9,6 +9,8 @@ import vulture
 
 SOURCE = Path(__file__).parents[1] / "src"
 CALLED_BY_OTHERS = {
+    "__getattr__": "Python calls it for the lazy names of a package",
+    "delegate": "subluminal.Guard is a library: agents call it",
     "capture_signals": "uvicorn.Server calls it",
     "main_loop": "uvicorn.Server calls it",
     "set_kill_switch": "subluminal.kernel is a library: agents call it",

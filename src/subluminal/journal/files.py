@@ -103,7 +103,7 @@ def _make_private_dirs(path: str) -> None:
         return
     except FileNotFoundError:
         parent = os.path.dirname(path)
-        if parent == path:
+        if parent == path or os.path.isdir(parent):  # below /proc, no directory can be made
             raise JournalUnavailable(path, "no such directory") from None
         _make_private_dirs(parent)
         _make_private_dirs(path)

@@ -7,7 +7,7 @@
     @guard.tool
     def refund(order: str, amount: int) -> str: ...
 
-`guard` has the door for functions, `kernel` the one for packs of intents. Both have the same runs,
+`guard` has the door for functions, `kernel` the one for packs. Both have the same runs,
 policies, stops, approvals and ledger as every other door. Names are loaded when they are used.
 """
 

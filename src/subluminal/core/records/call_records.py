@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from subluminal.canonical import new_hash
 from subluminal.clock import rfc3339
-from subluminal.contracts.call import MCP, ToolCall
+from subluminal.contracts.call import BUILT_IN, MCP, ToolCall
 from subluminal.contracts.decision import Decision, LayeredPolicyRef, PolicyRef
 from subluminal.contracts.events import (
     BreakerTrip,
@@ -297,7 +297,9 @@ class CallRecords:
 
     def _given_json(self, call: ToolCall) -> bytes:
         members = b""
-        if call.provider != MCP:
+        if call.provider == BUILT_IN:
+            members = b',"provider":"built-in"'
+        elif call.provider != MCP:
             members = b',"provider":' + encode_json(self._previews.safe(call.provider))
         if call.given is not None:
             # Only doors inside of a program have it.

@@ -5,6 +5,7 @@ from typing import Any
 from subluminal.config.places import Places
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Outcome
+from subluminal.core.controls.approvals import pending_id
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Ruling
 from subluminal.policy.outcomes import outcome_of
@@ -102,6 +103,4 @@ def _approval_id(ruling: Ruling, places: Places) -> str | None:
     """Returns the approval that a refused call waits for, or None."""
     if ruling.decision.action is not Action.REJECT_WITH_HINT:
         return None
-    from subluminal.core.controls.approvals import pending_id  # most refusals ask nobody
-
     return pending_id(places, ruling)

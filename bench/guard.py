@@ -1,0 +1,124 @@
+"""What a guarded function costs: one call, in a task, and from eight threads.
+
+The bar is what no recorder can do without: canonical JSON, SHA-256 and two appends to a file. The
+guard has 50 rules and its journal. All tasks take small turns in one process.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from bench.bundles import bundle_of
+from bench.harness import Result, interleaved
+from bench.policy import rules_of
+from bench.rivals.rules import TOOL, refusals
+from bench.stdio_peers import WORK
+from subluminal import Guard
+from subluminal.canonical import encode
+
+_TURNS = 3_000
+"""Turns of one call: a longer turn would often be interrupted on a busy machine."""
+_THREADS, _CALLS = 8, 40
+_FIRST = count(0, 10**6)
+"""Each task has titles of its own, so that no call is a duplicate."""
+_SYNC_BAR, _ASYNC_BAR, _THREADS_BAR = 6.0, 1.25, 0.8
+
+
+def measure() -> Iterator[Result]:
+    """Yields the cost of a call over its least, of an asynchronous one, and of threads."""
+    home = WORK / "home" / "guard"
+    shutil.rmtree(home, ignore_errors=True)
+    guard = Guard(home=home, run_id="r", policy=bundle_of(_rules()))
+    fd = os.open(home / "least", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    loop = asyncio.new_event_loop()
+    pool = ThreadPoolExecutor(_THREADS)
+    try:
+        tasks = [_least(fd), _plain(guard), _later(guard, loop), _nothing(loop)]
+        least, plain, later, nothing = interleaved(tasks, rounds=_TURNS)
+        one, eight = interleaved(_threads(guard, pool), rounds=30)
+    finally:
+        pool.shutdown()
+        loop.close()
+        os.close(fd)
+        guard.close()
+    later -= nothing  # what the event loop costs without us
+    us = f"{plain * 1e6:.0f} us against {least * 1e6:.1f} us"
+    yield Result("a guarded call over hash and two appends", plain / least, _SYNC_BAR, False, us)
+    us = f"{later * 1e6:.0f} us"
+    yield Result("an asynchronous one over a plain one", later / plain, _ASYNC_BAR, False, us)
+    each = f"{_CALLS * _THREADS / eight:,.0f} a second, one thread {_CALLS * _THREADS / one:,.0f}"
+    yield Result("eight threads over one", one / eight, _THREADS_BAR, True, each)
+
+
+def _rules() -> list[dict[str, Any]]:
+    """48 denies, four of them about this tool, a budget and a rate limit."""
+    return [each for each in rules_of(refusals(48)) if each["kind"] not in ("breaker", "dedupe")]
+
+
+def _least(fd: int) -> Callable[[], object]:
+    numbers = count()
+
+    def run() -> None:
+        title = f"A-{next(numbers)}"
+        text = encode({"owner": "acme", "title": title, "limit": 50, "repo": "widgets"})
+        line = sha256(text).hexdigest().encode() + text + b"\n"
+        os.write(fd, line)
+        os.write(fd, line)
+
+    return run
+
+
+def _plain(guard: Guard) -> Callable[[], object]:
+    numbers = count(next(_FIRST))
+
+    @guard.tool(name=TOOL)
+    def create(owner: str, title: str, limit: int, repo: str = "widgets") -> str:
+        return "done"
+
+    def run() -> None:
+        create("acme", f"A-{next(numbers)}", 50)
+
+    return run
+
+
+def _later(guard: Guard, loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
+    numbers = count(next(_FIRST))
+
+    @guard.tool(name=TOOL)
+    async def create(owner: str, title: str, limit: int, repo: str = "widgets") -> str:
+        return "done"
+
+    async def one() -> None:
+        await create("acme", f"A-{next(numbers)}", 50)
+
+    return lambda: loop.run_until_complete(one())
+
+
+def _nothing(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
+    async def one() -> None:
+        return None
+
+    return lambda: loop.run_until_complete(one())
+
+
+def _threads(guard: Guard, pool: ThreadPoolExecutor) -> list[Callable[[], object]]:
+    """The same number of calls, by one thread of the pool and by all of them."""
+    call = _plain(guard)
+
+    def run(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    def by_one() -> None:
+        pool.submit(run, _CALLS * _THREADS).result()
+
+    def by_all() -> None:
+        for each in [pool.submit(run, _CALLS) for _ in range(_THREADS)]:
+            each.result()
+
+    return [by_one, by_all]
