@@ -764,4 +764,54 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:replay-contents": Requirement(
         "issue 19", "replay: what the record hides of texts and data is undetermined"
     ),
+    "sdk:refusals": Requirement(
+        "trust-and-sdk 4", "a refused function does not run; the exception has the shim's sentence"
+    ),
+    "sdk:refusals-returned": Requirement(
+        "trust-and-sdk 4", 'with refusals="return" the text is returned, the end of a run is raised'
+    ),
+    "sdk:policy-error": Requirement("trust-and-sdk 4", "PolicyError at construction"),
+    "sdk:ends": Requirement(
+        "issue 20", "exceptions are ERROR with masked text; cancelled is CANCELLED"
+    ),
+    "sdk:streams": Requirement(
+        "issue 20", "a stream ends when it is exhausted, closed, fails or is collected"
+    ),
+    "sdk:interrupted": Requirement(
+        "issue 20", "code that interrupts a thread inside of a guard breaks no lock and no chain"
+    ),
+    "sdk:binding": Requirement(
+        "issue 20", "arguments are bound by signature with its defaults, `self` left out"
+    ),
+    "sdk:json-form": Requirement("issue 20", "values of usual types have a JSON form"),
+    "sdk:no-json-form": Requirement(
+        "trust-and-sdk 4", "a value without a JSON form: as too large to inspect, no hash repeats"
+    ),
+    "sdk:bounded-results": Requirement("issue 20", "results are previewed, redacted, bounded"),
+    "sdk:scoped-run": Requirement(
+        "trust-and-sdk 4", "guard.run is scoped by contextvar; an exception ends it FAILED"
+    ),
+    "sdk:delegate": Requirement(
+        "trust T2", "guard.delegate: depth + 1, at most the parent's trust and roles, same run"
+    ),
+    "sdk:environ": Requirement(
+        "trust-and-sdk 4", "children of guard.environ() share run, agent, home and policy"
+    ),
+    "sdk:targets": Requirement("issue 20", "targets= says what a call touches"),
+    "sdk:handover": Requirement(
+        "trust-and-sdk 4", "a shim behind a guarded MCP call takes the claim: one call, one record"
+    ),
+    "sdk:exact": Requirement(
+        "issue 20", "threads, tasks, forks, processes and shims share one budget exactly"
+    ),
+    "sdk:forks": Requirement("trust-and-sdk 4", "a forked child is a new shim of the same run"),
+    "sdk:exit": Requirement("issue 20", "an interpreter that ends without close ends its run"),
+    "sdk:kill": Requirement(
+        "issue 20", "kill -9 at random points: nothing executed without a journalled decision"
+    ),
+    "sdk:on-error": Requirement(
+        "issue 20", "a full disk, a read-only home, a broken policy follow decision_on_error"
+    ),
+    "sdk:fast-start": Requirement("D16", "Guard loads no asyncio, YAML, HTTP, logging or crypto"),
+    "sdk:typed": Requirement("issue 20", "the decorator keeps types; mypy --strict over the API"),
 }

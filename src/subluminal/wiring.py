@@ -53,6 +53,7 @@ def open_host(
     pack: PolicyRef | None = None,
     attestation: str | None = None,
     names_runs: bool = False,
+    launch: "Launch | None" = None,
 ) -> Host:
     """Opens a host. Arguments that are not given come from the environment (Pack section 5).
 
@@ -63,14 +64,14 @@ def open_host(
     client asks its person about calls that need approval (CLIENT_ASKED). `pack` is the one that
     the door itself asks about every call. `attestation` is a token that proves the agent, as
     SUB_ATTESTATION is. If `names_runs`, the program may name the run of each call, whatever the
-    environment says.
+    environment says. `launch` is the agent, if it is not the one that `sub run` launched.
     """
     problem = home_problem(places)
     if problem is not None:
         raise SubluminalError(problem[0], hint=problem[1])
     environ = os.environ if environ is None else environ
     cwd = working_directory() if cwd is None else cwd
-    launch = _launch(places)
+    launch = launch or launch_of(places)
     identity = _named(identity_of(environ, cwd) if identity is None else identity, launch)
     fixed = run_id or environ.get(env.SUB_RUN_ID.name) or (launch.run_id if launch else "")
     run_id = recordable(fixed) if fixed else run_id_of(environ, places, client_pid)
@@ -110,7 +111,7 @@ def open_host(
     return host
 
 
-def _launch(places: Places) -> "Launch | None":
+def launch_of(places: Places) -> "Launch | None":
     """Returns what `sub run` says about the agent of this process; None if it says nothing."""
     if not os.path.isdir(os.path.join(places.state, "launches")):
         return None  # most homes have none, and need not load this

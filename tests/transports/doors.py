@@ -3,6 +3,7 @@
 A new adapter is one more class here and one more name in DOORS; the tests stay as they are.
 """
 
+import asyncio
 import json
 import os
 import time
@@ -17,6 +18,7 @@ import pytest
 from tests.adapters.records import events_of
 from tests.adapters.wire import Wire, upstream
 
+from subluminal import Guard, Refused
 from subluminal.canonical import args_hash, encode
 from subluminal.config.places import places
 from subluminal.contracts.call import ToolCall
@@ -173,6 +175,48 @@ class PackDoor:
         self._door.close()
 
 
+class GuardDoor:
+    """`subluminal.Guard` with a function for each tool, called from an event loop or without one."""
+
+    def __init__(self, home: Path, place: Path, policy: Path | None, run_id: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(place)
+            if policy is not None:
+                patch.setenv("SUB_POLICY", str(policy))
+            self._guard = Guard(home=home, run_id=run_id, server="probe")
+        self._made = 0
+
+    def call(self, step: Step) -> Answer:
+        self._made += 1
+        named = self._guard.tool(name=step.tool, provider="mcp")
+
+        @named
+        def run(**arguments: Any) -> Any:
+            return _returned(step)
+
+        @named
+        async def run_later(**arguments: Any) -> Any:
+            return _returned(step)
+
+        try:
+            if self._made % 2:
+                run(**step.arguments)
+            else:
+                asyncio.run(run_later(**step.arguments))
+        except ToolFailed:
+            return Answer("ALLOW", {})
+        except Refused as refused:
+            decision = refused.decision
+            hint = {} if decision.hint is None else msgspec.to_builtins(decision.hint)
+            told = {"reason_code": refused.reason_code, "call_id": refused.call_id, "hint": hint}
+            told |= {"summary": decision.summary, "message": str(refused)}
+            return Answer(str(decision.action), told)
+        return Answer("ALLOW", {})
+
+    def close(self) -> None:
+        self._guard.close()
+
+
 class ToolFailed(Exception):
     """The tool of a step reported an error."""
 
@@ -181,6 +225,10 @@ class ToolFailed(Exception):
 
 
 def _handled(step: Step, _envelope: IntentEnvelope) -> dict[str, Any] | None:
+    return _returned(step)
+
+
+def _returned(step: Step) -> dict[str, Any] | None:
     if step.error is not None:
         raise ToolFailed(step.error["message"])
     if step.result and step.result.get("isError"):
@@ -210,7 +258,8 @@ class StdioDoor:
         data = said.get("error", {}).get("data", {})
         if "subluminal" not in data:
             return Answer("ALLOW", {})
-        return Answer(str(data["subluminal"]["action"]), data["subluminal"])
+        told = {**data["subluminal"], "message": said["error"]["message"]}
+        return Answer(str(data["subluminal"]["action"]), told)
 
     def close(self) -> None:
         self._wire.finish()
@@ -249,6 +298,7 @@ DOORS: dict[str, Callable[[Path, Path, Path | None, str], Door]] = {
     "threaded": ThreadedDoor,
     "mcp_stdio": StdioDoor,
     "in_process": PackDoor,
+    "guard": GuardDoor,
 }
 
 

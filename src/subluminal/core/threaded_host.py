@@ -1,6 +1,6 @@
 """A host for a process with threads, tasks or forks: an SDK inside an agent, an asynchronous door.
 
-Three things differ from `Host`:
+Four things differ from `Host`:
 
 - Any thread may call any method. A call is decided under the run's lock, which is one lock for all
   processes and threads. Then it is journalled under a second lock, the run's `Turn`. No thread
@@ -9,11 +9,18 @@ Three things differ from `Host`:
 - There is no loop, so `begin` ticks by itself, in the first thread that comes after 250 ms.
 - A forked child drops what it inherited, and enters its runs again with a journal and a shim id of
   its own. Calls that the parent began are ended by the parent.
+- Python may interrupt a thread inside of a host and run other code there: a signal handler, or a
+  finalizer that ends a stream. No lock keeps a thread from itself, so what such code wants is put
+  off until the thread is outside again. A call cannot be put off: `decision_on_error` applies.
 """
 
 import os
 import time
-from collections.abc import Callable
+from _thread import get_ident
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -24,6 +31,7 @@ from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import SERVED, Served
+from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
 from subluminal.state.mutex import Mutex
 
@@ -33,6 +41,35 @@ TICK_EVERY_MS = 250
 
 HOLD_MS = 5_000
 """Longest wait of a call for its first policy, unless the host's own bound is shorter."""
+
+_inside: set[int] = set()
+"""threads that are inside of a host; one set for all hosts, because they share the locks of runs"""
+_put_off: deque[Callable[[], None]] = deque()
+"""what code wanted that interrupted such a thread"""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Marks this thread as inside of a host; then does what was put off meanwhile."""
+    ident = get_ident()
+    is_outermost = ident not in _inside
+    try:
+        _inside.add(ident)
+        yield
+    finally:
+        if is_outermost:
+            _inside.discard(ident)
+            if _put_off:
+                _catch_up()
+
+
+def _catch_up() -> None:
+    while _put_off:
+        try:
+            late = _put_off.popleft()
+        except IndexError:  # another thread was faster
+            return
+        late()
 
 
 class ThreadedHost(Host):
@@ -47,31 +84,57 @@ class ThreadedHost(Host):
 
     def begin(self, call: ToolCall, args_text: bytes | None, session: str | None = None) -> Ruling:
         """Decides one call, as `Host.begin` does."""
-        if self.offers.may_be_some():
-            taken = self.take(call, session)
-            if taken is not None:
-                return taken
-        enforcer = self.claim(session)
+        ident = get_ident()
+        if ident in _inside:
+            return self._runs.interrupting(self.run_of(session)).begin(call, args_text)
+        # This is `_alone`, inlined: every call passes here and in `finish`.
         try:
-            return enforcer.begin(enforcer.with_claims(call), args_text)
-        except BaseException:  # an interrupt: nobody will end the call
-            self._runs.release(enforcer)
-            raise
+            _inside.add(ident)
+            if self.offers.may_be_some():
+                taken = self.take(call, session)
+                if taken is not None:
+                    return taken
+            enforcer = self.claim(session)
+            try:
+                return enforcer.begin(enforcer.with_claims(call), args_text)
+            except BaseException:  # an interrupt: nobody will end the call
+                self._runs.release(enforcer)
+                raise
+        finally:
+            _inside.discard(ident)
+            if _put_off:
+                _catch_up()
 
     def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended; does nothing in a forked child that inherited the call."""
         enforcer = ruling.enforcer
-        if enforcer.run.is_dropped or not self._runs.first_end(ruling):
+        ident = get_ident()
+        if ident in _inside:
+            at_ns = time.monotonic_ns() if at_ns is None else at_ns
+            _put_off.append(partial(self.finish, ruling, outcome, at_ns))
             return
         try:
-            if not self._take_back(ruling):
-                ruling.finished = True
+            _inside.add(ident)
+            if enforcer.run.is_dropped or not self._runs.first_end(ruling):
                 return
-            enforcer.finish(ruling, outcome, at_ns)
-            if ruling.handed is not None:
-                self._settle([ruling])
+            try:
+                if not self._take_back(ruling):
+                    ruling.finished = True
+                    return
+                enforcer.finish(ruling, outcome, at_ns)
+                if ruling.handed is not None:
+                    self._settle([ruling])
+            finally:
+                self._runs.release(enforcer)
         finally:
-            self._runs.release(enforcer)
+            _inside.discard(ident)
+            if _put_off:
+                _catch_up()
+
+    def offer(self, ruling: Ruling, *, by_run: bool = False) -> None:
+        """Offers an allowed call to later doors, as `Host.offer` does."""
+        with _alone():
+            super().offer(ruling, by_run=by_run)
 
     def withdraw(self, ruling: Ruling) -> bool:
         """Takes an offer back, as `Host.withdraw` does; one thread at a time, for each call."""
@@ -93,6 +156,10 @@ class ThreadedHost(Host):
         """
         if not self._ticking.acquire(0):
             return None
+        with _alone():
+            return self._tick(mono_ms, settle, force)
+
+    def _tick(self, mono_ms: int, settle: Callable[[], None], force: bool) -> Settings | None:
         try:
             if not self._runs.entry.acquire(self._runs.bound_s):
                 return None
@@ -107,7 +174,37 @@ class ThreadedHost(Host):
     def close(self, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves every run; closes its files when the last of its calls has ended."""
         self._is_closed = True
-        super().close(failure, served)
+        if get_ident() in _inside:
+            _put_off.append(partial(self.close, failure, served))
+            return
+        with _alone():
+            super().close(failure, served)
+
+    def leave_idle(self) -> None:
+        """Leaves the runs that have no call under way; closes the host if that is all of them."""
+        for run_id, enforcer in list(self._open.items()):
+            if not enforcer.open_calls:
+                self.end_run(run_id)
+        if not self._open:
+            self.close()
+
+    def open_run(self, meta: dict[str, Any] | None = None, session: str | None = None) -> Run:
+        """Enters a run, as `Host.open_run` does."""
+        with _alone():
+            return super().open_run(meta, session)
+
+    def end_run(self, run_id: str, failure: RunStatus | None = None) -> None:
+        """Leaves one run, as `Host.end_run` does."""
+        if get_ident() in _inside:
+            _put_off.append(partial(self.end_run, run_id, failure))
+            return
+        with _alone():
+            super().end_run(run_id, failure)
+
+    def health(self, state: str, **fields: Any) -> None:
+        """Records a shim_health event, as `Host.health` does."""
+        with _alone():
+            super().health(state, **fields)
 
     def claim(self, session: str | None) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, after changes were looked for."""
@@ -150,6 +247,8 @@ _hosts: "WeakSet[ThreadedHost]" = WeakSet()
 
 
 def _renew_hosts() -> None:
+    _inside.clear()
+    _put_off.clear()
     for host in list(_hosts):
         try:
             host._after_fork()

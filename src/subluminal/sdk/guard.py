@@ -8,7 +8,7 @@ Arguments that are not given come from the environment and the settings, as a sh
 import os
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from subluminal.adapters.in_process.guarding.guard import GuardDoor, Refusals
 from subluminal.adapters.in_process.guarding.refused import (
@@ -24,8 +24,12 @@ from subluminal.config.places import Places, make_private_dir, places
 from subluminal.config.private_files import write_aside
 from subluminal.core.host import Host
 from subluminal.core.runs.opening import Sharing
-from subluminal.errors import PolicyError
-from subluminal.wiring import open_host
+from subluminal.core.threaded_host import HOLD_MS, ThreadedHost
+from subluminal.errors import PolicyError, SubluminalError
+from subluminal.wiring import launch_of, open_host
+
+if TYPE_CHECKING:
+    from subluminal.core.acting.launches import Launch
 
 __all__ = [
     "Blocked",
@@ -39,6 +43,17 @@ __all__ = [
 
 _FIRST_POLICY_S = 30.0
 """Longest wait for the compiler when a guard is made; a compiler that takes longer gives up."""
+
+_PASSED_ON = (
+    *variables.IDENTITY_VARIABLES,
+    variables.SUB_HOME,
+    variables.SUB_RUNTIME_DIR,
+    variables.SUB_POLICY,
+    variables.SUB_RUN_META,
+    variables.SUB_KILL_SWITCH,
+    variables.SUB_ATTESTATION,
+    variables.SUB_ATTESTATION_FILE,
+)
 
 
 class Guard(GuardDoor):
@@ -66,35 +81,117 @@ class Guard(GuardDoor):
         """
         environ = _environ(
             {
-                variables.SUB_HOME.name: None if home is None else os.fspath(home),
+                variables.SUB_HOME.name: None if home is None else os.path.abspath(home),
                 variables.SUB_AGENT_ID.name: agent_id,
                 variables.SUB_PRINCIPAL.name: principal,
                 variables.SUB_ENV.name: env,
             }
         )
-        where = places(environ)
-        path = _policy_path(policy, where)
-        host = open_host(
-            where,
-            environ=environ,
-            run_id=run_id,
-            policy=path,
-            settings=load_settings(where.settings),
-            sharing=Sharing(threads=True),
-            client_pid=os.getpid(),
-            attestation=attestation,
-            names_runs=True,
-        )
+        path = _policy_path(policy, places(environ))
+        if path is not None:
+            environ[variables.SUB_POLICY.name] = path
+        self._environ, self._attestation = environ, attestation
+        self._launch: Launch | None = None
+        """who handed the work on; None if nobody did"""
+        host = _opened(environ, run_id, attestation, None)
         try:
-            if path is not None:
-                _require_policy(host, path)
+            _await_policies(host, path)
         except BaseException:
             host.close()
             raise
         super().__init__(host, server=server, refusals=refusals)
 
+    def delegate(self, agent_id: str, attestation: str | None = None) -> "Guard":
+        """Returns a guard for another agent, to which this one hands work on, in the same run.
 
-def _environ(given: dict[str, str | None]) -> Mapping[str, str]:
+        Rules see one more delegation, at most this agent's trust, and those of its roles that both
+        agents have. `attestation` is a token of the other agent. A token of this agent is verified
+        now, which may take half a second. Close the guard when the work is done.
+        """
+        launch = self._handed_on(agent_id, attestation)
+        tokens = variables.TOKEN_VARIABLES
+        environ = {name: each for name, each in self._environ.items() if name not in tokens}
+        environ[variables.SUB_AGENT_ID.name] = agent_id
+        host = _opened(environ, self._host.run_id, attestation, launch)
+        found = self._on(host)
+        found._environ, found._attestation, found._launch = environ, attestation, launch
+        return found
+
+    def environ(self) -> dict[str, str]:
+        """Returns variables for a child process, so that its shims and guards share the run.
+
+        They name the run, the agent, the home and the policy, and are meant to be added to the
+        environment of the child. A token is among them only if this process has it in its own
+        environment; one that was given as `attestation` stays here.
+        """
+        names = (each.name for each in _PASSED_ON)
+        found = {name: self._environ[name] for name in names if self._environ.get(name)}
+        identity = self._host.identity
+        found[variables.SUB_RUN_ID.name] = self.run_id
+        found[variables.SUB_AGENT_ID.name] = identity.agent_id
+        found[variables.SUB_HOME.name] = self._host.places.home
+        if self._attestation is not None:
+            for name in variables.TOKEN_VARIABLES:
+                found.pop(name, None)
+        return found
+
+    def _handed_on(self, agent_id: str, attestation: str | None) -> "Launch":
+        """Returns what is known about an agent to which this one hands work on."""
+        from msgspec.structs import replace
+
+        from subluminal.contracts.vocabulary import ProofKind
+        from subluminal.core.acting.launches import MAX_DEPTH, Launch
+        from subluminal.core.acting.tokens import TokenSource
+
+        where, run_id = self._host.places, self._host.run_id
+        parent = self._launch or launch_of(where)
+        parent = parent or Launch(run_id=run_id, agent_id=self._host.identity.agent_id)
+        source = TokenSource(self._environ, self._attestation)
+        source.look()
+        if source.token:
+            parent = replace(parent, run_id=run_id, attested=_verified(where, parent, source.token))
+        # Who is proven vouches for whom it hands work on to; a mere name vouches for nobody.
+        attested = parent.attested
+        is_attested = attested is not None and attested.proof.kind is ProofKind.ATTESTED
+        is_proven = parent.is_launched or is_attested
+        launch = Launch(run_id=run_id, agent_id=agent_id, is_launched=is_proven, parent=parent)
+        if launch.depth > MAX_DEPTH:
+            raise SubluminalError(f"more than {MAX_DEPTH} agents have handed this work on")
+        return launch
+
+
+def _verified(where: Places, launch: "Launch", token: bytes) -> Any:
+    from subluminal.core.acting.attested import verify_now
+
+    try:
+        return verify_now(where, launch.agent_id, token)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SubluminalError(f"the agent's token cannot be verified: {reason}") from None
+
+
+def _opened(
+    environ: Mapping[str, str],
+    run_id: str | None,
+    attestation: str | None,
+    launch: "Launch | None",
+) -> ThreadedHost:
+    where = places(environ)
+    host = open_host(
+        where,
+        environ=environ,
+        run_id=run_id,
+        settings=load_settings(where.settings),
+        sharing=Sharing(threads=True),
+        client_pid=os.getpid(),
+        attestation=attestation,
+        names_runs=True,
+        launch=launch,
+    )
+    return cast(ThreadedHost, host)  # what `sharing` asks for
+
+
+def _environ(given: dict[str, str | None]) -> dict[str, str]:
     return {**os.environ, **{name: value for name, value in given.items() if value is not None}}
 
 
@@ -114,15 +211,26 @@ def _policy_path(
         raise PolicyError(
             f"`policy` is not JSON: {error}", hint="give a dict as YAML would be"
         ) from None
-    directory = make_private_dir(os.path.join(where.cache, "given"))
-    path = os.path.join(directory, f"{sha256(text).hexdigest()}.json")
-    os.replace(write_aside(path, text), path)
+    try:
+        directory = make_private_dir(os.path.join(where.cache, "given"))
+        path = os.path.join(directory, f"{sha256(text).hexdigest()}.json")
+        os.replace(write_aside(path, text), path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise PolicyError(
+            f"`policy` cannot be written to `{where.cache}`: {reason}",
+            hint="give the path of a file instead",
+        ) from None
     return path
 
 
-def _require_policy(host: Host, path: str) -> None:
-    """Waits until the policy is compiled. Raises PolicyError if it cannot be used."""
-    host.await_policies(_FIRST_POLICY_S)
+def _await_policies(host: Host, path: str | None) -> None:
+    """Waits until the policies are compiled. Raises PolicyError if the given one cannot be used.
+
+    Children may be forked next, and have their first call before this process has one: they would
+    wait for a compiler that only this process can collect.
+    """
+    host.await_policies(HOLD_MS / 1000 if path is None else _FIRST_POLICY_S)
     problem = host.policy_problem
-    if problem is not None and path in problem:
+    if problem is not None and path is not None and path in problem:
         raise PolicyError(problem, hint="check it with `sub policy lint`")

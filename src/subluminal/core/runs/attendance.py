@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from subluminal.config.places import Places, make_private_dir
 from subluminal.config.plain_files import plain_file
+from subluminal.config.private_files import write_aside
 from subluminal.contracts.identity import Identity, Source
 from subluminal.state.processes import start_time
 
@@ -48,6 +49,19 @@ def note_attendance(places: Places, pid: int, attendance: Attendance, owner: str
         return
     finally:
         os.close(fd)
+
+
+def keep_attendance(places: Places, pid: int, kept: list[Attendance], owner: str = "") -> None:
+    """Replaces the note of a host, which has left some of its runs, by one about the others."""
+    path = _path(places, pid, owner)
+    if not kept:
+        _remove(path)
+        return
+    try:
+        aside = write_aside(path, b"\n".join(map(msgspec.json.encode, kept)) + b"\n")
+        os.replace(aside, path)
+    except OSError:
+        return  # the note names more runs than it has to; their record says that they are over
 
 
 def forget_attendance(places: Places, pid: int, owner: str = "") -> None:

@@ -30,7 +30,12 @@ from subluminal.core.records.listings import Listings
 from subluminal.core.records.policy_loads import record_loads
 from subluminal.core.records.previews import Previewer
 from subluminal.core.ruling import Ruling
-from subluminal.core.runs.attendance import Attendance, forget_attendance, note_attendance
+from subluminal.core.runs.attendance import (
+    Attendance,
+    forget_attendance,
+    keep_attendance,
+    note_attendance,
+)
 from subluminal.core.runs.failures import SERVED, Served
 from subluminal.core.runs.finding import Finders
 from subluminal.core.runs.names import host_id, uuid7
@@ -111,7 +116,7 @@ class OpenRuns:
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
         self._meta, self._client_asks, self._taint = parts.meta, parts.client_asks, parts.taint
         self._max_journal_bytes = settings.limits.max_journal_bytes
-        self._targets = TargetSource(settings)
+        self.targets = TargetSource(settings)
         self._on_bug = on_bug
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
@@ -182,9 +187,13 @@ class OpenRuns:
         if is_last:
             enforcer.run.close()
 
-    def _stand_in(self, run_id: str) -> Enforcer:
+    def interrupting(self, run_id: str) -> Enforcer:
+        """Returns an enforcer for a call that interrupts this very thread, which holds the run."""
+        return self._stand_in(run_id, "this call interrupts another one")
+
+    def _stand_in(self, run_id: str, why: str = "another thread is opening it") -> Enforcer:
         """Returns an enforcer that applies `decision_on_error`, for a call that cannot wait."""
-        run = stand_in(run_id, self._identity, "another thread is opening it")
+        run = stand_in(run_id, self._identity, why)
         view = self._stops_of(run_id)
         self.kill_switch.forget(view)
         last = next(iter(self.open.values()), None)
@@ -195,7 +204,7 @@ class OpenRuns:
                 self._previewer,
                 Gates(view),
                 refusal=last.refusal,
-                targets=self._targets,
+                targets=self.targets,
             )
         return Enforcer(
             run, Engine((), self._identity), self._previewer, Gates(view), refusal=_BUSY
@@ -229,7 +238,7 @@ class OpenRuns:
             self._previewer,
             gates,
             refusal=self._refusal_of(run),
-            targets=self._targets,
+            targets=self.targets,
             on_bug=self._on_bug,
         )
 
@@ -375,7 +384,7 @@ class OpenRuns:
     def adopt_settings(self, previewer: Previewer, settings: Settings) -> None:
         """Puts new settings into force in every run."""
         self._previewer.adopt(previewer)
-        self._targets.adopt(settings)
+        self.targets.adopt(settings)
         self._max_journal_bytes = settings.limits.max_journal_bytes
         for enforcer in list(self.open.values()):
             enforcer.run.journal.rotate_at(self._max_journal_bytes)
@@ -402,10 +411,23 @@ class OpenRuns:
         self.kill_switch.forget(enforcer.gates.stops)
         self._policies.forget(run_id)
         with self._mutex:
-            if enforcer.open_calls:
+            is_idle = not enforcer.open_calls
+            if not is_idle:
                 self._closing.append(enforcer)
-                return
-        enforcer.run.close()
+        if is_idle:
+            enforcer.run.close()
+        self._note_others()
+
+    def _note_others(self) -> None:
+        """Notes which runs this host still takes part in, after it left one."""
+        if not self.entry.acquire(self.bound_s):
+            return
+        try:
+            kept = [*self.open.values(), *self._left, *self._closing]
+            notes = [Attendance(each.run.run_id, self._identity, each.run.source) for each in kept]
+            keep_attendance(self._places, os.getpid(), notes, self._owner)
+        finally:
+            self.entry.release()
 
     def leave_all(self, failure: RunStatus | None, served: Served = SERVED) -> None:
         """Leaves every run; the last process to leave a run ends it."""

@@ -4,6 +4,9 @@ guard       what a program holds: `tool`, `call`, `check`, `run`
 calls       one guarded call, from its decision to its end
 functions   guarded functions, coroutines and generators
 arguments   the arguments of a call: bound to their names, in a JSON form
+shown       results, as far as a preview shows them
+touched     what a program says about the targets of its tools
 refused     what a refused call raises
 scopes      runs that a program opens and closes itself
+exits       guards that are left open when the interpreter ends
 """

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from subluminal.canonical import encode
-from subluminal.errors import AmbiguousJSON
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+_EASY = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Arguments(NamedTuple):
@@ -35,7 +35,7 @@ def arguments_of(given: dict[str, Any], most_bytes: int) -> Arguments:
     try:
         plain = given if _PLAIN.issuperset(map(type, given.values())) else _json_form(given)
         text = encode(plain)
-    except (AmbiguousJSON, TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything
         # Nobody can tell whether two such calls are equal, so no two of them are.
         return Arguments(None, None, os.urandom(32).hex(), 0)
     args_hash = sha256(text).hexdigest()
@@ -46,27 +46,23 @@ def arguments_of(given: dict[str, Any], most_bytes: int) -> Arguments:
 
 def _json_form(value: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(
-        value, str_keys=True, order="deterministic", enc_hook=_unusual
+        value, str_keys=True, order="deterministic", enc_hook=unusual
     )
     return found
 
 
-def _unusual(value: Any) -> Any:
+def unusual(value: Any) -> Any:
     """Returns the form of a value that msgspec does not know. Raises TypeError."""
     dump = getattr(type(value), "model_dump", None)
     if dump is not None:  # pydantic
         return dump(value, mode="json")
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, str):  # a subclass; what it says of itself may differ from what it is
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return int.__int__(value) if isinstance(value, int) else float.__float__(value)
     raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
-
-
-def result_text(value: Any) -> bytes:
-    """Returns a result as JSON for its preview; of one that has no such form, its type."""
-    try:
-        return msgspec.json.encode(value, enc_hook=_unusual)
-    except Exception:  # noqa: BLE001 - the call has run, whatever its result is
-        return msgspec.json.encode(f"a value of type {type(value).__name__}")
 
 
 class Binder:
@@ -75,12 +71,38 @@ class Binder:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.signature = inspect.signature(function)
         parameters = list(self.signature.parameters.values())
-        self._left_out = parameters[0].name if _is_method(function, parameters) else None
+        is_method = _is_method(function, parameters)
+        self._left_out = parameters[0].name if is_method else None
         kinds = {each.kind: each.name for each in parameters}
         self._rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
+        self._skipped = int(is_method)
+        own = parameters[self._skipped :]
+        self._is_easy = all(each.kind in _EASY for each in own)
+        self._in_order = tuple(each.name for each in own if each.kind is _EASY[0])
+        self.names = frozenset(each.name for each in own)
+        """the names of the parameters, `self` left out"""
+        self._defaults = {each.name: each.default for each in own if each.default is not each.empty}
 
     def bind(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Returns all arguments by name, defaults included. Raises TypeError as a call would."""
+        if not self._is_easy:
+            return self._by_signature(positional, named)
+        # What follows does what `inspect` does, for plain parameters, ten times as fast.
+        own = positional[1:] if self._skipped else positional
+        if len(own) > len(self._in_order) or len(positional) < self._skipped:
+            return self._by_signature(positional, named)
+        found = self._defaults | dict(zip(self._in_order, own, strict=False))
+        if named:
+            if not self.names.issuperset(named) or not named.keys().isdisjoint(
+                self._in_order[: len(own)]
+            ):
+                return self._by_signature(positional, named)
+            found |= named
+        if len(found) != len(self.names):
+            return self._by_signature(positional, named)
+        return found
+
+    def _by_signature(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         bound = self.signature.bind(*positional, **named)
         bound.apply_defaults()
         found = dict(bound.arguments)

@@ -5,18 +5,24 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from subluminal.adapters.in_process.guarding.arguments import Arguments, result_text
+from msgspec.structs import replace
+
+from subluminal.adapters.in_process.guarding.arguments import Arguments
 from subluminal.adapters.in_process.guarding.refused import refusal_of
+from subluminal.adapters.in_process.guarding.shown import shown
 from subluminal.adapters.in_process.results import said_by
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
 from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
-from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import CallEnding, Ruling
 
-_NOTHING = b"null"
+TOOL_USE_ID = "subluminal/toolUseId"
+"""Member of `_meta` in which an MCP message carries the id of its call."""
+
+
+_ID = "client_call_id"
 
 
 class Wanted:
@@ -44,7 +50,7 @@ class Wanted:
     def call(self) -> ToolCall:
         """Returns the call as the core takes it."""
         args, _, args_hash, size = self.arguments
-        context = {} if self.client_call_id is None else {"client_call_id": self.client_call_id}
+        context = {} if self.client_call_id is None else {_ID: self.client_call_id}
         return ToolCall(
             server_name=self.server,
             tool_name=self.tool,
@@ -89,8 +95,22 @@ class GuardedCall:
         """The decision about the call."""
         return self.ruling.decision
 
+    def offer(self) -> dict[str, str]:
+        """Offers the call to a shim behind this program, which then decides and counts nothing.
+
+        Returns the members for `_meta` of the MCP message that carries the call. Call it before
+        the message is sent. If a shim takes the call, it records the end, and `end` does nothing.
+        """
+        call = self.ruling.call
+        tool_use_id = call.context.get(_ID) or self.call_id
+        self.ruling.call = replace(call, context={**call.context, _ID: tool_use_id})
+        self._host.offer(self.ruling)
+        return {TOOL_USE_ID: tool_use_id}
+
     def begin(self) -> None:
-        """Decides and records the call. Raises Refused."""
+        """Decides and records the call, once. Raises Refused."""
+        if self._ruling is not None:
+            return
         ruling = self._begin()
         self._ruling = ruling
         if not ruling.is_allowed:
@@ -99,15 +119,15 @@ class GuardedCall:
     def refuse(self) -> Exception:
         """Ends a call that was refused; returns what to raise."""
         ruling = self.ruling
-        message = message_of(ruling.decision, ruling.call.args)
-        self._host.finish(ruling, refused(message, len(message), ruling.decision.action))
-        return refusal_of(ruling, self._host.places)
+        found, decision = refusal_of(ruling, self._host.places), ruling.decision
+        self._host.finish(ruling, refused(decision.summary, len(str(found)), decision.action))
+        return found
 
     def end(self, error: BaseException | None) -> None:
         """Records how the call ended."""
         if error is None:
-            text = _NOTHING if self.result is None else result_text(self.result)
-            self._host.finish(self.ruling, CallEnding(Status.OK, len(text), text))
+            text, size = shown(self.result, self._host.looked_at_bytes)
+            self._host.finish(self.ruling, CallEnding(Status.OK, size, text))
         elif _is_cancelled(error):
             self._host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
         else:

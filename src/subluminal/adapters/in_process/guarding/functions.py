@@ -7,11 +7,13 @@ that inspect it see no difference.
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.adapters.in_process.guarding.refused import Refused
 
+_STREAMS = (GeneratorType, AsyncGeneratorType)
 MAX_KEPT = 64
 """Most items of a stream that are kept for its preview."""
 
@@ -45,8 +47,9 @@ class Stream:
 
 def guarded(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
     """Returns a guarded function of the same kind. `told` turns a refusal into a result."""
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    inner = called.func if isinstance(called, functools.partial) else called
+    inner = innermost(function)
+    if not inspect.isroutine(inner):
+        inner = getattr(inner, "__call__", inner)  # noqa: B004 - its kind, not whether there is one
     if inspect.isasyncgenfunction(inner):
         return _async_generator(function, enter, told)
     if inspect.iscoroutinefunction(inner):
@@ -69,13 +72,30 @@ def _plain(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[.
         except BaseException as error:
             call.end(error)
             raise
-        if inspect.isawaitable(result):
+        kind = type(result)
+        if kind in _STREAMS or hasattr(kind, "__await__"):
             call.result = None
-            return _awaited(call, result)
+            return _continued(call, result, told)
         call.end(None)
         return result
 
     return run
+
+
+def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function below partial applications."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _continued(call: GuardedCall, result: Any, told: Told) -> Any:
+    """Returns what ends a call, of a plain function that returned a stream or an awaitable."""
+    if isinstance(result, GeneratorType):
+        return _relayed(call, result)
+    if isinstance(result, AsyncGeneratorType):
+        return _async_generator(lambda: result, lambda _positional, _named: call, told)()
+    return _awaited(call, result)
 
 
 async def _awaited(call: GuardedCall, result: Any) -> Any:
@@ -105,26 +125,31 @@ def _coroutine(function: Callable[..., Any], enter: Enter, told: Told) -> Callab
 def _generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*positional: Any, **named: Any) -> Generator[Any, Any, Any]:
-        call, kept = enter(positional, named), Stream()
+        call = enter(positional, named)
         try:
             call.begin()
         except Refused as refused:
             yield told(refused)
             return None
-        try:
-            value = yield from _relayed(function(*positional, **named), kept)
-        except BaseException as error:
-            call.end(error)
-            raise
-        call.result = kept.result
-        call.end(None)
-        return value
+        return (yield from _relayed(call, function(*positional, **named)))
 
     return run
 
 
-def _relayed(inner: Generator[Any, Any, Any], kept: Stream) -> Generator[Any, Any, Any]:
-    """Does what `yield from inner` does, and keeps the items."""
+def _relayed(call: GuardedCall, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Does what `yield from inner` does, keeps the items, and ends the call with the stream."""
+    kept = Stream()
+    try:
+        value = yield from _kept(inner, kept)
+    except BaseException as error:
+        call.end(error)
+        raise
+    call.result = kept.result
+    call.end(None)
+    return value
+
+
+def _kept(inner: Generator[Any, Any, Any], kept: Stream) -> Generator[Any, Any, Any]:
     step = functools.partial(next, inner)
     while True:
         try:

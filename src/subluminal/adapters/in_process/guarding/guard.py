@@ -7,21 +7,24 @@ a guard.
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments, Binder, arguments_of
 from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
-from subluminal.adapters.in_process.guarding.functions import guarded
+from subluminal.adapters.in_process.guarding.exits import close_at_exit, forget
+from subluminal.adapters.in_process.guarding.functions import guarded, innermost
 from subluminal.adapters.in_process.guarding.refused import Refused, RunTerminated
 from subluminal.adapters.in_process.guarding.scopes import ScopedRun, current_run
+from subluminal.adapters.in_process.guarding.touched import GivenTargets, declared
 from subluminal.config.places import recordable
 from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Status
-from subluminal.core.host import Host
 from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.names import uuid7
+from subluminal.core.threaded_host import ThreadedHost
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,10 +36,11 @@ _DECIDED_ONLY = b'"decided, not executed"'
 class GuardDoor:
     """The in-process door. `sdk.Guard` opens it."""
 
-    def __init__(self, host: Host, *, server: str, refusals: Refusals) -> None:
+    def __init__(self, host: ThreadedHost, *, server: str, refusals: Refusals) -> None:
         self._host = host
         self._server = server
         self._refusals = refusals
+        close_at_exit(self)
 
     # Functions
 
@@ -52,6 +56,7 @@ class GuardDoor:
         server: str | None = None,
         labels: Iterable[str] = (),
         provider: str = BUILT_IN,
+        targets: GivenTargets = None,
         args: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
     def tool(
@@ -63,31 +68,41 @@ class GuardDoor:
         server: str | None = None,
         labels: Iterable[str] = (),
         provider: str = BUILT_IN,
+        targets: GivenTargets = None,
         args: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> Any:
         """Guards a function: every call of it is decided before it runs, and recorded.
 
         `name` is the tool's name, by default that of the function; `server` that of the server,
-        by default the guard's. `args` turns the bound arguments into those that rules and records
-        see, such as without a connection.
+        by default the guard's. `targets` says which parameters are what a call touches, as
+        `[servers.NAME.targets]` of the settings does: `{"path": "file", "access": "read"}`. It may
+        be a function that takes the arguments and returns such values: `{"path": ["/a", "/b"]}`.
+        `args` turns the bound arguments into those that rules and records see, such as without a
+        connection.
         """
-        if fn is None:
-            return functools.partial(
-                self.tool, name=name, server=server, labels=labels, provider=provider, args=args
+        if fn is None or isinstance(fn, staticmethod | classmethod):
+            guard_it = functools.partial(
+                self.tool,
+                name=name,
+                server=server,
+                labels=labels,
+                provider=provider,
+                targets=targets,
+                args=args,
             )
-        if isinstance(fn, staticmethod | classmethod):
-            inner = self.tool(  # type: ignore[call-overload]
-                fn.__func__, name=name, server=server, labels=labels, provider=provider, args=args
-            )
-            return type(fn)(inner)
+            return guard_it if fn is None else type(fn)(guard_it(fn.__func__))
         binder = Binder(fn)
-        tool: str = name or str(getattr(fn, "__name__", type(fn).__name__))
+        tool: str = name or _name_of(fn)
+        of_server = server or self._server
+        if targets is not None:
+            parameters = None if args is not None else binder.names
+            self._host.declare_targets(of_server, tool, declared(targets, parameters))
         given = _given(labels, None)
 
         def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> GuardedCall:
             bound = binder.bind(positional, named)
             found = self._arguments(bound if args is None else args(bound))
-            return self._call(Wanted(server or self._server, tool, found, provider, given))
+            return self._call(Wanted(of_server, tool, found, provider, given))
 
         return guarded(fn, enter, self._told)
 
@@ -102,9 +117,13 @@ class GuardDoor:
         labels: Iterable[str] = (),
         context: Mapping[str, Any] | None = None,
         provider: str = BUILT_IN,
+        client_call_id: str | None = None,
     ) -> GuardedCall:
-        """Guards a block: `with guard.call("refund", {"order": 7}) as call: call.result = …`."""
-        wanted = self._wanted(tool, args, server, labels, context, provider)
+        """Guards a block: `with guard.call("refund", {"order": 7}) as call: call.result = …`.
+
+        `client_call_id` is the id that a framework gave the call.
+        """
+        wanted = self._wanted(tool, args, server, labels, context, provider, client_call_id)
         return self._call(wanted)
 
     def check(
@@ -116,9 +135,11 @@ class GuardDoor:
         labels: Iterable[str] = (),
         context: Mapping[str, Any] | None = None,
         provider: str = BUILT_IN,
+        client_call_id: str | None = None,
     ) -> Decision:
         """Decides and records a call that is not executed here. Never raises for a refusal."""
-        call = self._call(self._wanted(tool, args, server, labels, context, provider))
+        wanted = self._wanted(tool, args, server, labels, context, provider, client_call_id)
+        call = self._call(wanted)
         try:
             call.begin()
         except Refused:
@@ -131,15 +152,32 @@ class GuardDoor:
     @property
     def run_id(self) -> str:
         """The run of the calls that are made here."""
-        return self._host.run_of(current_run.get())
+        return self._host.run_of(self._scope())
 
     def run(self, run_id: str | None = None, meta: dict[str, Any] | None = None) -> ScopedRun:
         """Opens a run: `with guard.run(): …`. Calls inside of the block belong to it."""
         return ScopedRun(self._host, recordable(run_id) if run_id else uuid7(), meta)
 
     def close(self) -> None:
-        """Leaves every run and closes every file."""
+        """Leaves every run and closes every file. The end of the interpreter does it too."""
+        forget(self)
         self._host.close()
+
+    def leave_at_exit(self) -> None:
+        """Leaves every run that has no call under way, because the interpreter ends."""
+        self._host.leave_idle()
+
+    def _on(self, host: ThreadedHost) -> Self:
+        """Returns a guard with the same options on another host."""
+        found = copy(self)
+        found._host = host
+        close_at_exit(found)
+        return found
+
+    def _scope(self) -> str | None:
+        """Returns the run that the program has opened around this; None if there is none."""
+        scope = current_run.get()
+        return None if scope is None else scope.run_for(self._host)
 
     # One call
 
@@ -151,9 +189,10 @@ class GuardDoor:
         labels: Iterable[str],
         context: Mapping[str, Any] | None,
         provider: str,
+        client_call_id: str | None,
     ) -> Wanted:
-        found = self._arguments(dict(args))
-        return Wanted(server or self._server, tool, found, provider, _given(labels, context))
+        found, given = self._arguments(dict(args)), _given(labels, context)
+        return Wanted(server or self._server, tool, found, provider, given, client_call_id)
 
     def _arguments(self, given: dict[str, Any]) -> Arguments:
         return arguments_of(given, self._host.settings.limits.max_inspect_bytes)
@@ -162,7 +201,7 @@ class GuardDoor:
         return GuardedCall(self._host, functools.partial(self._begin, wanted))
 
     def _begin(self, wanted: Wanted) -> Ruling:
-        return self._host.begin(wanted.call(), wanted.arguments.text, current_run.get())
+        return self._host.begin(wanted.call(), wanted.arguments.text, self._scope())
 
     def _told(self, refused: Exception) -> str:
         """Returns the text of a refusal, for tools that return it. The end of a run is raised."""
@@ -170,7 +209,7 @@ class GuardDoor:
             raise refused
         return str(refused)
 
-    def __enter__(self) -> "GuardDoor":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -180,6 +219,11 @@ class GuardDoor:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    inner = innermost(function)
+    return str(getattr(inner, "__name__", type(inner).__name__))
 
 
 def _given(labels: Iterable[str], context: Mapping[str, Any] | None) -> Given | None:
