@@ -106,7 +106,7 @@ format: setup
 
 ## make lock     requirements/*.txt from requirements/*.in, with hashes
 lock: setup
-	for name in bootstrap dev container container-build mcp1 mcp2; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	for name in bootstrap dev container container-build mcp1 mcp2 frameworks; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from subluminal import Guard, RunTerminated
 
@@ -61,16 +61,18 @@ def next_calls(results: Iterable[tuple[str, str]]) -> list[Call]:
     """What the model does when it is shown results: tool and text of each. Nothing: it is done."""
     found = []
     for tool, text in results:
-        suggested = re.search(r"(\{.*?\})", text) if "policy" in text else None
+        suggested = re.search(r"Suggested arguments: (\{.*?\})", text.replace('\\"', '"'))
         if suggested:
             found.append(Call(tool, json.loads(suggested[1])))
     return found
 
 
-def run(answer: Callable[[Guard, str, str], str]) -> None:
+def run(
+    answer: Callable[[Guard, str, str], str], refusals: Literal["raise", "return"] = "raise"
+) -> None:
     """Runs an agent: `python with_….py [TASK [invoke|async|stream]]`."""
     task, how = [*sys.argv[1:], *(TASK, "invoke")[len(sys.argv) - 1 :]][:2]
-    with Guard(agent_id="billing", policy=POLICY) as guard:
+    with Guard(agent_id="billing", policy=POLICY, refusals=refusals) as guard:
         try:
             print(answer(guard, task, how))
         except RunTerminated as ended:

@@ -17,20 +17,19 @@ ASK: dict[str, Any] = {"model": "scripted", "max_tokens": 500}
 def respond(request: httpx2.Request) -> httpx2.Response:
     """Reads what the model is shown, and returns what it does, as the API would."""
     sent = json.loads(request.content)
-    messages = sent["messages"]
-    content = messages[-1]["content"]
-    if isinstance(content, str):
-        calls, said = first_calls(content), ""
-    else:
-        names = {each["id"]: each["name"] for each in messages[-2]["content"] if "name" in each}
-        shown = [(names[each["tool_use_id"]], _text(each["content"])) for each in content]
+    content = sent["messages"][-1]["content"]
+    results = [each for each in content if isinstance(each, dict) and "tool_use_id" in each]
+    if results:
+        shown = [(each["tool_use_id"].split("_", 2)[2], _text(each["content"])) for each in results]
         calls, said = next_calls(shown), "; ".join(text for _, text in shown)
+    else:
+        calls, said = first_calls(_text(content)), ""
     blocks: list[dict[str, Any]] = [
-        {"type": "tool_use", "id": f"toolu_{len(messages)}_{n}", "name": each.tool, "input": each.args}
-        for n, each in enumerate(calls)
+        {"type": "tool_use", "id": f"toolu_{n}_{tool}", "name": tool, "input": args}
+        for n, (tool, args) in enumerate(calls)
     ] or [{"type": "text", "text": said}]
     message = {
-        "id": f"msg_{len(messages)}",
+        "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "scripted",

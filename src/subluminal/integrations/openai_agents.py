@@ -14,13 +14,12 @@ from subluminal.integrations.framework import Found, arguments, guarded_call_asy
 from subluminal.sdk.guard import Guard, Refused, RunTerminated
 
 try:
-    from agents import Agent, FunctionTool, Handoff, UserError, handoff
+    from agents import Agent, AgentsException, FunctionTool, Handoff, UserError, handoff
     from agents.tool import (
         CodeInterpreterTool,
         FileSearchTool,
         HostedMCPTool,
         ImageGenerationTool,
-        ToolOrigin,
         ToolOriginType,
         ToolSearchTool,
         WebSearchTool,
@@ -49,6 +48,10 @@ _failures: ContextVar[list[str] | None] = ContextVar("subluminal_agents_failures
 """The failures of that tool, which the SDK turns into results."""
 _refusal: ContextVar[str | None] = ContextVar("subluminal_agents_refusal", default=None)
 """What the model is told of the handoff that was decided here last; None if it was allowed."""
+
+
+class AgentRunTerminated(RunTerminated, AgentsException):
+    """The run is over. The SDK lets its own exceptions through, and wraps all others."""
 
 
 def guarded(agent: _A, guard: Guard) -> _A:
@@ -107,10 +110,8 @@ class _Guarding:
                 target = await guarded_call_async(
                     call, lambda: inner.on_invoke_handoff(context, text), lambda to: Found(to.name)
                 )
-            except RunTerminated:
-                raise
             except Refused as refused:
-                _refusal.set(str(refused))
+                _refusal.set(_told(refused))
                 return owner
             _refusal.set(None)
             return self.agent(target)
@@ -139,11 +140,11 @@ def _tool(tool: Any, guard: Guard) -> Any:
     tell = resolve_function_tool_failure_error_function(tool)
     if tell is not None:
         set_function_tool_failure_error_function(found, _noting(tell))
-    inner, server = found.on_invoke_tool, _server_of(get_function_tool_origin(tool))
+    inner, name, server = found.on_invoke_tool, *_names(tool)
 
     async def invoke(context: Any, text: str) -> Any:
         call = guard.call(
-            tool.name,
+            name,
             arguments(text),
             server=server,
             provider="mcp" if server else "built-in",
@@ -160,13 +161,20 @@ def _tool(tool: Any, guard: Guard) -> Any:
             return await guarded_call_async(
                 call, run, lambda result: Found(result, failures[0] if failures else None)
             )
-        except RunTerminated:
-            raise
         except Refused as refused:
-            return str(refused)
+            return _told(refused)
 
     found.on_invoke_tool = invoke
     return found
+
+
+def _told(refused: Refused) -> str:
+    """Returns what the model is told. The end of a run is raised."""
+    if not isinstance(refused, RunTerminated):
+        return str(refused)
+    raise AgentRunTerminated(
+        str(refused), refused.decision, call_id=refused.call_id, run_id=refused.run_id
+    ) from None
 
 
 def _noting(tell: Callable[[Any, Exception], Any]) -> Callable[[Any, Exception], Any]:
@@ -181,10 +189,13 @@ def _noting(tell: Callable[[Any, Exception], Any]) -> Callable[[Any, Exception],
     return noted
 
 
-def _server_of(origin: ToolOrigin | None) -> str | None:
+def _names(tool: FunctionTool) -> tuple[str, str | None]:
+    """Returns the name of a tool, for one of an MCP server as the server has it, and the server."""
+    origin = get_function_tool_origin(tool)
     if origin is None or origin.type is not ToolOriginType.MCP:
-        return None
-    return origin.mcp_server_name
+        return tool.name, None
+    binding = getattr(tool, "_mcp_tool_binding", None)  # `name` may have the server's before it
+    return binding[1] if binding else tool.name, origin.mcp_server_name
 
 
 class _Server:
