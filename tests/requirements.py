@@ -767,9 +767,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:integration-hint": Requirement(
         "issue 20", "in each framework a refused model reads the hint, follows it and succeeds"
     ),
-    "sdk:integration-ids": Requirement(
-        "issue 20", "frameworks' own call ids are client_call_id"
-    ),
+    "sdk:integration-ids": Requirement("issue 20", "frameworks' own call ids are client_call_id"),
     "sdk:integration-end": Requirement(
         "issue 20", "RunTerminated leaves the loop; where nothing can, the model is told"
     ),
@@ -785,14 +783,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:integration-missing": Requirement(
         "issue 20", "a framework that is not installed gives one clear error"
     ),
-    "sdk:integration-lazy": Requirement(
-        "issue 20", "integrations import no framework until used"
-    ),
+    "sdk:integration-lazy": Requirement("issue 20", "integrations import no framework until used"),
     "sdk:integration-unguardable": Requirement(
         "issue 20", "a tool that cannot be guarded is an error, not a gap"
-    ),
-    "sdk:integration-typed": Requirement(
-        "issue 20", "mypy --strict over integrations and examples"
     ),
     "sdk:refusals": Requirement(
         "trust-and-sdk 4", "a refused function does not run; the exception has the shim's sentence"

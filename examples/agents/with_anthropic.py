@@ -56,8 +56,12 @@ def _events(message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[dict[
         {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
     ]
     for index, block in enumerate(blocks):
+        start: dict[str, Any]
         if block["type"] == "text":
-            start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+            start, delta = (
+                {"type": "text", "text": ""},
+                {"type": "text_delta", "text": block["text"]},
+            )
         else:
             start = {**block, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}

@@ -20,7 +20,7 @@ class Scripted(BaseChatModel):
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **more: Any
     ) -> ChatResult:
         if isinstance(messages[-1], ToolMessage):
-            shown = []
+            shown: list[tuple[str, str]] = []
             for message in reversed(messages):
                 if not isinstance(message, ToolMessage):
                     break

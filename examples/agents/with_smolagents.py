@@ -28,7 +28,9 @@ class Scripted(Model):
         self.wanted = [call.tool for call in calls]
         wanted = [(call.tool, call.args) for call in calls]
         made = [
-            ChatMessageToolCall(ChatMessageToolCallFunction(args, name), f"call_{number}", "function")
+            ChatMessageToolCall(
+                ChatMessageToolCallFunction(args, name), f"call_{number}", "function"
+            )
             for number, (name, args) in enumerate(wanted or [("final_answer", {"answer": said})])
         ]
         return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=made)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adapters.records import calls_of, events_of
-from tests.integrations.conftest import AGENTS, ROOT, Run
+from tests.adapters.records import calls_of, lines_of
+from tests.integrations.conftest import AGENTS, Run
 from tests.requirements import requirement
 
 SEAMS = ["langchain", "openai_agents", "anthropic", "pydantic_ai", "mcp"]
@@ -26,11 +26,22 @@ def ask(run: Run, framework: str, task: str, how: str = "invoke") -> str:
     return ran.said
 
 
+def record_of(home: Path) -> list[list[dict[str, Any]]]:
+    """Returns the events of each call, in the order of the run; several processes wrote them."""
+    order = ["tool_call_start", "tool_call_decision", "tool_call_end"]
+    calls = calls_of([json.loads(line) for _, line in lines_of(home)])
+    for call in calls:
+        call.sort(key=lambda event: order.index(event["type"]))
+        assert [event["type"] for event in call] == order
+    return sorted(calls, key=lambda call: int(call[0]["call"]["seq"]))
+
+
 def actions(calls: list[list[dict[str, Any]]]) -> list[str]:
     return [call[1]["decision"]["action"] for call in calls]
 
 
 @requirement("sdk:integration-hint")
+@requirement("sdk:integration-ids")
 @pytest.mark.parametrize(("framework", "how"), WAYS)
 def test_a_model_is_refused_follows_the_hint_and_succeeds(
     run: Run, own_home: Path, framework: str, how: str
@@ -38,7 +49,7 @@ def test_a_model_is_refused_follows_the_hint_and_succeeds(
     """Two calls at once: one is refused, and the model corrects it."""
     said = ask(run, framework, "refund A-7 250, refund B-2 20", how)
     assert said.splitlines()[-1] == "refunded 99 for A-7"
-    calls = calls_of(events_of(own_home, threads=True))
+    calls = record_of(own_home)
     assert sorted(actions(calls)) == ["ALLOW", "ALLOW", "REJECT_WITH_HINT"]
     assert {call[-1]["status"] for call in calls if call[1]["decision"]["action"] == "ALLOW"} == {
         "OK"
@@ -49,16 +60,11 @@ def test_a_model_is_refused_follows_the_hint_and_succeeds(
     assert {call[0]["call"]["server_name"] for call in calls} == {
         "billing" if framework == "mcp" else "python"
     }
-
-
-@requirement("sdk:integration-ids")
-@pytest.mark.parametrize("framework", sorted(WITH_IDS))
-def test_the_ids_of_the_framework_are_on_record(run: Run, own_home: Path, framework: str) -> None:
-    ask(run, framework, "refund A-7 250, refund B-2 20")
-    ids = [call[0]["call"]["client_call_id"] for call in calls_of(events_of(own_home))]
-    assert len(set(ids)) == 3
-    if framework != "pydantic_ai":  # which makes its own
-        assert all(re.fullmatch(r"call_\d+_\d", each) for each in ids)
+    if framework in WITH_IDS:
+        ids = {call[0]["call"]["client_call_id"] for call in calls}
+        assert len(ids) == 3
+        # Pydantic AI makes its own; those of the others are the model's.
+        assert framework == "pydantic_ai" or all(re.fullmatch(r"call_\d_\d", each) for each in ids)
 
 
 @requirement("sdk:integration-end")
@@ -70,7 +76,7 @@ def test_the_end_of_a_run_leaves_the_loop(
 ) -> None:
     said = ask(run, framework, "close_account A-7", how)
     assert said.startswith(f"The run is over: {OVER}")
-    assert actions(calls_of(events_of(own_home))) == ["TERMINATE_RUN"]
+    assert actions(record_of(own_home)) == ["TERMINATE_RUN"]
 
 
 @requirement("sdk:integration-end")
@@ -79,7 +85,7 @@ def test_a_framework_that_lets_nothing_out_tells_its_model(
     run: Run, own_home: Path, framework: str
 ) -> None:
     assert OVER in ask(run, framework, "close_account A-7")
-    calls = calls_of(events_of(own_home))
+    calls = record_of(own_home)
     assert actions(calls) == ["TERMINATE_RUN"]
 
 
@@ -90,23 +96,22 @@ def test_a_tool_that_fails_is_on_record_as_an_error(
 ) -> None:
     """These frameworks turn the exception into a result, which the model reads."""
     ask(run, framework, "refund broken 1")
-    ((*_, end),) = calls_of(events_of(own_home))
+    ((*_, end),) = record_of(own_home)
     assert end["status"] == "ERROR"
-    assert "no such order" in end["error"]["message"]
+    said = "the tool reported an error" if framework == "mcp" else "no such order"
+    assert said in end["error"]["message"]  # behind the MCP client, a shim saw the end
 
 
 @requirement("sdk:integration-handover")
 def test_a_shim_behind_a_guarded_client_decides_nothing_again(run: Run, own_home: Path) -> None:
     ask(run, "mcp", "refund A-7 250, refund B-2 20")
-    events = events_of(own_home, threads=True)
-    calls = calls_of(events)
+    calls = record_of(own_home)
     assert len(calls) == 3
-    assert [event["type"] for event in events].count("tool_call_decision") == 3
     for begun, decided, end in calls:
         assert begun["call"]["transport"] == "in_process"
         took_over = begun["source"]["shim_id"] != end["source"]["shim_id"]
         assert took_over == (decided["decision"]["action"] == "ALLOW")
-    assert len({event["run_id"] for event in events}) == 1
+    assert len({event["run_id"] for call in calls for event in call}) == 1
 
 
 @requirement("sdk:integration-handoffs")
@@ -114,7 +119,7 @@ def test_a_refused_handoff_is_told_and_the_agent_goes_on(run: Run, own_home: Pat
     said = ask(run, "openai_agents", "transfer_to_closing")
     assert said.startswith("Rejected by policy (rule no-closing-agent)")
     assert "Tell the customer to call us." in said
-    assert actions(calls_of(events_of(own_home))) == ["REJECT_WITH_HINT"]
+    assert actions(record_of(own_home)) == ["REJECT_WITH_HINT"]
 
 
 HANDED_ON = """
@@ -167,13 +172,12 @@ def test_agents_behind_handoffs_and_their_mcp_servers_are_guarded(
 ) -> None:
     ran = run("-c", HANDED_ON, how)
     assert "refunded 7 for A-7" in ran.said, ran.problem
-    calls = calls_of(events_of(own_home, threads=True))
+    calls = record_of(own_home)
     names = [call[0]["call"]["tool_name"] for call in calls]
     assert names == ["transfer_to_refunds", "refund", "transfer_to_billing", "refund"]
     assert actions(calls) == ["ALLOW", "REJECT_WITH_HINT", "ALLOW", "ALLOW"]
-    agents = [call[0]["source"]["agent_id"] for call in calls]
-    other = "refunds" if how == "delegate" else "billing"
-    assert agents[:2] == ["billing", other]
+    guards = [call[0]["source"]["shim_id"] for call in calls[:2]]
+    assert (guards[0] != guards[1]) == (how == "delegate"), "a guarded agent keeps its guard"
     begun, _, end = calls[3]
     assert begun["call"]["server_name"] == "billing"
     assert begun["call"]["client_call_id"] == "c4"
@@ -198,7 +202,8 @@ except ImportError as error:
 """
     said = run("-c", code, framework).said
     assert re.fullmatch(
-        rf"subluminal\.integrations\.{framework} needs (\S+): pip install '\1' \(No module .*\)", said
+        rf"subluminal\.integrations\.{framework} needs (\S+): pip install '\1' \(No module .*\)",
+        said,
     )
 
 
@@ -238,13 +243,3 @@ def test_a_tool_that_cannot_be_guarded_is_an_error(run: Run, framework: str) -> 
         "TypeError a object is no tool that `guarded` can guard",
         "UserError a ShellTool cannot be guarded: make it a function tool",
     )
-
-
-@requirement("sdk:integration-typed")
-def test_integrations_and_examples_are_typed(run: Run, tmp_path: Path) -> None:
-    """With the frameworks' own types; two frameworks without full types are left out."""
-    examples = [AGENTS / f"with_{name}.py" for name in SEAMS]
-    options = ["--strict", "--cache-dir", str(tmp_path), "--config-file", str(ROOT / "pyproject.toml")]
-    paths = [str(ROOT / "src" / "subluminal" / "integrations"), *map(str, examples)]
-    ran = run("-m", "mypy", *options, *paths, env={"MYPYPATH": str(AGENTS)})
-    assert ran.code == 0, ran.said

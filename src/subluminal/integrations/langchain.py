@@ -1,6 +1,6 @@
 """LangChain and LangGraph: a middleware around every tool call of an agent.
 
-    agent = create_agent(model, tools, middleware=[GuardMiddleware(guard)])
+agent = create_agent(model, tools, middleware=[GuardMiddleware(guard)])
 """
 
 from collections.abc import Awaitable, Callable
@@ -61,9 +61,7 @@ def _told(request: ToolCallRequest, refused: Refused) -> ToolMessage:
     if isinstance(refused, RunTerminated):
         raise refused
     wanted = request.tool_call
-    return ToolMessage(
-        str(refused), name=wanted["name"], tool_call_id=wanted["id"], status="error"
-    )
+    return ToolMessage(str(refused), name=wanted["name"], tool_call_id=wanted["id"], status="error")
 
 
 def _read(found: ToolMessage | Command[Any]) -> Found:

@@ -1,6 +1,6 @@
 """OpenAI's Agents SDK: the tools, MCP servers and handoffs of an agent.
 
-    result = await Runner.run(guarded(agent, guard), "Refund order 7.")
+result = await Runner.run(guarded(agent, guard), "Refund order 7.")
 """
 
 import dataclasses
@@ -209,9 +209,7 @@ class _Server:
     ) -> Any:
         call = _under_way.get()
         offered = {} if call is None else call.offer()
-        return await self._server.call_tool(
-            tool_name, arguments, meta={**(meta or {}), **offered}
-        )
+        return await self._server.call_tool(tool_name, arguments, meta={**(meta or {}), **offered})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._server, name)

@@ -1,6 +1,6 @@
 """Pydantic AI: a capability around every tool call of an agent.
 
-    agent = Agent(model, tools=[refund], capabilities=[GuardCapability(guard)])
+agent = Agent(model, tools=[refund], capabilities=[GuardCapability(guard)])
 """
 
 from typing import Any
