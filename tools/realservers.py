@@ -1,7 +1,8 @@
 """Installs real MCP servers, clients and agent frameworks for tests, once, below `.work`.
 
-Versions and hashes are locked in requirements/mcp*.txt, requirements/frameworks.txt and tests/realservers/node. A stamp file has
-the hash of the locks, so a second call does nothing and a changed lock installs again.
+Versions and hashes are locked in requirements/mcp*.txt, requirements/frameworks.txt and
+tests/realservers/node. A stamp file has the hash of the locks, so a second call does nothing and a
+changed lock installs again.
 """
 
 import fcntl

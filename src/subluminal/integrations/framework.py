@@ -6,6 +6,7 @@ nevertheless: `Found` tells the result from the failure that it reports.
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall
@@ -34,10 +35,8 @@ def missing(module: str, package: str, error: ImportError) -> ImportError:
 def arguments(given: object) -> dict[str, Any]:
     """Returns the arguments of a call, which some frameworks have as JSON text."""
     if isinstance(given, str):
-        try:
+        with suppress(ValueError):  # the framework will tell the model; rules see the text
             given = json.loads(given or "{}")
-        except ValueError:
-            pass  # the framework will tell the model; rules see the text
     return given if isinstance(given, dict) else {"input": given}
 
 
