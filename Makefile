@@ -104,9 +104,15 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+## make frameworks-types   mypy --strict over integrations and examples, with the types of the frameworks
+frameworks-types: setup
+	$(BIN)/python -c 'from tools.realservers import install_frameworks; install_frameworks()'
+	MYPYPATH=src:examples/agents .work/realservers/frameworks/bin/python -m mypy --strict src/subluminal/integrations \
+	  $(addprefix examples/agents/with_,langchain.py openai_agents.py anthropic.py pydantic_ai.py mcp.py)
+
 ## make lock     requirements/*.txt from requirements/*.in, with hashes
 lock: setup
-	for name in bootstrap dev container container-build mcp1 mcp2; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	for name in bootstrap dev container container-build mcp1 mcp2 frameworks; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 

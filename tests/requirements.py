@@ -764,6 +764,29 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:replay-contents": Requirement(
         "issue 19", "replay: what the record hides of texts and data is undetermined"
     ),
+    "sdk:integration-hint": Requirement(
+        "issue 20", "in each framework a refused model reads the hint, follows it and succeeds"
+    ),
+    "sdk:integration-ids": Requirement("issue 20", "frameworks' own call ids are client_call_id"),
+    "sdk:integration-end": Requirement(
+        "issue 20", "RunTerminated leaves the loop; where nothing can, the model is told"
+    ),
+    "sdk:integration-failures": Requirement(
+        "issue 20", "a tool's failure that a framework turns into a result is recorded as ERROR"
+    ),
+    "sdk:integration-handover": Requirement(
+        "issue 20", "a shim behind a guarded MCP client decides and counts nothing twice"
+    ),
+    "sdk:integration-handoffs": Requirement(
+        "issue 20", "handoffs and the agents behind them are guarded; a refused one is told"
+    ),
+    "sdk:integration-missing": Requirement(
+        "issue 20", "a framework that is not installed gives one clear error"
+    ),
+    "sdk:integration-lazy": Requirement("issue 20", "integrations import no framework until used"),
+    "sdk:integration-unguardable": Requirement(
+        "issue 20", "a tool that cannot be guarded is an error, not a gap"
+    ),
     "sdk:refusals": Requirement(
         "trust-and-sdk 4", "a refused function does not run; the exception has the shim's sentence"
     ),

@@ -16,6 +16,13 @@ CALLED_BY_OTHERS = {
     "set_kill_switch": "subluminal.kernel is a library: agents call it",
     "from_env": "subluminal.kernel is a library: agents call it",
     "mode_of": "subluminal.kernel is a library: agents call it",
+    "GuardMiddleware": "agents with LangChain make it",
+    "wrap_tool_call": "LangChain calls it",
+    "awrap_tool_call": "LangChain calls it",
+    "GuardCapability": "agents with Pydantic AI make it",
+    "wrap_tool_execute": "Pydantic AI calls it",
+    "get_ordering": "Pydantic AI calls it",
+    "get_all_tools": "OpenAI's Agents SDK calls it",
     "render": "a protocol of subluminal.kernel: agents implement and call it",
 }
 

@@ -1,7 +1,8 @@
-"""Installs the real MCP servers and clients of tests/realservers, once, below `.work`.
+"""Installs real MCP servers, clients and agent frameworks for tests, once, below `.work`.
 
-Versions and hashes are locked in requirements/mcp*.txt and tests/realservers/node. A stamp file has
-the hash of the locks, so a second call does nothing and a changed lock installs again.
+Versions and hashes are locked in requirements/mcp*.txt, requirements/frameworks.txt and
+tests/realservers/node. A stamp file has the hash of the locks, so a second call does nothing and a
+changed lock installs again.
 """
 
 import fcntl
@@ -30,6 +31,16 @@ def install() -> Path:
             _once(PLACE / name, [file], _venv_maker(file))
         _once(PLACE / "node", _node_locks(), _install_node)
     return PLACE
+
+
+def install_frameworks() -> Path:
+    """Installs the agent frameworks of tests/integrations, and returns their interpreter."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / "lock.frameworks", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        file = ROOT / "requirements" / "frameworks.txt"
+        _once(PLACE / "frameworks", [file], _venv_maker(file))
+    return PLACE / "frameworks" / "bin" / "python"
 
 
 def _once(target: Path, locks: list[Path], make: Callable[[Path], None]) -> None:

@@ -1,0 +1,70 @@
+"""LangChain and LangGraph: a middleware around every tool call of an agent.
+
+agent = create_agent(model, tools, middleware=[GuardMiddleware(guard)])
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from subluminal.adapters.in_process.guarding.calls import GuardedCall
+from subluminal.integrations.framework import Found, guarded_call, guarded_call_async, missing
+from subluminal.sdk.guard import Guard, Refused, RunTerminated
+
+try:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware.types import ToolCallRequest
+    from langchain_core.messages import ToolMessage
+    from langgraph.types import Command
+except ImportError as error:
+    raise missing("langchain", "langchain>=1", error) from None
+
+
+class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Decides and records every tool call of an agent.
+
+    The model is told of a refusal in a ToolMessage with the status "error". Put it last in the
+    list: what stands before it wraps it, and may change the call that is decided.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__()
+        self._guard = guard
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """Guards a call of an agent that runs with `invoke` or `stream`."""
+        try:
+            return guarded_call(self._call(request), lambda: handler(request), _read)
+        except Refused as refused:
+            return _told(request, refused)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Guards a call of an agent that runs with `ainvoke` or `astream`."""
+        try:
+            return await guarded_call_async(self._call(request), lambda: handler(request), _read)
+        except Refused as refused:
+            return _told(request, refused)
+
+    def _call(self, request: ToolCallRequest) -> GuardedCall:
+        wanted = request.tool_call
+        return self._guard.call(wanted["name"], wanted["args"], client_call_id=wanted["id"])
+
+
+def _told(request: ToolCallRequest, refused: Refused) -> ToolMessage:
+    if isinstance(refused, RunTerminated):
+        raise refused
+    wanted = request.tool_call
+    return ToolMessage(str(refused), name=wanted["name"], tool_call_id=wanted["id"], status="error")
+
+
+def _read(found: ToolMessage | Command[Any]) -> Found:
+    if not isinstance(found, ToolMessage):
+        return Found(found.update)
+    return Found(found.content, found.text if found.status == "error" else None)
