@@ -5,5 +5,11 @@ calls       one guarded call, from its decision to its end
 functions   guarded functions, coroutines and generators
 arguments   the arguments of a call: bound to their names, in a JSON form
 refused     what a refused call raises
+care        plugins and waits around the decision of a call
+plugins     plugins of the program: one more layer
+waiting     waits for a person's answer, or for a rate limit
+asking      asks a function of the program whether a call may pass
+reports     tells the program about errors
+steps       work that both functions and coroutines do
 scopes      runs that a program opens and closes itself
 """

@@ -8,7 +8,7 @@ a guard.
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments, Binder, arguments_of
 from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
@@ -18,10 +18,14 @@ from subluminal.adapters.in_process.guarding.scopes import ScopedRun, current_ru
 from subluminal.config.places import recordable
 from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.decision import Decision
+from subluminal.contracts.gate import Settled
 from subluminal.contracts.vocabulary import Status
 from subluminal.core.host import Host
 from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.names import uuid7
+
+if TYPE_CHECKING:
+    from subluminal.adapters.in_process.guarding.care import Care
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,8 +37,14 @@ _DECIDED_ONLY = b'"decided, not executed"'
 class GuardDoor:
     """The in-process door. `sdk.Guard` opens it."""
 
-    def __init__(self, host: Host, *, server: str, refusals: Refusals) -> None:
+    def __init__(
+        self, host: Host, *, server: str, refusals: Refusals, care: "Care | None" = None
+    ) -> None:
+        """`care` has the plugins of the guard, and what it waits for; None if there is nothing."""
         self._host = host
+        self._care = care
+        if care is not None:
+            host.on_bug = care.reports.bug
         self._server = server
         self._refusals = refusals
 
@@ -120,7 +130,7 @@ class GuardDoor:
         """Decides and records a call that is not executed here. Never raises for a refusal."""
         call = self._call(self._wanted(tool, args, server, labels, context, provider))
         try:
-            call.begin()
+            call.begin(waits=False)
         except Refused:
             return call.decision
         self._host.finish(call.ruling, CallEnding(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
@@ -159,10 +169,15 @@ class GuardDoor:
         return arguments_of(given, self._host.settings.limits.max_inspect_bytes)
 
     def _call(self, wanted: Wanted) -> GuardedCall:
-        return GuardedCall(self._host, functools.partial(self._begin, wanted))
+        care = None if self._care is None else self._care.of(wanted)
+        begin = functools.partial(self._begin, wanted)
+        return GuardedCall(self._host, begin, care)
 
-    def _begin(self, wanted: Wanted) -> Ruling:
-        return self._host.begin(wanted.call(), wanted.arguments.text, current_run.get())
+    def _begin(
+        self, wanted: Wanted, retry_of: str | None = None, added: Settled | None = None
+    ) -> Ruling:
+        call = wanted.call(retry_of, added)
+        return self._host.begin(call, wanted.arguments.text, current_run.get())
 
     def _told(self, refused: Exception) -> str:
         """Returns the text of a refusal, for tools that return it. The end of a run is raised."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from subluminal.config.places import Places
+from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Outcome
 from subluminal.core.refusal_text import message_of
@@ -21,9 +22,12 @@ class Refused(Exception):
         call_id: str,
         run_id: str,
         approval_id: str | None = None,
+        call: ToolCall | None = None,
     ) -> None:
         super().__init__(message)
         self.decision = decision
+        self.call = call
+        """the call that was refused, with its arguments"""
         self.call_id = call_id
         self.run_id = run_id
         self.approval_id = approval_id
@@ -95,6 +99,7 @@ def refusal_of(ruling: Ruling, places: Places) -> Refused:
         call_id=ruling.call_id,
         run_id=ruling.run_id,
         approval_id=_approval_id(ruling, places),
+        call=ruling.call,
     )
 
 
@@ -102,6 +107,7 @@ def _approval_id(ruling: Ruling, places: Places) -> str | None:
     """Returns the approval that a refused call waits for, or None."""
     if ruling.decision.action is not Action.REJECT_WITH_HINT:
         return None
-    from subluminal.core.controls.approvals import pending_id  # most refusals ask nobody
+    from subluminal.core.controls.approvals import pending  # most refusals ask nobody
 
-    return pending_id(places, ruling)
+    request = pending(places, ruling)
+    return None if request is None else request.approval.approval_id
