@@ -181,7 +181,10 @@ def program(desk: Desk, tmp_path: Path, mode: str) -> subprocess.Popen[str]:
 def test_the_end_of_the_interpreter_ends_the_wait(desk: Desk, tmp_path: Path, mode: str) -> None:
     with program(desk, tmp_path, mode) as process:
         desk.pending()
-        process.communicate("\n", timeout=WITHIN_S)
+        try:
+            process.communicate("\n", timeout=WITHIN_S)
+        finally:
+            process.kill()
         assert process.returncode == 0
 
 

@@ -120,6 +120,7 @@ def test_the_first_answer_holds(desk: Desk) -> None:
     assert waiting.done() == "paid"
     go.set()
     assert late.wait(WITHIN_S)
+    wait_until(lambda: "subluminal" not in _threads(), "the end of the question")
     answers = [e["approval"]["answer"] for e in desk.events() if e["type"] == "approval_decided"]
     assert answers == ["approved"]
 
@@ -147,6 +148,10 @@ def test_calls_that_wait_for_one_approval_ask_once(desk: Desk) -> None:
     grants = [call[1]["decision"].get("grant") for call in _calls(desk)]
     used = [grant["grant_id"] for grant in grants if grant]
     assert len(used) == len(set(used)) == 4
+
+
+def _threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate()]
 
 
 def _calls(desk: Desk) -> list[list[dict[str, Any]]]:

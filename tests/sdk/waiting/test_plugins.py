@@ -7,7 +7,7 @@ import pytest
 from tests.adapters.policies import deny
 from tests.adapters.records import calls_of
 from tests.requirements import requirement
-from tests.sdk.waiting.conftest import Desk, asks
+from tests.sdk.waiting.conftest import Desk, asks, run_sub
 from tests.sdk.waiting.test_callbacks import SECRET, Errors
 
 from subluminal import Blocked, Guard, Rejected, RunTerminated, Throttled
@@ -37,12 +37,12 @@ class Says:
     """A plugin that says one thing before the check, and notes everything."""
 
     def __init__(self, found: Any = None, name: str = "says", after: Any = None) -> None:
-        self.name, self._found, self._after = name, found, after
+        self.name, self.found, self._after = name, found, after
         self.told: list[Any] = []
 
     def before_check(self, call: ToolCall) -> Any:
         self.told.append(("before", call.tool_name, call.args))
-        return _said(self._found)
+        return _said(self.found)
 
     def after_decision(self, call: ToolCall, decision: Decision) -> Any:
         self.told.append(("after", call.tool_name, decision.action))
@@ -154,6 +154,18 @@ def test_no_grant_and_no_callback_answers_a_plugin(desk: Desk) -> None:
         double(guard, [])(3)
     assert asked == []
     assert not [e for e in desk.events() if e["type"] == "approval_requested"]
+
+
+@requirement("sdk:plugins")
+def test_a_grant_does_not_pass_a_plugin(desk: Desk) -> None:
+    plugin = Says()
+    guard = desk.guard(asks("double"), plugins=[plugin])
+    guard.check("double", {"number": 3})
+    run_sub("approve", desk.pending())
+    plugin.found = NO
+    assert guard.check("double", {"number": 3}).reason_code == "MINE"
+    plugin.found = None
+    assert guard.check("double", {"number": 3}).reason_code == "APPROVAL_GRANTED"
 
 
 @requirement("sdk:plugins")
