@@ -795,7 +795,8 @@ REQUIREMENTS: dict[str, Requirement] = {
         "trust-and-sdk 4", "on_error is told of callbacks, plugins and bugs, and changes nothing"
     ),
     "sdk:plugins": Requirement(
-        "D17", "a plugin's decision is one more layer: the strictest holds, under its name"
+        "policy-layers",
+        "a plugin's decision is one more layer: the strictest holds, under its name",
     ),
     "sdk:plugin-fails": Requirement(
         "issue 20", "a plugin that fails denies with PLUGIN_ERROR unless fail_open"

@@ -1,4 +1,4 @@
-"""Calls that wait for a person, because the program chose to (D3)."""
+"""Calls that wait for a person, because the program chose to (no-call-waits)."""
 
 import asyncio
 import json
