@@ -761,6 +761,46 @@ REQUIREMENTS: dict[str, Requirement] = {
     "trust:lint-contents": Requirement(
         "issue 19", "lint finds texts and sequences that never hold, and policies that end soon"
     ),
+    "sdk:approvals-off": Requirement(
+        "trust-and-sdk 4", "approvals=None refuses with the hint, at once"
+    ),
+    "sdk:approvals-wait": Requirement(
+        "trust-and-sdk 4", "a call waits for sub approve or sub deny; other calls go on"
+    ),
+    "sdk:approval-timeout": Requirement(
+        "trust-and-sdk 4", "nobody answers in time: the retry is refused, APPROVAL_TIMEOUT"
+    ),
+    "sdk:wait-ends": Requirement(
+        "issue 20", "a kill, the end of the run, of the guard or of the interpreter ends a wait"
+    ),
+    "sdk:grant-once": Requirement(
+        "issue 20", "a grant is used once, also when eight tasks ask at once"
+    ),
+    "sdk:callback": Requirement(
+        "trust-and-sdk 4", "a function as approvals is asked as well; the first answer holds"
+    ),
+    "sdk:callback-limits": Requirement(
+        "trust-and-sdk 4", "callbacks answer neither the managed layer nor a step-up"
+    ),
+    "sdk:callback-ticket": Requirement(
+        "issue 20", "a callback's text is the ticket, checked as sub approve checks it"
+    ),
+    "sdk:callback-fails": Requirement(
+        "issue 20", "a callback that fails denies; on_error is told; the record is masked"
+    ),
+    "sdk:on-throttle": Requirement(
+        "trust-and-sdk 4", 'with on_throttle="wait" a throttled call waits and retries, bounded'
+    ),
+    "sdk:errors-told": Requirement(
+        "trust-and-sdk 4", "on_error is told of callbacks, plugins and bugs, and changes nothing"
+    ),
+    "sdk:plugins": Requirement(
+        "policy-layers",
+        "a plugin's decision is one more layer: the strictest holds, under its name",
+    ),
+    "sdk:plugin-fails": Requirement(
+        "issue 20", "a plugin that fails denies with PLUGIN_ERROR unless fail_open"
+    ),
     "trust:replay-contents": Requirement(
         "issue 19", "replay: what the record hides of texts and data is undetermined"
     ),

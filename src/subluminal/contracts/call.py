@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from subluminal.contracts.agents import Claims
+from subluminal.contracts.gate import Settled
 from subluminal.contracts.intents import Judgement
 from subluminal.contracts.vocabulary import Transport
 
@@ -50,3 +51,5 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """what the program says about the call"""
     judgement: Judgement | None = None
     """what a pack says about the call, if the adapter has asked one itself"""
+    added: Settled | None = None
+    """what plugins of the program say about the call: one more layer"""

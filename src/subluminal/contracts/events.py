@@ -181,6 +181,9 @@ class CallStarted(CallRef, frozen=True, kw_only=True):
     """additive: the client's own id of the call, for correlation with its hooks"""
     traceparent: str | UnsetType = UNSET
     """additive: W3C trace context of the call"""
+    retry_of: str | UnsetType = UNSET
+    """additive: id of the refused call that this call repeats, after a program waited for an
+    approval or for a rate limit"""
     targets: Targets | UnsetType = UNSET
     """additive: what the call touches, if a rule asked for it; secrets are masked"""
     provider: str | UnsetType = UNSET

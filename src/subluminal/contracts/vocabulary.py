@@ -546,6 +546,11 @@ class ReasonCode(StrEnum):
 
     A person can still approve the call with `sub approve`. Then the agent repeats the call with the
     same arguments."""
+    PLUGIN_ERROR = "PLUGIN_ERROR"
+    """A plugin of the program around this call failed, so the call was refused.
+
+    The summary names the plugin and its error. Mend the plugin; if calls should pass while it
+    fails, set its `fail_open` to true."""
     AGENT_REVOKED = "AGENT_REVOKED"
     """A person revoked this agent with `sub agents revoke`. All its calls are refused, with and
     without a policy.

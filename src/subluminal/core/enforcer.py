@@ -23,6 +23,7 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
 from subluminal.contracts.decision import Decision
+from subluminal.contracts.gate import Settled
 from subluminal.contracts.targets import Targets
 from subluminal.contracts.vocabulary import Action, Mode, ReasonCode, Status
 from subluminal.core.contents.source import ContentSource
@@ -36,6 +37,7 @@ from subluminal.core.runs.run import Run
 from subluminal.core.targets.source import TargetSource
 from subluminal.journal import JournalUnavailable
 from subluminal.policy.evaluation import Call, Engine, Evaluation
+from subluminal.policy.layer_answers import combine
 from subluminal.policy.refusing import blocked
 from subluminal.state.errors import StateBusy, StateUnusable
 from subluminal.state.run_state import Total
@@ -127,10 +129,18 @@ class Enforcer:
                     counters = state.counters
                     before = self.levels.before() if engine.asks_taint else None
                     evaluation = engine.evaluate(asked, counters, wall_ms=wall_ms, mono_ms=mono_ms)
-                    if not evaluation.forwarded and self.may_be_granted(evaluation):
+                    is_refused = not evaluation.forwarded and self.may_be_granted(evaluation)
+                    if is_refused or call.added is not None:
                         call_id = f"{self._shim_id}.{number}"
                         evaluation = self.settled(
-                            evaluation, asked, call_id, wall_ms, mono_ms, args_text
+                            evaluation,
+                            asked,
+                            call_id,
+                            wall_ms,
+                            mono_ms,
+                            args_text,
+                            None,
+                            call.added,
                         )
                     updates = evaluation.updates
                     level = before and self.levels.of_call(
@@ -161,11 +171,18 @@ class Enforcer:
         knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
         return self._without_rules(call, asked, failed, knows_tool=knows_tool)
 
-    def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
-        """Records and refuses a call that cannot be forwarded, whatever the policy says."""
+    def refuse(
+        self, call: ToolCall, reason: ReasonCode, summary: str, by: Decision | None = None
+    ) -> Ruling:
+        """Records and refuses a call that cannot be forwarded, whatever the policy says.
+
+        `by` is the refusal that led to this one; its rule is named.
+        """
         asked = asked_of(call)
-        refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))
-        return self._without_rules(call, asked, refusal)
+        refusal = blocked(reason, self._previews.safe(summary))
+        if by is not None:
+            refusal = replace(refusal, rule_id=by.rule_id, severity=by.severity)
+        return self._without_rules(call, asked, self.engine.refusal(refusal))
 
     def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended, and tells the breakers.
@@ -200,7 +217,10 @@ class Enforcer:
     ) -> tuple[Evaluation, CallLevel | None]:
         """Applies `decision_on_error` to a call that could not be decided and counted."""
         is_busy = isinstance(error, StateBusy)
-        evaluation, level = self.unjudged(call, self.failed(asked, error), seq, is_busy=is_busy)
+        failed = self.failed(asked, error)
+        if call.added is not None:
+            failed = self.with_added(failed, call.added)
+        evaluation, level = self.unjudged(call, failed, seq, is_busy=is_busy)
         self.count_failed(evaluation, error)
         return evaluation, level
 
@@ -286,6 +306,10 @@ class Enforcer:
         ahead = self.over(asked) is None
         return with_judge(asked, self.engine, self.run.run_id, NoCounters(rank), ahead=ahead)
 
+    def with_added(self, evaluation: Evaluation, added: Settled) -> Evaluation:
+        """Returns the stricter of the policies' decision and a refusal by plugins."""
+        return combine([evaluation, Evaluation(*added, False, ())])
+
     def next_number(self) -> int:
         """Returns the number of the next call of this process, from which its id is made."""
         return next(self._numbers)
@@ -368,11 +392,15 @@ class Enforcer:
         mono_ms: int,
         args_text: bytes | None,
         counters: Counters | None = None,
+        added: Settled | None = None,
     ) -> Evaluation:
         """Asks the grants about a call that a rule refuses (no-call-waits).
 
-        `counters` are those with which it was refused; None for the run's own.
+        `counters` are those with which it was refused; None for the run's own. `added` is a refusal
+        by plugins: then nobody is asked, because no answer of a person could let the call pass.
         """
+        if added is not None:
+            return self.with_added(refused, added)
         if self._approvals is None:
             if self.gates.open_approvals is None:
                 return refused

@@ -31,7 +31,7 @@ from subluminal.core.handing import HandsOver
 from subluminal.core.live_settings import LiveSettings
 from subluminal.core.records.listings import Definition, record_listing
 from subluminal.core.records.previews import Previewer
-from subluminal.core.ruling import CallEnding, Ruling
+from subluminal.core.ruling import CallEnding, Ruling, asked_of
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
@@ -72,6 +72,8 @@ class Host(HandsOver):
         self._generation = parts.policies.generation
         self._check_at_ms = 0
         self._bugs: BugReports | None = None
+        self.on_bug: Callable[[Exception], object] | None = None
+        """told of every bug of Subluminal; must not raise"""
         self._runs = OpenRuns(parts, settings.settings, on_bug=self.report_bug)
         self._open, self._partial = self._runs.open, self._runs.partial
         if parts.open_acting is not None:
@@ -121,10 +123,28 @@ class Host(HandsOver):
         return self.claim(session).begin_undecidable(call, reason, summary)
 
     def refuse(
-        self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
+        self,
+        call: ToolCall,
+        reason: ReasonCode,
+        summary: str,
+        session: str | None = None,
+        by: Decision | None = None,
     ) -> Ruling:
-        """Records and refuses a call that cannot be forwarded, whatever the policy says."""
-        return self.claim(session).refuse(call, reason, summary)
+        """Records and refuses a call that cannot be forwarded, whatever the policy says.
+
+        `by` is the refusal that led to this one; its rule is named.
+        """
+        return self.claim(session).refuse(call, reason, summary, by)
+
+    def is_over(self, call: ToolCall, session: str | None = None) -> bool:
+        """Whether a call is stopped: by the kill switch, by the end of its run, or by a policy
+        that should be in force and is not. Records nothing.
+        """
+        enforcer = self.claim(session)
+        try:
+            return enforcer.over(asked_of(call)) is not None
+        finally:
+            self.release(enforcer)
 
     def read_from(self, server_name: str, method: str, session: str | None = None) -> str:
         """Lowers the run, if a rule says so, before a resource or a prompt is asked for.
@@ -412,6 +432,8 @@ class Host(HandsOver):
             from subluminal.core.bug_reports import BugReports  # most processes have no bug
 
             self._bugs = BugReports(self.places)
+        if self.on_bug is not None:
+            self.on_bug(bug)
         path = self._bugs.write(bug)
         if path is not None:
             self.health("degraded", detail=f"a bug in sub: {type(bug).__name__}, see `{path}`")

@@ -16,6 +16,8 @@ from subluminal.contracts.vocabulary import Action, ReasonCode
 _NOT_A_POLICYS = (
     ReasonCode.KILL_SWITCH,
     ReasonCode.APPROVAL_DENIED,
+    ReasonCode.APPROVAL_TIMEOUT,
+    ReasonCode.PLUGIN_ERROR,
     ReasonCode.BATCH_REFUSED,
     ReasonCode.ROUNDS_EXCEEDED,
     ReasonCode.SERVER_UNREACHABLE,

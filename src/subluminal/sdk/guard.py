@@ -6,9 +6,9 @@ Arguments that are not given come from the environment and the settings, as a sh
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from subluminal.adapters.in_process.guarding.guard import GuardDoor, Refusals
 from subluminal.adapters.in_process.guarding.refused import (
@@ -29,6 +29,10 @@ from subluminal.errors import PolicyError, SubluminalError
 from subluminal.wiring import launch_of, open_host
 
 if TYPE_CHECKING:
+    from subluminal.adapters.in_process.guarding.asking import Callback
+    from subluminal.adapters.in_process.guarding.care import Care
+    from subluminal.adapters.in_process.guarding.plugins import Plugin
+    from subluminal.adapters.in_process.guarding.reports import OnError
     from subluminal.core.acting.launches import Launch
 
 __all__ = [
@@ -70,7 +74,12 @@ class Guard(GuardDoor):
         principal: str | None = None,
         attestation: str | None = None,
         home: str | os.PathLike[str] | None = None,
+        plugins: "Iterable[Plugin]" = (),
+        approvals: "Literal['wait'] | Callback | None" = None,
+        approval_timeout_ms: int = 300_000,
+        on_throttle: Literal["raise", "wait"] = "raise",
         refusals: Refusals = "raise",
+        on_error: "OnError | None" = None,
     ) -> None:
         """Opens the door. Raises PolicyError if `policy` cannot be used.
 
@@ -78,7 +87,15 @@ class Guard(GuardDoor):
         replaces the repository's. `run_id` goes before SUB_RUN_ID; without either, this process is
         a run of its own, and shims that it starts share it. With `refusals="return"`, guarded
         functions return the text of a refusal instead of raising it.
+
+        `plugins` decide besides the policies; the strictest decision holds. With
+        `approvals="wait"`, a call that needs a person's approval waits for `sub approve` or
+        `sub deny`, for `approval_timeout_ms` at most. A function as `approvals` is asked as well:
+        it gets the Refused, and returns True, False, or None to leave it to a person. With
+        `on_throttle="wait"`, a throttled call waits and tries again. `on_error` is told of errors
+        of plugins and callbacks, and of bugs of ours; it gets the error, and where it happened.
         """
+        care = _care(tuple(plugins), approvals, approval_timeout_ms, on_throttle, on_error)
         environ = _environ(
             {
                 variables.SUB_HOME.name: None if home is None else os.path.abspath(home),
@@ -99,7 +116,7 @@ class Guard(GuardDoor):
         except BaseException:
             host.close()
             raise
-        super().__init__(host, server=server, refusals=refusals)
+        super().__init__(host, server=server, refusals=refusals, care=care)
 
     def delegate(self, agent_id: str, attestation: str | None = None) -> "Guard":
         """Returns a guard for another agent, to which this one hands work on, in the same run.
@@ -158,6 +175,33 @@ class Guard(GuardDoor):
         if launch.depth > MAX_DEPTH:
             raise SubluminalError(f"more than {MAX_DEPTH} agents have handed this work on")
         return launch
+
+
+def _care(
+    plugins: "tuple[Plugin, ...]",
+    approvals: "Literal['wait'] | Callback | None",
+    approval_timeout_ms: int,
+    on_throttle: Literal["raise", "wait"],
+    on_error: "OnError | None",
+) -> "Care | None":
+    """Returns what a guard does around decisions; None if that is nothing. Raises ValueError."""
+    if approvals not in (None, "wait") and not callable(approvals):
+        raise ValueError('`approvals` must be None, "wait" or a function')
+    if on_throttle not in ("raise", "wait"):
+        raise ValueError('`on_throttle` must be "raise" or "wait"')
+    if approval_timeout_ms < 0:
+        raise ValueError("`approval_timeout_ms` must not be negative")
+    if not plugins and approvals is None and on_throttle == "raise" and on_error is None:
+        return None
+    from subluminal.adapters.in_process.guarding.care import Care
+    from subluminal.adapters.in_process.guarding.plugins import Plugins
+    from subluminal.adapters.in_process.guarding.reports import Reports
+    from subluminal.adapters.in_process.guarding.waiting import WaitOptions
+    from subluminal.sdk.answers import HomeAnswers
+
+    options = WaitOptions(approvals, approval_timeout_ms, on_throttle, HomeAnswers())
+    reports = Reports(on_error)
+    return Care(Plugins(plugins, reports), options, reports)
 
 
 def _verified(where: Places, launch: "Launch", token: bytes) -> Any:

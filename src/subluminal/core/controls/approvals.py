@@ -308,8 +308,8 @@ class Approvals:
         return self._opened
 
 
-def pending_id(places: Places, ruling: Ruling) -> str | None:
-    """Returns the id of the approval that a refused call waits for; None if it waits for none."""
+def pending(places: Places, ruling: Ruling) -> Request | None:
+    """Returns the approval that a refused call waits for; None if it waits for none."""
     call, asking = ruling.call, getattr(ruling.assessment, "refused_by", [])
     for entry in asking:
         if entry.requirement is None or not _decided(entry, ruling.decision):
@@ -318,7 +318,7 @@ def pending_id(places: Places, ruling: Ruling) -> str | None:
         files = ApprovalFiles.of_run(places.state, ruling.run_id, seal_key(places.state))
         request = files.request(slot)
         if request is not None:
-            return request.approval.approval_id
+            return request
     return None
 
 

@@ -40,7 +40,7 @@ _MAX_TOOLS = 512
 _MAX_KEPT_BYTES = 8_192
 """Size of the largest template that is kept, in bytes: a name may be as long as a message."""
 # Members of CallStarted that an adapter may put into a call's context, in the order of the struct.
-_CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent")
+_CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent", "retry_of")
 
 
 class _Tool:

@@ -3,24 +3,28 @@
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments
-from subluminal.adapters.in_process.guarding.refused import refusal_of
+from subluminal.adapters.in_process.guarding.refused import Refused, refusal_of
 from subluminal.adapters.in_process.guarding.shown import shown
+from subluminal.adapters.in_process.guarding.steps import run, run_async
 from subluminal.adapters.in_process.results import said_by
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import ErrorClass, Status, Transport
+from subluminal.contracts.gate import Settled
+from subluminal.contracts.vocabulary import ErrorClass, ReasonCode, Status, Transport
 from subluminal.core.host import Host
 from subluminal.core.outcomes import given_up, refused
 from subluminal.core.ruling import CallEnding, Ruling
 
+if TYPE_CHECKING:
+    from subluminal.adapters.in_process.guarding.care import CallCare
+
 TOOL_USE_ID = "subluminal/toolUseId"
 """Member of `_meta` in which an MCP message carries the id of its call."""
-
 
 _ID = "client_call_id"
 
@@ -47,10 +51,12 @@ class Wanted:
         self.client_call_id = client_call_id
         """the id that a framework gave the call"""
 
-    def call(self) -> ToolCall:
-        """Returns the call as the core takes it."""
+    def call(self, retry_of: str | None = None, added: Settled | None = None) -> ToolCall:
+        """Returns the call as the core takes it. `added` is what plugins say about it."""
         args, _, args_hash, size = self.arguments
         context = {} if self.client_call_id is None else {_ID: self.client_call_id}
+        if retry_of is not None:
+            context["retry_of"] = retry_of
         return ToolCall(
             server_name=self.server,
             tool_name=self.tool,
@@ -61,6 +67,7 @@ class Wanted:
             provider=self.provider,
             given=self.given,
             context=context,
+            added=added,
         )
 
 
@@ -71,11 +78,16 @@ class GuardedCall:
     CANCELLED if it is cancelled.
     """
 
-    __slots__ = ("_begin", "_host", "_ruling", "result")
+    __slots__ = ("_begin", "_care", "_ruling", "host", "result")
 
-    def __init__(self, host: Host, begin: Callable[[], Ruling]) -> None:
-        self._host = host
+    def __init__(
+        self, host: Host, begin: Callable[..., Ruling], care: "CallCare | None" = None
+    ) -> None:
+        """`begin` decides the call; it takes `retry_of` and `added`."""
+        self.host = host
         self._begin = begin
+        self._care = care
+        """plugins and waits of the guard; None if it has neither"""
         self._ruling: Ruling | None = None
         self.result: Any = None
 
@@ -104,32 +116,65 @@ class GuardedCall:
         call = self.ruling.call
         tool_use_id = call.context.get(_ID) or self.call_id
         self.ruling.call = replace(call, context={**call.context, _ID: tool_use_id})
-        self._host.offer(self.ruling)
+        self.host.offer(self.ruling)
         return {TOOL_USE_ID: tool_use_id}
 
-    def begin(self) -> None:
-        """Decides and records the call, once. Raises Refused."""
+    def begin(self, *, waits: bool = True) -> None:
+        """Decides and records the call, once. Raises Refused.
+
+        If `waits`, it may wait for a person or a rate limit, as the options of the guard say.
+        """
         if self._ruling is not None:
             return
-        ruling = self._begin()
-        self._ruling = ruling
-        if not ruling.is_allowed:
-            raise self.refuse()
+        if self._care is None:
+            refusal = self.decide()
+            if refusal is not None:
+                raise refusal
+        else:
+            run(self._care.steps(self, waits=waits))
 
-    def refuse(self) -> Exception:
+    def decide(self, retry_of: str | None = None, added: Settled | None = None) -> Refused | None:
+        """Decides and records one try of the call; returns what to raise if it is refused."""
+        self._ruling = ruling = self._begin(retry_of=retry_of, added=added)
+        return None if ruling.is_allowed else self.refuse()
+
+    def refuse_for(self, reason: ReasonCode, summary: str, refused: Refused) -> Refused:
+        """Records a further try of a refused call that is refused for another reason."""
+        ruling = self.ruling
+        context = {**ruling.call.context, "retry_of": refused.call_id}
+        call = replace(ruling.call, context=context, added=None)
+        self._ruling = self.host.refuse(call, reason, summary, ruling.run_id, refused.decision)
+        return self.refuse()
+
+    def withdraw(self, why: str) -> None:
+        """Ends a call that may pass, and is not executed."""
+        self.host.finish(self.ruling, given_up(Status.CANCELLED, why))
+
+    def refuse(self) -> Refused:
         """Ends a call that was refused; returns what to raise."""
         ruling = self.ruling
-        found, decision = refusal_of(ruling, self._host.places), ruling.decision
-        self._host.finish(ruling, refused(decision.summary, len(str(found)), decision.action))
+        found, decision = refusal_of(ruling, self.host.places), ruling.decision
+        self.host.finish(ruling, refused(decision.summary, len(str(found)), decision.action))
         return found
 
     def end(self, error: BaseException | None) -> None:
-        """Records how the call ended."""
+        """Records how the call ended, and tells the plugins."""
+        self._record(error)
+        if self._care is not None:
+            run(self._care.ended(self, error))
+
+    async def end_async(self, error: BaseException | None) -> None:
+        """Does what `end` does, in a coroutine."""
+        self._record(error)
+        if self._care is not None:
+            await run_async(self._care.ended(self, error))
+
+    def _record(self, error: BaseException | None) -> None:
         if error is None:
-            text, size = shown(self.result, self._host.looked_at_bytes)
-            self._host.finish(self.ruling, CallEnding(Status.OK, size, text))
+            text, size = shown(self.result, self.host.looked_at_bytes)
+            self.host.finish(self.ruling, CallEnding(Status.OK, size, text))
         elif _is_cancelled(error):
-            self._host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
+            self.host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
         else:
             said = said_by(error)
             outcome = CallEnding(
@@ -139,7 +184,7 @@ class GuardedCall:
                 error_message=said,
                 error_code=type(error).__name__,
             )
-            self._host.finish(self.ruling, outcome)
+            self.host.finish(self.ruling, outcome)
 
     def __enter__(self) -> "GuardedCall":
         self.begin()
@@ -154,7 +199,10 @@ class GuardedCall:
         self.end(error)
 
     async def __aenter__(self) -> "GuardedCall":
-        self.begin()
+        if self._care is None:
+            self.begin()
+        else:
+            await run_async(self._care.steps(self))
         return self
 
     async def __aexit__(
@@ -163,7 +211,7 @@ class GuardedCall:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.end(error)
+        await self.end_async(error)
 
 
 def _is_cancelled(error: BaseException) -> bool:

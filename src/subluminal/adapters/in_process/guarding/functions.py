@@ -103,9 +103,9 @@ async def _awaited(call: GuardedCall, result: Any) -> Any:
     try:
         call.result = found = await result
     except BaseException as error:
-        call.end(error)
+        await call.end_async(error)
         raise
-    call.end(None)
+    await call.end_async(None)
     return found
 
 
@@ -194,9 +194,9 @@ def _async_generator(function: Callable[..., Any], enter: Enter, told: Told) -> 
                 else:
                     step = inner.asend(sent)
         except BaseException as error:
-            call.end(error)
+            await call.end_async(error)
             raise
         call.result = kept.result
-        call.end(None)
+        await call.end_async(None)
 
     return run

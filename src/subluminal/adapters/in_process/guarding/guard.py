@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments, Binder, arguments_of
 from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
@@ -21,10 +21,14 @@ from subluminal.adapters.in_process.guarding.touched import GivenTargets, declar
 from subluminal.config.places import recordable
 from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.decision import Decision
+from subluminal.contracts.gate import Settled
 from subluminal.contracts.vocabulary import Status
 from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.names import uuid7
 from subluminal.core.threaded_host import ThreadedHost
+
+if TYPE_CHECKING:
+    from subluminal.adapters.in_process.guarding.care import Care
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -36,8 +40,14 @@ _DECIDED_ONLY = b'"decided, not executed"'
 class GuardDoor:
     """The in-process door. `sdk.Guard` opens it."""
 
-    def __init__(self, host: ThreadedHost, *, server: str, refusals: Refusals) -> None:
+    def __init__(
+        self, host: ThreadedHost, *, server: str, refusals: Refusals, care: "Care | None" = None
+    ) -> None:
+        """`care` has the plugins of the guard, and what it waits for; None if there is nothing."""
         self._host = host
+        self._care = care
+        if care is not None:
+            host.on_bug = care.reports.bug
         self._server = server
         self._refusals = refusals
         close_at_exit(self)
@@ -141,7 +151,7 @@ class GuardDoor:
         wanted = self._wanted(tool, args, server, labels, context, provider, client_call_id)
         call = self._call(wanted)
         try:
-            call.begin()
+            call.begin(waits=False)
         except Refused:
             return call.decision
         self._host.finish(call.ruling, CallEnding(Status.OK, len(_DECIDED_ONLY), _DECIDED_ONLY))
@@ -171,6 +181,8 @@ class GuardDoor:
         """Returns a guard with the same options on another host."""
         found = copy(self)
         found._host = host
+        if self._care is not None:
+            host.on_bug = self._care.reports.bug
         close_at_exit(found)
         return found
 
@@ -198,10 +210,15 @@ class GuardDoor:
         return arguments_of(given, self._host.settings.limits.max_inspect_bytes)
 
     def _call(self, wanted: Wanted) -> GuardedCall:
-        return GuardedCall(self._host, functools.partial(self._begin, wanted))
+        care = None if self._care is None else self._care.of(wanted)
+        begin = functools.partial(self._begin, wanted)
+        return GuardedCall(self._host, begin, care)
 
-    def _begin(self, wanted: Wanted) -> Ruling:
-        return self._host.begin(wanted.call(), wanted.arguments.text, self._scope())
+    def _begin(
+        self, wanted: Wanted, retry_of: str | None = None, added: Settled | None = None
+    ) -> Ruling:
+        call = wanted.call(retry_of, added)
+        return self._host.begin(call, wanted.arguments.text, self._scope())
 
     def _told(self, refused: Exception) -> str:
         """Returns the text of a refusal, for tools that return it. The end of a run is raised."""

@@ -3,9 +3,10 @@
 from typing import Any
 
 from subluminal.config.places import Places
+from subluminal.contracts.call import ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import Action, Outcome
-from subluminal.core.controls.approvals import pending_id
+from subluminal.core.controls.approvals import pending
 from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Ruling
 from subluminal.policy.outcomes import outcome_of
@@ -22,9 +23,12 @@ class Refused(Exception):
         call_id: str,
         run_id: str,
         approval_id: str | None = None,
+        call: ToolCall | None = None,
     ) -> None:
         super().__init__(message)
         self.decision = decision
+        self.call = call
+        """the call that was refused, with its arguments"""
         self.call_id = call_id
         self.run_id = run_id
         self.approval_id = approval_id
@@ -96,6 +100,7 @@ def refusal_of(ruling: Ruling, places: Places) -> Refused:
         call_id=ruling.call_id,
         run_id=ruling.run_id,
         approval_id=_approval_id(ruling, places),
+        call=ruling.call,
     )
 
 
@@ -103,4 +108,5 @@ def _approval_id(ruling: Ruling, places: Places) -> str | None:
     """Returns the approval that a refused call waits for, or None."""
     if ruling.decision.action is not Action.REJECT_WITH_HINT:
         return None
-    return pending_id(places, ruling)
+    request = pending(places, ruling)
+    return None if request is None else request.approval.approval_id
