@@ -161,7 +161,7 @@ class Enforcer:
         knows_tool = reason is not ReasonCode.AMBIGUOUS_MESSAGE
         return self._without_rules(call, asked, failed, knows_tool=knows_tool)
 
-    def refuse(self, call: ToolCall, reason: ReasonCode, summary: str) -> Ruling:
+    def refuse(self, call: ToolCall, reason: str, summary: str) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         asked = asked_of(call)
         refusal = self.engine.refusal(blocked(reason, self._previews.safe(summary)))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from subluminal.core.acting.acting import Acting
     from subluminal.core.bug_reports import BugReports
     from subluminal.core.handovers import Handovers
+    from subluminal.policy.snapshot import Snapshot
 
 _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
@@ -124,7 +125,7 @@ class Host:
         return self.claim(session).begin_undecidable(call, reason, summary)
 
     def refuse(
-        self, call: ToolCall, reason: ReasonCode, summary: str, session: str | None = None
+        self, call: ToolCall, reason: str, summary: str, session: str | None = None
     ) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says."""
         return self.claim(session).refuse(call, reason, summary)
@@ -363,6 +364,11 @@ class Host:
             # Waiting must not take the CPU from the compiler.
             pause_s = min(2 * pause_s, _MAX_LOOK_S)
             self.tick(time.monotonic_ns() // 1_000_000)
+
+    def add_policies(self, snapshots: "Sequence[Snapshot]") -> None:
+        """Puts policies of the program itself into force, beside those in files."""
+        self._policies.add(snapshots)
+        self._adopt_policies()
 
     def stop_watching(self) -> None:
         """Ends compilers that still run: from now on the policies stay as they are."""
