@@ -99,13 +99,9 @@ class Checker:
         if self._looks_at_decisions(said):
             foreseen = codes.decision_of(door.foresee(wanted))
             said = await self._after(request, foreseen, said)
-            if (
-                said is not None
-                and STRICTNESS[said.decision.outcome] > STRICTNESS[foreseen.outcome]
-            ):
-                if said.decision.outcome == "DENY":
-                    return await check.refused_by(said)
-                return await check.asked_by(said)
+            if said is not None and _is_stricter(said.decision, foreseen):
+                is_no = said.decision.outcome == "DENY"
+                return await (check.refused_by(said) if is_no else check.asked_by(said))
         return await check.decided()
 
     # Plugins
@@ -126,7 +122,7 @@ class Checker:
     ) -> _Said | None:
         for plugin in list(self._plugins.values()):
             shown = foreseen
-            if said is not None and STRICTNESS[said.decision.outcome] > STRICTNESS[shown.outcome]:
+            if said is not None and _is_stricter(said.decision, shown):
                 shown = said.decision
             context = AfterDecisionContext(request, shown)
             result = await self._hook(plugin, "after_decision", context, request)
@@ -317,12 +313,14 @@ def _with(decision: Decision, outcome: Any, answer: Answer) -> Decision:
 
 def _stricter(said: _Said | None, result: PluginResult, plugin: SecurityPlugin) -> _Said | None:
     """Returns the stricter of two decisions of plugins, the earlier one on a tie."""
-    if result.decision is None:
+    decision = result.decision
+    if decision is None or (said is not None and not _is_stricter(decision, said.decision)):
         return said
-    if said is not None:
-        if STRICTNESS[result.decision.outcome] <= STRICTNESS[said.decision.outcome]:
-            return said
-    return _Said(result.decision, plugin.name)
+    return _Said(decision, plugin.name)
+
+
+def _is_stricter(one: Decision, other: Decision) -> bool:
+    return STRICTNESS[one.outcome] > STRICTNESS[other.outcome]
 
 
 def _kept(request: AgentActionRequest) -> tuple[Any, ...]:
