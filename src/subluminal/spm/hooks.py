@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
@@ -40,10 +41,8 @@ class Callbacks:
         """Reports a failure of a plugin or a callback."""
         if self._on_error is None:
             return
-        try:
+        with suppress(Exception):  # nobody is left who could be told
             await resolved(self._on_error(error, where))
-        except Exception:  # noqa: BLE001 - nobody is left who could be told
-            pass
 
 
 async def resolved(value: Any) -> Any:
@@ -62,12 +61,12 @@ async def asked(callback: Callable[..., Any], *about: Any, timeout_ms: int) -> A
     async def ask() -> Any:
         if inspect.iscoroutinefunction(callback):
             return await callback(*about)
-        return await resolved(await _in_thread(callback, *about))
+        return await resolved(await in_thread(callback, *about))
 
     return await asyncio.wait_for(ask(), timeout_ms / 1000)
 
 
-async def _in_thread(function: Callable[..., Any], *given: Any) -> Any:
+async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
     """Calls a function in a thread that keeps neither the loop nor the interpreter from ending."""
     import asyncio
     import threading

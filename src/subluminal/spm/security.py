@@ -12,7 +12,7 @@ from subluminal.errors import SubluminalError
 from subluminal.spm.answers import Ask, Questions
 from subluminal.spm.checking import Checked, Checker
 from subluminal.spm.doors import Doors
-from subluminal.spm.hooks import Callbacks, OnError, SecurityPlugin, resolved, run_here
+from subluminal.spm.hooks import Callbacks, OnError, SecurityPlugin, in_thread, resolved, run_here
 from subluminal.spm.policies import Loaded, PolicyLoader, PolicySource
 from subluminal.spm.reading import AuditLog, Codes, request_of, require_types
 from subluminal.spm.rules import RulePlugin
@@ -292,8 +292,9 @@ class AgentSecurity:
         self._put(self._source.load())
 
     async def reload_policy_async(self) -> None:
-        """Does the same, also if a function gives the policy."""
-        self._put(await self._source.load_async())
+        """Does the same, also if a function gives the policy. The loop goes on meanwhile."""
+        loaded = await self._source.load_async()
+        await in_thread(self._put, loaded)
 
     async def shutdown(self) -> None:
         """Destroys plugins and leaves the run."""
