@@ -70,10 +70,8 @@ def test_methods_hooks_and_words() -> None:
         assert inspect.iscoroutinefunction(getattr(spm.AgentSecurity, snake(name))), name
     for name in SURFACE["methods"]["functions"]:
         method = getattr(spm.AgentSecurity, snake(name))
-        assert (
-            (callable(method)
-            and not inspect.iscoroutinefunction(inspect.unwrap(method)))
-            or (name == "check_tool_call_sync")
+        assert (callable(method) and not inspect.iscoroutinefunction(inspect.unwrap(method))) or (
+            name == "check_tool_call_sync"
         ), name
     for name, words in SURFACE["words"].items():
         assert list(get_args(getattr(types, name))) == words
