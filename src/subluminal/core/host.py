@@ -34,6 +34,7 @@ from subluminal.core.ruling import CallEnding, Ruling
 from subluminal.core.runs.failures import MAX_STDERR_BYTES, SERVED, Served
 from subluminal.core.runs.open_runs import OpenRuns, Parts
 from subluminal.core.runs.run import Run
+from subluminal.core.targets.source import Declared
 from subluminal.core.tool_names import remember_tools
 from subluminal.core.waiting_offers import WaitingOffers
 from subluminal.policy.evaluation import Engine
@@ -414,6 +415,10 @@ class Host:
     def looked_at_bytes(self) -> int:
         """How many bytes of a result `finish` can use; the rest is not recorded."""
         return self._previewer.looked_at_bytes
+
+    def declare_targets(self, server_name: str, tool_name: str, declared: Declared) -> None:
+        """Takes what a program says about what its tool touches; settings may say more."""
+        self._runs.targets.declare(server_name, tool_name, declared)
 
     # Records other than calls
 

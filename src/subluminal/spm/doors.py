@@ -5,7 +5,8 @@ A call may come from any agent, and an agent's name, token and stops belong to i
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.config.private_files import write_aside
-from subluminal.config.settings import ApprovalSettings
+from subluminal.config.settings import ApprovalSettings, TargetSettings
 from subluminal.contracts.call import BUILT_IN, Given, ToolCall
 from subluminal.contracts.decision import Decision
 from subluminal.core.foreseeing import foresee
@@ -33,7 +34,7 @@ _SERVER = "python"
 
 
 class Noted(Wanted):
-    """A call with notes that are recorded with it."""
+    """A call with notes that are recorded in its context."""
 
     __slots__ = ("notes",)
 
@@ -43,17 +44,28 @@ class Noted(Wanted):
 
     def call(self) -> ToolCall:
         """Returns the call as the core takes it."""
-        found = super().call()
-        return replace(found, context={**found.context, **self.notes}) if self.notes else found
+        found, given = super().call(), self.given
+        if given is None or not self.notes:
+            return found
+        return replace(found, given=replace(given, context={**given.context, **self.notes}))
 
 
 class Door(Guard):
     """A guard with the ways in that a check needs."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.runners: frozenset[str] = frozenset()
+        """globs of tools whose argument `command` is a command line"""
+        self._declared: set[str] = set()
+
     def wanted(
         self, tool: str, args: dict[str, Any], given: Given, provider: str | None
     ) -> "Noted":
         """Returns a call as it would be made."""
+        if tool not in self._declared and any(fnmatchcase(tool, each) for each in self.runners):
+            self._host.declare_targets(_SERVER, tool, TargetSettings(command="command"))
+            self._declared.add(tool)
         return Noted(_SERVER, tool, self._arguments(args), provider or BUILT_IN, given)
 
     def foresee(self, wanted: "Noted") -> Decision:
@@ -118,6 +130,7 @@ class Doors:
         self._open: dict[tuple[str, str | None], Door] = {}
         self._path: str | None = None
         self._added: list[Snapshot] = []
+        self._runners: frozenset[str] = frozenset()
         self._is_closed = False
 
     def of(self, agent_id: str, token: str | None) -> Door:
@@ -145,11 +158,15 @@ class Doors:
         for door in list(self._open.values()):
             door.await_policy(policy_hash)
 
-    def put_rules(self, snapshots: Sequence[Snapshot]) -> None:
-        """Puts the rules of plugins into force for all agents, in place of those before."""
-        self._added = list(snapshots)
+    def put_rules(self, snapshots: Sequence[Snapshot], runners: Iterable[str]) -> None:
+        """Puts the rules of plugins into force for all agents, in place of those before.
+
+        `runners` are globs of tools whose argument `command` is a command line.
+        """
+        self._added, self._runners = list(snapshots), frozenset(runners)
         for door in list(self._open.values()):
             door.add_policies(self._added)
+            door.runners = self._runners
 
     def close(self) -> None:
         """Closes all guards."""
@@ -175,6 +192,7 @@ class Doors:
         )
         if self._added:
             door.add_policies(self._added)
+        door.runners = self._runners
         return door
 
     def _drop_oldest(self, key: tuple[str, str | None]) -> None:

@@ -31,9 +31,13 @@ _ALLOWED = {"action": "ALLOW", "reason_code": "ALLOWED", "message": "this call i
 class RulePlugin:
     """A plugin whose decisions are those of rules."""
 
-    def __init__(self, name: str, rules: Sequence[dict[str, Any]]) -> None:
+    def __init__(
+        self, name: str, rules: Sequence[dict[str, Any]], runners: Iterable[str] = ()
+    ) -> None:
         self.name = name
         self.snapshot = _compiled(name, rules)
+        self.runners = tuple(runners)
+        """globs of tools whose argument `command` is a command line"""
 
 
 class IdentityEnforcer(RulePlugin):
@@ -146,14 +150,15 @@ def command_governor(
     default: str = "block",
     tools: Iterable[str] = ("*",),
 ) -> RulePlugin:
-    """Decides by the commands that a call would run; the first rule that matches holds.
+    """Decides by the commands in the argument `command`; the first rule that matches holds.
 
     A rule is a pattern and `allow`, `block` or `require_approval`. A pattern without spaces and
     wildcards is the name of a program; others are globs over the whole command. `tools` are globs
     of the tools that run commands. Every command of a line counts: `ls; rm -rf /` is not allowed
     by a rule for `ls`. Codes: COMMAND_BLOCKED, COMMAND_APPROVAL_REQUIRED.
     """
-    names = {"tool_name": {"glob": list(tools)}}
+    globs = list(tools)
+    names = {"tool_name": {"glob": globs}}
     written = []
     for number, (pattern, action) in enumerate(rules):
         match = {**names, **_command(pattern)}
@@ -163,7 +168,7 @@ def command_governor(
         written.append(_governed(default, "default", "no rule allows it", match))
         match = {**names, "targets": {"opaque": True}}
         written.append(_governed(default, "opaque", "what it runs cannot be told", match))
-    return RulePlugin("command-governor", written)
+    return RulePlugin("command-governor", written, globs)
 
 
 def guardian(
@@ -193,11 +198,11 @@ def guardian(
     for number, pattern in enumerate(sequences):
         effect = {"sequence": {"pattern": list(pattern), "on_match": "BLOCK"}}
         rules.append(_rule(f"SUSPICIOUS_SEQUENCE:{number}", "sequence", effect, "critical"))
-    if utc_hours is not None:
+    if utc_hours is not None and utc_hours != (0, 24):
         start, end = utc_hours
         message = f"the agent works from {start}:00 to {end}:00 UTC"
         rules.append(_deny("OFF_HOURS", message, time={"utc_hours": [[end, start]]}))
-    if not rules:
+    if not rules and utc_hours is None:
         raise TypeError("give at least one of the limits")
     return RulePlugin("guardian", rules)
 

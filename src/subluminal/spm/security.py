@@ -368,4 +368,5 @@ class AgentSecurity:
 
     def _put_rules(self) -> None:
         rules = [each for each in self._plugins.values() if isinstance(each, RulePlugin)]
-        self._doors.put_rules([each.snapshot for each in rules])
+        runners = [glob for each in rules for glob in each.runners]
+        self._doors.put_rules([each.snapshot for each in rules], runners)

@@ -152,12 +152,13 @@ def table_for(settings: Settings) -> Table:
         return CLIENT_TOOLS
     table: dict[str, Mapping[str, Tool]] = dict(CLIENT_TOOLS)
     for server, tools in added.items():
-        own = {tool: _tool(each) for tool, each in tools.items()}
+        own = {tool: tool_of(each) for tool, each in tools.items()}
         table[server] = {**table.get(server, {}), **own}
     return table
 
 
-def _tool(given: TargetSettings) -> Tool:
+def tool_of(given: TargetSettings) -> Tool:
+    """Returns a tool as settings describe it."""
     access: tuple[Literal["read", "write"], ...] = ("read", "write")
     if given.access is not None:
         access = (given.access,)
