@@ -111,7 +111,7 @@ class OpenRuns:
         self._places, self._identity, self._policies, self._previewer, self._sharing = parts[:5]
         self._meta, self._client_asks, self._taint = parts.meta, parts.client_asks, parts.taint
         self._max_journal_bytes = settings.limits.max_journal_bytes
-        self._targets = TargetSource(settings)
+        self.targets = TargetSource(settings)
         self._on_bug = on_bug
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
@@ -195,7 +195,7 @@ class OpenRuns:
                 self._previewer,
                 Gates(view),
                 refusal=last.refusal,
-                targets=self._targets,
+                targets=self.targets,
             )
         return Enforcer(
             run, Engine((), self._identity), self._previewer, Gates(view), refusal=_BUSY
@@ -229,7 +229,7 @@ class OpenRuns:
             self._previewer,
             gates,
             refusal=self._refusal_of(run),
-            targets=self._targets,
+            targets=self.targets,
             on_bug=self._on_bug,
         )
 
@@ -375,7 +375,7 @@ class OpenRuns:
     def adopt_settings(self, previewer: Previewer, settings: Settings) -> None:
         """Puts new settings into force in every run."""
         self._previewer.adopt(previewer)
-        self._targets.adopt(settings)
+        self.targets.adopt(settings)
         self._max_journal_bytes = settings.limits.max_journal_bytes
         for enforcer in list(self.open.values()):
             enforcer.run.journal.rotate_at(self._max_journal_bytes)
