@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from subluminal import PolicyError
 from subluminal.config.places import places
 from subluminal.core.controls.agents import register
 from subluminal.core.controls.grants import all_waiting
+from subluminal.errors import SubluminalError
 from subluminal.policy.dialects.agent_spm.signing import signature_of
 from subluminal.spm import (
     AgentActionRequest,
@@ -66,6 +68,26 @@ def test_parameters_are_checked(bureau: Bureau) -> None:
         AgentSecurity(policy_json="{}", policy_bundle=policy())
 
 
+def test_nothing_of_the_policy_is_left_behind(bureau: Bureau) -> None:
+    security = bureau.security()
+    bureau.check(security, "t")
+    given = Path(places({"SUB_HOME": str(bureau.home)}).cache, "given")
+    (file,) = given.iterdir()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            allowed = security.check_tool_call_sync(tool_name="t", tool_args={}, agent_id="child")
+            bureau.close()
+            status = 0 if allowed.allowed and file.exists() else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bureau.check(security, "t", agent_id="late").allowed
+    bureau.close()
+    assert list(given.iterdir()) == []
+
+
 @requirement("sdk:spm-signature")
 def test_every_rule_is_signed(bureau: Bureau) -> None:
     """Upstream's constructor has no key, and its signature covers no rule."""
@@ -111,6 +133,8 @@ def test_a_function_gives_the_policy(bureau: Bureau) -> None:
     security = bureau.security(policy_loader=load)
     assert security.get_policy_bundle() is None
     assert not bureau.check(security, "rm").allowed
+    with pytest.raises(SubluminalError, match="function"):
+        security.reload_policy()
     asyncio.run(security.reload_policy_async())
     assert bureau.check(security, "rm").allowed
 

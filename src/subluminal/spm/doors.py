@@ -5,9 +5,11 @@ A call may come from any agent, and an agent's name, token and stops belong to i
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
+from weakref import finalize
 
 from msgspec.structs import replace
 
@@ -129,6 +131,8 @@ class Doors:
         self._home, self._run_id, self._environment = home, run_id, environment
         self._open: dict[tuple[str, str | None], Door] = {}
         self._path: str | None = None
+        self._remove: Callable[[], object] = lambda: None
+        """removes the file of the policy; the end of the interpreter does it too"""
         self._added: list[Snapshot] = []
         self._runners: frozenset[str] = frozenset()
         self._is_closed = False
@@ -153,6 +157,7 @@ class Doors:
         if self._path is None:
             directory = make_private_dir(os.path.join(self.places.cache, "given"))
             self._path = os.path.join(directory, f"spm-{os.urandom(8).hex()}.json")
+            self._remove = finalize(self, _remove_in, os.getpid(), self._path)
         os.replace(write_aside(self._path, loaded.text), self._path)
         policy_hash = compile_bundle(loaded.bundle).policy_hash
         for door in list(self._open.values()):
@@ -173,12 +178,7 @@ class Doors:
         self._is_closed = True
         while self._open:
             self._open.popitem()[1].close()
-        if self._path is not None:
-            path, self._path = self._path, None
-            try:
-                os.unlink(path)
-            except OSError:
-                return  # somebody has cleaned up, or a forked child has closed first
+        self._remove()
 
     def _made(self, agent_id: str, token: str | None) -> Door:
         door = Door(
@@ -199,3 +199,10 @@ class Doors:
         while len(self._open) > _MOST_GUARDS:
             oldest = next(each for each in list(self._open) if each != key)
             self._open.pop(oldest).close()
+
+
+def _remove_in(pid: int, path: str) -> None:
+    """Removes a file in the process that wrote it; forked children need it no less."""
+    if os.getpid() == pid:
+        with suppress(OSError):
+            os.unlink(path)

@@ -41,16 +41,18 @@ class PolicySource:
         loader: PolicyLoader | None,
         hmac_key: str | bytes | None,
     ) -> None:
-        given = [each for each in (path, text, bundle, loader) if each is not None]
-        if len(given) != 1:
-            raise TypeError("give one of policy_path, policy_json, policy_bundle and policy_loader")
+        given = [each for each in (path, text, bundle) if each is not None]
+        if len(given) > 1 or not (given or loader):
+            raise TypeError(
+                "give one of policy_path, policy_json and policy_bundle, or a policy_loader"
+            )
         self._path, self._text, self._bundle, self._loader = path, text, bundle, loader
         self._key = hmac_key.encode() if isinstance(hmac_key, str) else hmac_key
 
     @property
     def is_function(self) -> bool:
-        """Whether a function of the program gives the policy."""
-        return self._loader is not None
+        """Whether only a function of the program gives the policy."""
+        return self._path is None and self._text is None and self._bundle is None
 
     def load(self) -> Loaded:
         """Loads the policy from a file, a text or data. Raises PolicyError."""
@@ -65,7 +67,7 @@ class PolicySource:
         return self._given(given)
 
     async def load_async(self) -> Loaded:
-        """Loads the policy from anywhere. Raises PolicyError, or what the function raises."""
+        """Loads the policy, from the function if there is one. Raises also what that raises."""
         if self._loader is None:
             return self.load()
         found = self._loader()

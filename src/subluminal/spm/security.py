@@ -73,7 +73,8 @@ class AgentSecurity:
     ) -> None:
         """Loads the policy, unless a function gives it. Raises PolicyError.
 
-        One policy source is required. With `policy_hmac_key` it must be signed. Callbacks and hooks
+        A policy source is required; beside another one, `policy_loader` is asked when the policy is
+        reloaded. With `policy_hmac_key` it must be signed. Callbacks and hooks
         may be functions or coroutines. The environment is `default_environment`, or as a shim finds
         it. `max_audit_log_size=0` keeps every event in memory.
         """
@@ -287,12 +288,12 @@ class AgentSecurity:
         """Loads the policy again; the old one stays if that fails. Raises PolicyError."""
         if self._source.is_function:
             raise SubluminalError(
-                "the policy comes from a function", hint="use `await reload_policy_async()`"
+                "only a function gives the policy", hint="use `await reload_policy_async()`"
             )
         self._put(self._source.load())
 
     async def reload_policy_async(self) -> None:
-        """Does the same, also if a function gives the policy. The loop goes on meanwhile."""
+        """Does the same; asks `policy_loader` if there is one. The loop goes on meanwhile."""
         loaded = await self._source.load_async()
         await in_thread(self._put, loaded)
 
