@@ -251,7 +251,7 @@ def test_an_open_approval_blocks_nobody(bureau: Bureau, is_async: bool) -> None:
 
         def on_sync(_request: AgentActionRequest, _decision: Decision) -> bool:
             loop.call_soon_threadsafe(asked.set)
-            return blocking.wait(30)
+            return blocking.wait(5)
 
         security = bureau.security(PAY, on_approval_required=on_async if is_async else on_sync)
 

@@ -245,7 +245,9 @@ class _Check:
                 # Another call has used it: this one asks anew, and the answer is the same.
                 again = door.decide(self._wanted)
                 refused = _begun(again)
-                if refused is None or refused.approval_id in (None, approval_id):
+                if refused is None:
+                    return again, None
+                if refused.approval_id in (None, approval_id):
                     raise
                 grant(door.places, refused.approval_id, decision.outcome, answer, door.approvals)
             call = door.decide(self._wanted)
@@ -271,10 +273,13 @@ class _Check:
     async def _passed(
         self, decision: Decision, outcome: EventOutcome, call: GuardedCall
     ) -> Checked:
-        event = await self._tell(decision, outcome)
-        await self._of._callbacks.tell(
-            self._of._log.on_allow, self._request, decision, where="on_allow"
-        )
+        try:
+            event = await self._tell(decision, outcome)
+            told = (self._of._log.on_allow, self._request, decision)
+            await self._of._callbacks.tell(*told, where="on_allow")
+        except BaseException as error:  # cancelled: nobody will end the call
+            call.end(error)
+            raise
         return Checked(self._request, decision, self._first or event, call)
 
     async def _end(

@@ -131,16 +131,21 @@ def copied(args: Mapping[str, Any]) -> dict[str, Any]:
         return dict(args)
 
 
+def approver_roles(bundle: Bundle) -> dict[str, str | None]:
+    """Returns the rules of a policy, each with the role of the person who should approve."""
+    return {
+        rule.rule_id: rule.effect.approver_role
+        for rule in bundle.rules
+        if isinstance(rule.effect, AccessEffect)
+    }
+
+
 class Codes:
     """Turns decisions of the core into those of Agent-SPM, with its codes."""
 
-    def __init__(self, places: Places, bundle: Bundle, agent_id: str) -> None:
-        self._places, self._agent_id = places, agent_id
-        self._roles = {
-            rule.rule_id: rule.effect.approver_role
-            for rule in bundle.rules
-            if isinstance(rule.effect, AccessEffect)
-        }
+    def __init__(self, places: Places, roles: dict[str, str | None], agent_id: str) -> None:
+        """`roles` are the rules of the policy, each with the role of its approver."""
+        self._places, self._roles, self._agent_id = places, roles, agent_id
 
     def decision_of(self, decision: core.Decision) -> Decision:
         """Returns a decision in Agent-SPM's words."""

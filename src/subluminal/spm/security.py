@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from subluminal.adapters.in_process.guarding.arguments import Binder
-from subluminal.contracts.bundle import Bundle
 from subluminal.errors import SubluminalError
 from subluminal.spm.answers import Ask, Questions
 from subluminal.spm.checking import Checked, Checker
 from subluminal.spm.doors import Doors
 from subluminal.spm.hooks import Callbacks, OnError, SecurityPlugin, in_thread, resolved, run_here
 from subluminal.spm.policies import Loaded, PolicyLoader, PolicySource
-from subluminal.spm.reading import AuditLog, Codes, request_of, require_types
+from subluminal.spm.reading import AuditLog, Codes, approver_roles, request_of, require_types
 from subluminal.spm.rules import RulePlugin
 from subluminal.spm.types import (
     About,
@@ -102,6 +101,7 @@ class AgentSecurity:
         self._default_owner = default_owner
         self._doors = Doors(home, run_id, default_environment)
         self._loaded: Loaded | None = None
+        self._roles: dict[str, str | None] = {}
         self._put_rules()
         if not self._source.is_function:
             self._put(self._source.load())
@@ -317,7 +317,8 @@ class AgentSecurity:
         owner = about.owner or self._default_owner or "unknown"
         environment = about.environment or door.environment
         request = request_of(tool_name, tool_args, agent_id, about, owner, environment)
-        return await self._checker.check(request, door, self._codes(agent_id))
+        codes = Codes(self._doors.places, self._roles, agent_id)
+        return await self._checker.check(request, door, codes)
 
     async def _require(
         self, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, about: About
@@ -352,11 +353,6 @@ class AgentSecurity:
         checked.call.end(error)
         return withheld
 
-    def _codes(self, agent_id: str) -> Codes:
-        assert self._loaded is not None
-        bundle: Bundle = self._loaded.bundle
-        return Codes(self._doors.places, bundle, agent_id)
-
     def _add(self, plugin: SecurityPlugin) -> None:
         name = plugin.name
         if name in self._plugins:
@@ -365,7 +361,7 @@ class AgentSecurity:
 
     def _put(self, loaded: Loaded) -> None:
         self._doors.put_policy(loaded)
-        self._loaded = loaded
+        self._loaded, self._roles = loaded, approver_roles(loaded.bundle)
 
     def _put_rules(self) -> None:
         rules = [each for each in self._plugins.values() if isinstance(each, RulePlugin)]
