@@ -879,4 +879,32 @@ REQUIREMENTS: dict[str, Requirement] = {
         "issue 20", "Guard loads no asyncio, YAML, HTTP, logging or crypto"
     ),
     "sdk:typed": Requirement("issue 20", "the decorator keeps types; mypy --strict over the API"),
+    # subluminal.spm
+    "sdk:spm-surface": Requirement("issue 20", "the seed's API: names, parameters and defaults"),
+    "sdk:spm-signature": Requirement("trust-and-sdk 4", "policy_hmac_key: every rule is signed"),
+    "sdk:spm-reload": Requirement("trust-and-sdk 4", "a policy is reloaded; a broken one is not"),
+    "sdk:spm-claims": Requirement("trust-and-sdk 4", "a caller's own trust and roles never loosen"),
+    "sdk:spm-answers": Requirement("trust-and-sdk 4", "callbacks answer; both calls are recorded"),
+    "sdk:spm-timeout": Requirement("trust-and-sdk 4", "a callback that is late or fails says no"),
+    "sdk:spm-no-mutex": Requirement("issue 20", "an open approval blocks nobody"),
+    "sdk:spm-one-grant-each": Requirement("issue 20", "equal calls at once: a grant for each"),
+    "sdk:spm-record": Requirement("trust-and-sdk 4", "of user_input only the hash is recorded"),
+    "sdk:spm-protect": Requirement("trust-and-sdk 4", "protect runs what is allowed, else raises"),
+    "sdk:spm-output": Requirement("trust-and-sdk 4", "output_validator flags or withholds"),
+    "sdk:spm-strictest": Requirement(
+        "trust-and-sdk 4", "of plugins and policy the strictest holds"
+    ),
+    "sdk:spm-plugin-error": Requirement("issue 20", "a plugin that fails denies, unless fail_open"),
+    "sdk:spm-same-call": Requirement("trust-and-sdk 4", "no plugin changes a call's tool or args"),
+    "sdk:spm-session-limit": Requirement("issue 20", "rejected calls use up no session limit"),
+    "sdk:spm-not-counted": Requirement("issue 20", "what plugins refuse uses up no budget"),
+    "sdk:spm-plugin-asks": Requirement(
+        "trust-and-sdk 4", "a plugin's REQUIRE_* runs the callbacks"
+    ),
+    "sdk:spm-rules": Requirement("trust-and-sdk 4", "plugins as rules, with upstream's codes"),
+    "sdk:spm-tools-too": Requirement(
+        "trust-and-sdk 4", "identity_enforcer checks agents and tools"
+    ),
+    "sdk:spm-kill-switch": Requirement("trust-and-sdk 4", "kill_switch stops agents at every door"),
+    "sdk:spm-trust": Requirement("trust-and-sdk 4", "TrustEvaluator, AgentRegistry, ToolRegistry"),
 }

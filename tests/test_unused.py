@@ -24,6 +24,21 @@ CALLED_BY_OTHERS = {
     "get_ordering": "Pydantic AI calls it",
     "get_all_tools": "OpenAI's Agents SDK calls it",
     "render": "a protocol of subluminal.kernel: agents implement and call it",
+    "before_check": "subluminal.spm is a library: programs call it",
+    "check_tool_call_sync": "subluminal.spm is a library: programs call it",
+    "clear_audit_log": "subluminal.spm is a library: programs call it",
+    "get_audit_log": "subluminal.spm is a library: programs call it",
+    "get_plugin": "subluminal.spm is a library: programs call it",
+    "get_policy_bundle": "subluminal.spm is a library: programs call it",
+    "list_by_trust_level": "subluminal.spm is a library: programs call it",
+    "list_by_type": "subluminal.spm is a library: programs call it",
+    "protect": "subluminal.spm is a library: programs call it",
+    "register_plugin": "subluminal.spm is a library: programs call it",
+    "reload_policy": "subluminal.spm is a library: programs call it",
+    "reload_policy_async": "subluminal.spm is a library: programs call it",
+    "revive_all": "subluminal.spm is a library: programs call it",
+    "unregister_plugin": "subluminal.spm is a library: programs call it",
+    "verify_hash": "subluminal.spm is a library: programs call it",
 }
 
 

@@ -172,7 +172,7 @@ class Enforcer:
         return self._without_rules(call, asked, failed, knows_tool=knows_tool)
 
     def refuse(
-        self, call: ToolCall, reason: ReasonCode, summary: str, by: Decision | None = None
+        self, call: ToolCall, reason: str, summary: str, by: Decision | None = None
     ) -> Ruling:
         """Records and refuses a call that cannot be forwarded, whatever the policy says.
 

@@ -42,6 +42,7 @@ from subluminal.policy.evaluation import Engine
 if TYPE_CHECKING:
     from subluminal.core.acting.acting import Acting
     from subluminal.core.bug_reports import BugReports
+    from subluminal.policy.snapshot import Snapshot
 
 _CHECK_EVERY_MS = 250
 """Shortest time between two checks whether the kill switch's file was removed or replaced."""
@@ -125,7 +126,7 @@ class Host(HandsOver):
     def refuse(
         self,
         call: ToolCall,
-        reason: ReasonCode,
+        reason: str,
         summary: str,
         session: str | None = None,
         by: Decision | None = None,
@@ -321,6 +322,11 @@ class Host(HandsOver):
             # Waiting must not take the CPU from the compiler.
             pause_s = min(2 * pause_s, _MAX_LOOK_S)
             self.tick(time.monotonic_ns() // 1_000_000)
+
+    def add_policies(self, snapshots: "Sequence[Snapshot]") -> None:
+        """Puts policies of the program itself into force, beside those in files."""
+        self._policies.add(snapshots)
+        self._adopt_policies()
 
     def stop_watching(self) -> None:
         """Ends compilers that still run: from now on the policies stay as they are."""

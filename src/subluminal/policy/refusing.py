@@ -73,7 +73,7 @@ def left_to_client(refuser: Refuser) -> Decision:
     return _passed(refuser.refusal, ReasonCode.CLIENT_ASKED, refuser.refusal.summary)
 
 
-def blocked(reason_code: ReasonCode, summary: str) -> Decision:
+def blocked(reason_code: str, summary: str) -> Decision:
     """Returns a BLOCK that no rule made."""
     return Decision(
         action=Action.BLOCK,

@@ -19,7 +19,7 @@ from subluminal.policy.evaluation import Engine
 from subluminal.policy.snapshot import Snapshot
 
 if TYPE_CHECKING:  # loaded only if a rule asks about the agent
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from subluminal.core.acting.acting import Acting, Actor
 
@@ -59,6 +59,7 @@ class Policies:
         self._key_file = key_file
         self._cache = SnapshotCache(places)
         self._layers: list[PolicyLayer] = []
+        self._added: list[Snapshot] = []
         self._pins: dict[str, Pin] = {}
         self._engines: dict[str, Engine] = {}
         self._has_token = has_token
@@ -228,8 +229,15 @@ class Policies:
         # A person accepted the current policy, or another shim had pinned an older one.
         return [Load(Layer.REPOSITORY, current.path, current.snapshot)]
 
+    def add(self, snapshots: "Sequence[Snapshot]") -> None:
+        """Puts policies of the program itself into force, beside the files and in place of those
+        that it added before."""
+        self._added = list(snapshots)
+        self._changed()
+
     def _now(self) -> _Layers:
-        return [(each.file.layer, each.snapshot) for each in self._layers if each.snapshot]
+        found = [(each.file.layer, each.snapshot) for each in self._layers if each.snapshot]
+        return [*found, *((Layer.REPOSITORY, each) for each in self._added)]
 
     def _in_force(self, run_id: str) -> _Layers:
         layers = self._now()
