@@ -10,6 +10,7 @@ import os
 import re
 import select
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ _GRACE_MS = 500
 _LAST_WORDS_S = 0.5
 _END_MS = 6_000
 _MAX_LINE_BYTES = 16 << 20
+_MAX_BYTES = 64 << 20
+"""Most that a server may write to its output, all lines together."""
 _MAX_PAGES = 64
 _PASSED = ("HOME", "PATH", "LANG", "LC_ALL", "LOGNAME", "USER", "SHELL", "TERM", "TMPDIR", "TZ")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\{env:([A-Za-z_]\w*)\}")
@@ -112,7 +115,10 @@ class _Talk:
     def __init__(self, warden: WardenHandle, deadline: float) -> None:
         self._warden = warden
         self._deadline = deadline
-        self._unread = b""
+        self._lines: deque[bytes] = deque()
+        self._begun = b""
+        """the beginning of a line whose end has not been read yet"""
+        self._written = 0
         self._open = [warden.stdout_fd, warden.stderr_fd]
         self._stderr = StderrTail()
         self._id = 0
@@ -184,14 +190,12 @@ class _Talk:
     def _message(self) -> Any:
         """Returns the next line of JSON. Lines that are not JSON are skipped."""
         while True:
-            line, newline, rest = self._unread.partition(b"\n")
-            if newline:
-                self._unread = rest
+            while self._lines:
                 try:
-                    return json.loads(line)
+                    return json.loads(self._lines.popleft())
                 except (ValueError, RecursionError):
                     continue
-            if len(line) > _MAX_LINE_BYTES:
+            if len(self._begun) > _MAX_LINE_BYTES:
                 raise SubluminalError("it wrote a line that is too long")
             if self._warden.stdout_fd not in self._open:
                 raise self._ended()
@@ -213,11 +217,17 @@ class _Talk:
         elif fd == self._warden.stderr_fd:
             self._stderr.feed(data)
         else:
-            self._unread += data
+            self._written += len(data)
+            if self._written > _MAX_BYTES:
+                raise SubluminalError(f"it wrote more than {_MAX_BYTES >> 20} MiB")
+            *whole, self._begun = (self._begun + data).split(b"\n")
+            self._lines += whole
 
     def _ended(self) -> SubluminalError:
         """Returns why a server that closed its output listed no tools."""
-        while select.select([self._warden.report_fd, *self._open], [], [], _LAST_WORDS_S)[0]:
+        while time.monotonic() < self._deadline:
+            if not select.select([self._warden.report_fd, *self._open], [], [], _LAST_WORDS_S)[0]:
+                break
             for fd in select.select(self._open, [], [], 0)[0]:
                 self._read(fd)
             for report in self._warden.read_reports():

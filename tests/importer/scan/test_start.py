@@ -16,6 +16,7 @@ from tests.requirements import requirement
 SUB = Path(sys.executable).with_name("sub")
 PROBE = Path(__file__).with_name("probe_server.py")
 SECRET = "q7Gd0aXcV2bN-never-shown"
+FLOOD = "while :; do head -c 1000000 /dev/zero | tr '\\0' x; echo; done"
 
 
 class Stage(NamedTuple):
@@ -144,6 +145,7 @@ def test_what_only_the_client_can_fill_in_is_told_without_what_stands_beside_it(
         ({"command": "sh", "args": ["-c", "echo ERR: no key >&2; exit 7"]}, "code 7: ERR: no key"),
         ({"command": "true"}, "it exited with code 0"),
         ({"command": "npx", "args": ["x@${input:version}"]}, "only the client can fill in"),
+        ({"command": "sh", "args": ["-c", FLOOD]}, "it wrote more than 64 MiB"),
     ],
 )
 def test_a_server_that_does_not_list_is_named(stage: Stage, command: Any, why: str) -> None:
@@ -151,6 +153,25 @@ def test_a_server_that_does_not_list_is_named(stage: Stage, command: Any, why: s
     ran = stage.scan("--start", "--yes")
     assert ran.returncode == 0
     assert why in ran.stderr
+    stage.marked.wait_empty()
+
+
+@requirement("trust:scan-start")
+def test_a_server_that_closes_its_output_and_talks_on_is_left_at_the_deadline(stage: Stage) -> None:
+    """It writes to stderr without end, and never ends itself."""
+    words = ["sh", "-c", "exec 1>&-; while :; do echo busy >&2; sleep 0.05; done"]
+    script = (
+        "import sys; from subluminal.operator.listing import Command, list_tools\n"
+        "from subluminal.errors import SubluminalError\n"
+        f"command = Command('s', {words!r}, {{'PATH': {os.environ['PATH']!r}, "
+        f"'SUB_TEST_TOKEN': {stage.marked.token!r}}}, ())\n"
+        "try: list_tools(command, '/', timeout_s=1)\n"
+        "except SubluminalError as error: print(error)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.stdout == "it closed its output: busy\n", ran.stderr
     stage.marked.wait_empty()
 
 

@@ -6,7 +6,12 @@ from typing import Any
 from subluminal.cli.output import shown
 from subluminal.cli.screens import cells
 from subluminal.cli.screens.cells import Cell
-from subluminal.cli.screens.intents import count_decisions, pack_said, print_kernel
+from subluminal.cli.screens.intents import (
+    count_decisions,
+    is_refused_by_pack,
+    pack_said,
+    print_kernel,
+)
 from subluminal.cli.screens.lists import WIDE, Row
 from subluminal.cli.screens.tables import Column, Screen, cut
 from subluminal.contracts.vocabulary import Action, EnvSource, EventType, Outcome
@@ -264,7 +269,10 @@ def _row(screen: Screen, call: Row, began: int, end: int) -> list[Cell]:
 
 def _decided_by(call: Row) -> str:
     """Returns the rule that decided a call, else why it was refused, and what a pack said."""
-    said = pack_said(call["kernel"]) if call["kernel"] else ""
+    kernel = call["kernel"]
+    if kernel and is_refused_by_pack(kernel, call["rule_id"]):
+        return pack_said(kernel)
+    said = pack_said(kernel) if kernel else ""
     return " ".join(filter(None, [cells.decided_by(call), said])) or cells.NOTHING
 
 

@@ -260,3 +260,12 @@ def test_every_rule_has_its_line_and_the_default_its_own():
     lines = json.dumps(value, indent=1).splitlines()
     assert loaded.line_of(0) == lines.index("  {") + 1
     assert loaded.line_of(1) == lines.index('  "outcome": "ALLOW"') + 1
+
+
+def test_a_policy_of_our_own_is_not_read_as_agent_spms():
+    """One sentence, and not every member that it does not have."""
+    ours = {"policy_id": "mine", "version": "1", "mode": "observe", "selectors": {}, "rules": []}
+    (problem,) = problems_of(ours, AGENT_SPM)
+    assert problem.message == "the file is not a bundle of Agent-SPM"
+    assert problem.hint is not None
+    assert "policy_id" in problem.hint
