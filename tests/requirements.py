@@ -770,6 +770,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:approval-timeout": Requirement(
         "trust-and-sdk 4", "nobody answers in time: the retry is refused, APPROVAL_TIMEOUT"
     ),
+    "sdk:retry-of": Requirement(
+        "trust-and-sdk 4", "two calls on record, refusal and retry: each can be found from the other"
+    ),
     "sdk:wait-ends": Requirement(
         "issue 20", "a kill, the end of the run, of the guard or of the interpreter ends a wait"
     ),
