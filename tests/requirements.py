@@ -863,6 +863,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:environ": Requirement(
         "trust-and-sdk 4", "children of guard.environ() share run, agent, home and policy"
     ),
+    "sdk:claims-tighten": Requirement(
+        "trust T1", "no label or context of a guarded call takes back what holds without them"
+    ),
     "sdk:targets": Requirement("issue 20", "targets= says what a call touches"),
     "sdk:handover": Requirement(
         "trust-and-sdk 4", "a shim behind a guarded MCP call takes the claim: one call, one record"

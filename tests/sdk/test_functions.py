@@ -434,5 +434,9 @@ def test_a_policy_that_cannot_be_used_is_an_error_at_construction(
     for policy in wrong:
         with pytest.raises(PolicyError):
             Guard(policy=policy)
+    with pytest.raises(PolicyError, match=r"^`policy` cannot be used: missing field `version`"):
+        Guard(policy={"policy_id": "x"})
+    with pytest.raises(PolicyError, match=r"broken.yaml:2:1"):
+        Guard(policy=broken)
     guard = office.guard(policy=bundle(deny("rm")))
     assert guard.check("rm", {}).action == "BLOCK"
