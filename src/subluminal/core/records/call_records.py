@@ -39,6 +39,7 @@ _MAX_TOOLS = 512
 """Most tools whose templates are kept; past it, all are dropped. Agents may invent any name."""
 _MAX_KEPT_BYTES = 8_192
 """Size of the largest template that is kept, in bytes: a name may be as long as a message."""
+_BUILT_IN_JSON = b',"provider":"built-in"'
 # Members of CallStarted that an adapter may put into a call's context, in the order of the struct.
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent", "retry_of")
 
@@ -117,6 +118,8 @@ class CallRecords:
         self._previews = previewer
         self._timestamps = Timestamps()
         self._tools: dict[tuple[str, str], _Tool] = {}
+        self._put_end = run.journal.add_chained
+        """takes the end of a call; the next flush writes it"""
 
     def decided(
         self,
@@ -151,8 +154,10 @@ class CallRecords:
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
-        if call.context or call.given is not None or call.provider != MCP:
-            extra_json += self._context_json(call.context) + self._given_json(call)
+        if call.context:
+            extra_json += self._context_json(call.context)
+        if call.given is not None or call.provider != MCP:
+            extra_json += self._given_json(call)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
         if not seq:
@@ -184,7 +189,11 @@ class CallRecords:
         link.update(prev)
         link.update(decision)
         lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
-        journal.add_chained(lines, 2, link.hexdigest().encode())
+        head = link.hexdigest().encode()
+        if assessment.forwarded and (level is None or level.change is None):
+            journal.write_chained(lines, 2, head)
+            return
+        journal.add_chained(lines, 2, head)
         if not assessment.forwarded:
             self._refused(ruling, assessment)
         if level is not None and level.change is not None:
@@ -219,7 +228,7 @@ class CallRecords:
         link.update(prev)
         link.update(end)
         lines = b"".join((end[:-2], text_json, b"}}\n"))
-        journal.add_chained(lines, 1, link.hexdigest().encode())
+        self._put_end(lines, 1, link.hexdigest().encode())
 
     def round_decided(
         self,
@@ -298,7 +307,9 @@ class CallRecords:
     def _given_json(self, call: ToolCall) -> bytes:
         members = b""
         if call.provider == BUILT_IN:
-            members = b',"provider":"built-in"'
+            members = _BUILT_IN_JSON
+            if call.given is None:
+                return members
         elif call.provider != MCP:
             members = b',"provider":' + encode_json(self._previews.safe(call.provider))
         if call.given is not None:
@@ -327,10 +338,22 @@ class CallRecords:
 class ThreadedCallRecords(CallRecords):
     """Call records of a run that several threads use: one thread writes at a time."""
 
-    def decided(self, *decision: Any) -> None:
+    def __init__(self, run: Run, previewer: Previewer) -> None:
+        super().__init__(run, previewer)
+        self._turn = run.turn
+        self._put_end = run.journal.write_chained  # there is no loop that would flush later
+
+    def decided(
+        self,
+        ruling: Ruling,
+        wall_ms: int,
+        seq: int,
+        args_text: bytes | None,
+        policies: list[LayeredPolicyRef],
+    ) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
-        with self._run.turn:
-            super().decided(*decision)
+        with self._turn:
+            CallRecords.decided(self, ruling, wall_ms, seq, args_text, policies)
 
     def round_decided(self, *decision: Any) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
@@ -338,11 +361,10 @@ class ThreadedCallRecords(CallRecords):
             super().round_decided(*decision)
 
     def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
-        """Waits for its turn, and flushes: there is no loop that would flush later."""
+        """Waits for its turn, and writes the end at once."""
         try:
-            with self._run.turn:
-                super().ended(ruling, outcome, latency_ms, learnt)
-                self._journal.flush()
+            with self._turn:
+                CallRecords.ended(self, ruling, outcome, latency_ms, learnt)
         except JournalUnavailable:
             return  # the journal has counted the loss
 
