@@ -113,7 +113,8 @@ class Enforcer:
             given=call.given,
         )
         state, stops, engine = self._state, self._stops, self.engine
-        seq, wall_ms, evaluation, level = 0, 0, None, None
+        seq = wall_ms = mono_ns = 0
+        evaluation = level = None
         try:
             engine.prepare(asked)
             if engine.asks_ahead or call.given is not None:
@@ -158,8 +159,11 @@ class Enforcer:
                 # In Python 3.11 the hash of an enum member is a function in Python.
                 state.count(_ALLOWED if action is _ALLOW else TOTALS[action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
-            if not wall_ms:
-                wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
+            # Without the lock, nobody has read the clock.
+            wall_ms, mono_ns = (
+                wall_ms or time.time_ns() // 1_000_000,
+                mono_ns or time.monotonic_ns(),
+            )
             evaluation, level = self._undecided(call, asked, error, seq)
         if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = self.masked(evaluation.decision, call.args)

@@ -39,7 +39,6 @@ _MAX_TOOLS = 512
 """Most tools whose templates are kept; past it, all are dropped. Agents may invent any name."""
 _MAX_KEPT_BYTES = 8_192
 """Size of the largest template that is kept, in bytes: a name may be as long as a message."""
-_BUILT_IN_JSON = b',"provider":"built-in"'
 # Members of CallStarted that an adapter may put into a call's context, in the order of the struct.
 _CONTEXT_MEMBERS = ("args_stream_hash", "client_call_id", "traceparent", "retry_of")
 
@@ -154,10 +153,8 @@ class CallRecords:
         if tool.classes is not assessment.risk_classes:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
-        if call.context:
-            extra_json += self._context_json(call.context)
-        if call.given is not None or call.provider != MCP:
-            extra_json += self._given_json(call)
+        if call.context or call.given is not None or call.provider != MCP:
+            extra_json += self._said_json(call)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
         if not seq:
@@ -192,13 +189,10 @@ class CallRecords:
         head = link.hexdigest().encode()
         if assessment.forwarded and (level is None or level.change is None):
             journal.write_chained(lines, 2, head)
-            return
-        journal.add_chained(lines, 2, head)
-        if not assessment.forwarded:
-            self._refused(ruling, assessment)
-        if level is not None and level.change is not None:
-            self._run.emit(TaintChanged, taint=level.change)
-        journal.flush()
+        else:
+            journal.add_chained(lines, 2, head)
+            self._add_news(ruling)
+            journal.flush()
 
     def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
         """Buffers the end of a call; the next flush writes it. `learnt`: see `Enforcer._learn`."""
@@ -258,6 +252,13 @@ class CallRecords:
             self._refused(ruling, assessment)
         self._journal.flush()
 
+    def _add_news(self, ruling: Ruling) -> None:
+        """Buffers what comes with a decision: that of a refusal, and of a run that is lowered."""
+        if not ruling.assessment.forwarded:
+            self._refused(ruling, ruling.assessment)
+        if ruling.level is not None and ruling.level.change is not None:
+            self._run.emit(TaintChanged, taint=ruling.level.change)
+
     def _refused(self, ruling: Ruling, assessment: Assessment) -> None:
         call, decision = ruling.call, assessment.decision
         tool_name = self._previews.safe(call.tool_name)
@@ -304,14 +305,13 @@ class CallRecords:
                 members += b',"%b":%b' % (name.encode(), encode_json(self._previews.safe(value)))
         return members
 
-    def _given_json(self, call: ToolCall) -> bytes:
-        members = b""
+    def _said_json(self, call: ToolCall) -> bytes:
+        """Returns what the door and the program around it say about a call."""
+        members = self._context_json(call.context) if call.context else b""
         if call.provider == BUILT_IN:
-            members = _BUILT_IN_JSON
-            if call.given is None:
-                return members
+            members += b',"provider":"built-in"'
         elif call.provider != MCP:
-            members = b',"provider":' + encode_json(self._previews.safe(call.provider))
+            members += b',"provider":' + encode_json(self._previews.safe(call.provider))
         if call.given is not None:
             # Only doors inside of a program have it.
             from subluminal.core.records.given import given_preview

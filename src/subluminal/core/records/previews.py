@@ -86,9 +86,8 @@ class Previewer:
         # One byte more than the redactor uses shows that the text was cut.
         return 0 if self._off else self._max_bytes + self._redactor.hold_back_bytes + 1
 
-    # Nearly all texts are clean: short, ASCII and without a secret, so that there is nothing to mask
-    # or cut. Every call passes `args` and `result`, so they make the preview of a clean text
-    # themselves.
+    # Nearly all texts are clean: short, ASCII and without a secret, so there is nothing to mask or
+    # cut. Every call passes `args` and `result`, which make the preview of a clean text themselves.
 
     def args(self, text: bytes | None, args_hash: bytes) -> Preview:
         """Previews canonical arguments; `text` is None if they were too large to inspect."""
