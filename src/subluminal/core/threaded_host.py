@@ -127,7 +127,9 @@ class ThreadedHost(Host):
                     return taken
             enforcer = self.claim(session)
             try:
-                return enforcer.begin(enforcer.with_claims(call), args_text)
+                if enforcer.claims is not None:
+                    call = enforcer.with_claims(call)
+                return enforcer.begin(call, args_text)
             except BaseException:  # an interrupt: nobody will end the call
                 self._runs.release(enforcer)
                 raise
@@ -151,7 +153,7 @@ class ThreadedHost(Host):
             if enforcer.run.is_dropped or not self._runs.first_end(ruling):
                 return
             try:
-                if not self._take_back(ruling):
+                if ruling.handed is not None and not self._take_back(ruling):
                     ruling.finished = True
                     return
                 enforcer.finish(ruling, outcome, at_ns)
