@@ -903,7 +903,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:spm-plugin-error": Requirement("issue 20", "a plugin that fails denies, unless fail_open"),
     "sdk:spm-same-call": Requirement("trust-and-sdk 4", "no plugin changes a call's tool or args"),
     "sdk:spm-session-limit": Requirement("issue 20", "rejected calls use up no session limit"),
-    "sdk:spm-not-counted": Requirement("issue 20", "what plugins refuse uses up no budget"),
+    "sdk:spm-not-counted": Requirement("issue 20", "what plugins refuse is not executed"),
     "sdk:spm-plugin-asks": Requirement(
         "trust-and-sdk 4", "a plugin's REQUIRE_* runs the callbacks"
     ),

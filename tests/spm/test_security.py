@@ -199,8 +199,8 @@ def test_a_callback_answers_and_both_calls_are_on_record(
         *("REJECT_WITH_HINT", "BLOCK"),
     ]
     assert calls[3][1]["decision"]["explain"]["reason_code"] == "APPROVAL_DENIED"
-    context = json.loads(calls[1][0]["call"]["given"]["context"])
-    assert context["retry_of"] == calls[0][0]["call"]["call_id"]
+    for first_try, retry in (calls[:2], calls[2:]):
+        assert retry[0]["call"]["retry_of"] == first_try[0]["call"]["call_id"]
 
 
 @requirement("sdk:spm-timeout")
@@ -276,8 +276,7 @@ def test_equal_calls_at_once_are_each_granted_once(bureau: Bureau) -> None:
 
     async def agree(request: AgentActionRequest, _decision: Decision) -> bool:
         asked.append(request.request_id)
-        while len(asked) < 8:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
         return True
 
     async def scene() -> list[bool]:
@@ -390,7 +389,7 @@ def test_a_function_that_fails_is_on_record_and_hooks_see_it(bureau: Bureau) -> 
     with pytest.raises(KeyError):
         security.protect("fail", fail, agent_id="support")()
     assert seen == [("fail", None, "'gone'")]
-    assert errors == ["watcher.after_execution"]
+    assert errors == ["after_execution of plugin watcher"]
     ((*_, end),) = bureau.calls()
     assert end["status"] == "ERROR"
 

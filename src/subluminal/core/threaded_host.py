@@ -30,6 +30,7 @@ from weakref import WeakSet
 
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
+from subluminal.contracts.counters import Counters
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
@@ -126,7 +127,9 @@ class ThreadedHost(Host):
                     return taken
             enforcer = self.claim(session)
             try:
-                return enforcer.begin(enforcer.with_claims(call), args_text)
+                if enforcer.claims is not None:
+                    call = enforcer.with_claims(call)
+                return enforcer.begin(call, args_text)
             except BaseException:  # an interrupt: nobody will end the call
                 self._runs.release(enforcer)
                 raise
@@ -150,7 +153,7 @@ class ThreadedHost(Host):
             if enforcer.run.is_dropped or not self._runs.first_end(ruling):
                 return
             try:
-                if not self._take_back(ruling):
+                if ruling.handed is not None and not self._take_back(ruling):
                     ruling.finished = True
                     return
                 enforcer.finish(ruling, outcome, at_ns)
@@ -257,6 +260,17 @@ class ThreadedHost(Host):
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""
         self._runs.release(enforcer)
+
+    @contextmanager
+    def counters(self, session: str | None = None) -> Iterator[Counters]:
+        """Gives a program the counters of a run, under the run's lock, to count for itself."""
+        with _alone():
+            enforcer = self.claim(session)
+            try:
+                with enforcer.run.state.locked():
+                    yield enforcer.run.state.counters
+            finally:
+                self.release(enforcer)
 
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until their policy is compiled."""

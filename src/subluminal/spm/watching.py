@@ -2,23 +2,17 @@
 
 import os
 import re
-import time
-from collections.abc import Iterable, Mapping
-from threading import Lock
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
-from weakref import WeakSet
 
 import msgspec
 
 from subluminal.config.places import Places, places
 from subluminal.core.controls.stops import Stop, read_stops, stop_name
 from subluminal.operator.stopping import Target, revive, stop
-from subluminal.spm.rules import denied
 from subluminal.spm.trust import environ_in
 from subluminal.spm.types import (
     AfterExecutionContext,
-    AgentActionRequest,
-    BeforeCheckContext,
     Decision,
     PluginResult,
     Reason,
@@ -87,84 +81,6 @@ def _is_by_program(found: Stop) -> bool:
 def kill_switch(*, home: str | os.PathLike[str] | None = None) -> KillSwitch:
     """Returns the kill switch of a home; without one, of SUB_HOME."""
     return KillSwitch(home)
-
-
-class _Session:
-    """The calls of one session, by tool: those that passed, and those that are being checked."""
-
-    def __init__(self, ends_at: float) -> None:
-        self.ends_at = ends_at
-        self.calls: dict[str, int] = {}
-
-
-class SessionContext:
-    """Limits how often a tool is called in a session. Code: SESSION_LIMIT_EXCEEDED.
-
-    A call takes its place when it is checked, and gives it back if it does not pass.
-    """
-
-    name = "session-context"
-
-    def __init__(self, limits: Mapping[str, Mapping[str, int]]) -> None:
-        self._limits = {tool: int(limit["max_per_session"]) for tool, limit in limits.items()}
-        self.lock = Lock()
-        self._sessions: dict[str, _Session] = {}
-        self._taken: dict[str, tuple[_Session, str]] = {}
-        """places that calls have taken that are being checked, by request_id"""
-        _contexts.add(self)
-
-    def before_check(self, context: BeforeCheckContext) -> PluginResult | None:
-        """Takes a place in the session, or refuses the call."""
-        request = context.request
-        tool, session_id = request.action.tool_name, request.context.get("session_id")
-        most = self._limits.get(tool)
-        if session_id is None or most is None:
-            return None
-        session = self._session(str(session_id))
-        with self.lock:
-            has_room = session.calls.get(tool, 0) < most
-            if has_room:
-                session.calls[tool] = session.calls.get(tool, 0) + 1
-        if not has_room:
-            message = f"the session has called `{tool}` {most} times, which is its limit"
-            return denied("SESSION_LIMIT_EXCEEDED", message)
-        self._taken[request.request_id] = session, tool
-        return None
-
-    def check_ended(self, request: AgentActionRequest, *, allowed: bool) -> None:
-        """Gives the place of a call back that did not pass."""
-        taken = self._taken.pop(request.request_id, None)
-        if taken is not None and not allowed:
-            session, tool = taken
-            with self.lock:
-                session.calls[tool] -= 1
-
-    def _session(self, session_id: str) -> _Session:
-        now = time.monotonic()
-        with self.lock:
-            for name in [key for key, each in self._sessions.items() if each.ends_at <= now]:
-                del self._sessions[name]
-            return self._sessions.setdefault(session_id, _Session(now + _SESSION_S))
-
-
-_contexts: "WeakSet[SessionContext]" = WeakSet()
-
-
-def _renew_locks() -> None:
-    """Gives a forked child locks that no thread of its parent holds."""
-    for each in list(_contexts):
-        each.lock = Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
-
-
-def session_context(*, limits: Mapping[str, Mapping[str, int]]) -> SessionContext:
-    """Limits calls in a session: `limits={"send_email": {"max_per_session": 3}}`.
-
-    A session is the `session_id` of a check, for an hour; calls without one are not limited.
-    """
-    return SessionContext(limits)
 
 
 class Violation(NamedTuple):

@@ -80,9 +80,10 @@ class Policies:
 
         Or the agent's token is being verified, and a rule asks about the agent.
         """
-        if self._acting is not None and self._acting.is_pending:
-            return True
-        return any(layer.is_awaited for layer in self._layers)
+        for layer in self._layers:  # no generator: calls of programs come here
+            if layer.snapshot is None and layer.is_awaited:
+                return True
+        return self._acting is not None and self._acting.is_pending
 
     def give_up_waiting(self) -> None:
         """Makes layers that are still compiling refuse calls, instead of holding them."""

@@ -166,6 +166,11 @@ class OpenRuns:
     def claim(self, run_id: str) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, so that the run is not left."""
         while True:
+            with self._mutex:
+                known = self.open.get(run_id)
+                if known is not None and run_id not in self.partial:
+                    known.open_calls += 1
+                    return known
             found = self.enforcer(run_id)
             with self._mutex:
                 if self.open.get(run_id) is found or problem_of(found.run):
@@ -183,11 +188,10 @@ class OpenRuns:
         """Counts the end of a call that `claim` counted as open."""
         with self._mutex:
             enforcer.open_calls -= 1
-            is_last = enforcer in self._closing and not enforcer.open_calls
-            if is_last:
-                self._closing.remove(enforcer)
-        if is_last:
-            enforcer.run.close()
+            if not self._closing or enforcer.open_calls or enforcer not in self._closing:
+                return
+            self._closing.remove(enforcer)
+        enforcer.run.close()
 
     def interrupting(self, run_id: str) -> Enforcer:
         """Returns an enforcer for a call that interrupts this very thread, which holds the run."""
