@@ -67,7 +67,9 @@ container: setup
 
 ## make cover    the tests of the deciding packages, which must reach every branch
 cover: setup
-	$(BIN)/coverage run --source=subluminal -m pytest $(PURE:%=tests/%)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 $(PURE:%=tests/%)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=100 --include='$(PURE_FILES)'
 
 ## make matrix   make test on every supported Python that is on the PATH
