@@ -57,7 +57,7 @@ mutate: setup
 
 ## make e2e      the real clients, headless, against a model of our own (installs them)
 e2e: setup
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest -n 2 tests/e2e
 
 ## make container  the image of ci/Containerfile, built and run (installs a builder, as root)
 container: setup
