@@ -86,7 +86,7 @@ bench: setup
 ## make torture  kill -9 at random points and a hundred runs at once, at full length (minutes)
 torture: setup
 	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture \
-	  tests/adapters/test_payloads.py
+	  tests/adapters/test_payloads.py tests/sdk/test_processes.py
 	TORTURE=1 $(BIN)/pytest -s tests/load
 
 ## make schema   schema/*.json from the contracts

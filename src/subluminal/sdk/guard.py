@@ -256,7 +256,8 @@ def _policy_path(
         text = json.dumps(policy, sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise PolicyError(
-            f"`policy` is not JSON: {error}", hint="use text, numbers, booleans, lists and dicts only"
+            f"`policy` is not JSON: {error}",
+            hint="use text, numbers, booleans, lists and dicts only",
         ) from None
     try:
         directory = make_private_dir(os.path.join(where.cache, "given"))
