@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.adapters.policies import budget, bundle
 from tests.requirements import requirement
-from tests.spm.conftest import PAY, REMOVE, Bureau, policy, rule
+from tests.spm.conftest import REMOVE, Bureau, policy, rule
 
 from subluminal.spm import (
     AfterDecisionContext,
@@ -18,7 +17,6 @@ from subluminal.spm import (
     Decision,
     PluginResult,
     Reason,
-    session_context,
 )
 
 
@@ -199,36 +197,6 @@ def test_plugins_come_and_go(bureau: Bureau) -> None:
 
 
 # What refused calls leave alone
-
-
-@requirement("sdk:spm-session-limit")
-def test_rejected_calls_use_up_no_session_limit(bureau: Bureau) -> None:
-    """Upstream counts a call before the person has said no."""
-    answers = [False, False, True, True]
-    security = bureau.security(
-        PAY,
-        plugins=[session_context(limits={"pay": {"max_per_session": 1}})],
-        on_approval_required=lambda _request, _decision: answers.pop(0),
-    )
-    found = [bureau.check(security, "pay", session_id="s1") for _ in range(4)]
-    assert [each.allowed for each in found] == [False, False, True, False]
-    assert found[3].decision.reasons[0].code == "SESSION_LIMIT_EXCEEDED"
-    assert bureau.check(security, "pay", session_id="s2").allowed
-    answers += [True, True]
-    assert bureau.check(security, "pay").allowed
-    assert bureau.check(security, "pay").allowed
-
-
-def test_a_session_limit_is_exact_in_threads(bureau: Bureau) -> None:
-    plugin = session_context(limits={"t": {"max_per_session": 5}})
-    security = bureau.security(plugins=[plugin])
-    params: dict[str, Any] = {"tool_name": "t", "tool_args": {}, "session_id": "s"}
-
-    def check(number: int) -> bool:
-        return security.check_tool_call_sync(agent_id=f"a{number % 2}", **params).allowed
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(check, range(24))) == 5
 
 
 @requirement("sdk:spm-not-counted")

@@ -13,7 +13,7 @@ from subluminal.errors import SubluminalError
 from subluminal.spm.answers import Answering
 from subluminal.spm.answers import Ask as AskCallback
 from subluminal.spm.checking import Check, CheckedCall
-from subluminal.spm.doors import Doors
+from subluminal.spm.doors import Doors, Touching
 from subluminal.spm.hooks import SecurityPlugin
 from subluminal.spm.policies import Loaded, PolicyLoader, PolicySource
 from subluminal.spm.reading import AuditLog, Codes, approver_roles, request_of, require_types
@@ -328,8 +328,11 @@ class AgentSecurity:
 
     def _put_rules(self) -> None:
         rules = [each for each in self._plugins.values() if isinstance(each, RulePlugin)]
-        runners = [glob for each in rules for glob in each.runners]
-        self._doors.put_rules([each.snapshot for each in rules], runners)
+        touching = Touching(
+            commands=tuple(glob for each in rules for glob in each.commands),
+            urls=tuple(glob for each in rules for glob in each.urls),
+        )
+        self._doors.put_rules([each.snapshot for each in rules], touching)
 
 
 def _initialized(plugin: SecurityPlugin) -> Steps[None]:
