@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from weakref import finalize
 
+from msgspec import field
 from msgspec.structs import replace
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
@@ -39,11 +40,7 @@ _SERVER = "python"
 class Noted(Wanted):
     """A call with notes that are recorded in its context."""
 
-    __slots__ = ("notes",)
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self.notes: dict[str, str] = {}
+    notes: dict[str, str] = field(default_factory=dict)
 
     def call(self, retry_of: str | None = None, added: Settled | None = None) -> ToolCall:
         """Returns the call as the core takes it."""
@@ -82,10 +79,10 @@ class Door(Guard):
     def refuse(self, wanted: "Noted", code: str, message: str) -> GuardedCall:
         """Returns a call that is refused and recorded when it begins, whatever rules say."""
 
-        def begin() -> Ruling:
-            return self._host.refuse(wanted.call(), code, message, self.run_id)
+        def begin(refused: Wanted, *_: object) -> Ruling:
+            return self._host.refuse(refused.call(), code, message, self.run_id)
 
-        return GuardedCall(self._host, begin)
+        return GuardedCall(self._host, wanted, begin)
 
     @property
     def places(self) -> Places:

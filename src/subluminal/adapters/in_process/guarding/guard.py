@@ -211,14 +211,12 @@ class GuardDoor:
 
     def _call(self, wanted: Wanted) -> GuardedCall:
         care = None if self._care is None else self._care.of(wanted)
-        begin = functools.partial(self._begin, wanted)
-        return GuardedCall(self._host, begin, care)
+        return GuardedCall(self._host, wanted, self._begin, care)
 
-    def _begin(
-        self, wanted: Wanted, retry_of: str | None = None, added: Settled | None = None
-    ) -> Ruling:
-        call = wanted.call(retry_of, added)
-        return self._host.begin(call, wanted.arguments.text, self._scope())
+    def _begin(self, wanted: Wanted, retry_of: str | None, added: Settled | None) -> Ruling:
+        host, scope = self._host, current_run.get()
+        session = None if scope is None else scope.run_for(host)
+        return host.begin(wanted.call(retry_of, added), wanted.arguments.text, session)
 
     def _told(self, refused: Exception) -> str:
         """Returns the text of a refusal, for tools that return it. The end of a run is raised."""
