@@ -17,6 +17,7 @@ from msgspec import Struct
 from subluminal.canonical import encode, new_hash
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+_SURE, _NAMES = frozenset({str, bool, type(None)}), frozenset({str})
 _Parameter = inspect.Parameter
 _STARS: dict[Any, str] = {_Parameter.VAR_POSITIONAL: "*", _Parameter.VAR_KEYWORD: "**"}
 
@@ -38,8 +39,9 @@ class Arguments(Struct, frozen=True):
 def arguments_of(given: dict[str, Any], most_bytes: int) -> Arguments:
     """Returns arguments in their JSON form; more than `most_bytes` of it are not inspected."""
     try:
-        plain = given if _PLAIN.issuperset(map(type, given.values())) else _json_form(given)
-        text = encode(plain)
+        kinds = set(map(type, given.values()))
+        plain = given if kinds <= _PLAIN else _json_form(given)
+        text = encode(plain, plain=kinds <= _SURE and _NAMES.issuperset(map(type, given)))
     except Exception:  # noqa: BLE001 - a value's own code may raise anything
         # Nobody can tell whether two such calls are equal, so no two of them are.
         return Arguments(None, None, os.urandom(32).hex(), 0)

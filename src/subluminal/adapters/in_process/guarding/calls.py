@@ -155,7 +155,12 @@ class GuardedCall:
 
     def end(self, error: BaseException | None) -> None:
         """Records how the call ended, and tells the plugins."""
-        self._record(error)
+        if error is None:  # `_record`, inlined for most calls
+            seen, ruling = shown(self.result, self.host.looked_at_bytes), self._ruling
+            assert ruling is not None
+            self.host.finish(ruling, CallEnding(_OK, seen.size, seen.text))
+        else:
+            self._record(error)
         if self._care is not None:
             run(self._care.ended(self, error))
 

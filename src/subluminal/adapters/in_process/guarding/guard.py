@@ -111,8 +111,12 @@ class GuardDoor:
 
         def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> GuardedCall:
             bound = binder.bind(positional, named)
-            found = self._arguments(bound if args is None else args(bound))
-            return self._call(Wanted(of_server, tool, found, provider, given))
+            # `_arguments` and `_call`, inlined: every call of a guarded function passes here.
+            most = self._host.settings.limits.max_inspect_bytes
+            found = arguments_of(bound if args is None else args(bound), most)
+            wanted = Wanted(of_server, tool, found, provider, given)
+            care = None if self._care is None else self._care.of(wanted)
+            return GuardedCall(self._host, wanted, self._begin, care)
 
         return guarded(fn, enter, self._told)
 
