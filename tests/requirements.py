@@ -823,6 +823,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:integration-handoffs": Requirement(
         "issue 20", "handoffs and the agents behind them are guarded; a refused one is told"
     ),
+    "sdk:integration-provider": Requirement(
+        "trust-and-sdk 2", "tool_provider names the framework whose tool is called"
+    ),
+    "sdk:integration-pauses": Requirement(
+        "issue 20", "a tool that stops to ask a person is CANCELLED, and is decided again"
+    ),
+    "sdk:integration-waits": Requirement(
+        "issue 20", "a call of a framework waits for answers and rate limits; others go on"
+    ),
     "sdk:integration-missing": Requirement(
         "issue 20", "a framework that is not installed gives one clear error"
     ),
