@@ -57,7 +57,7 @@ mutate: setup
 
 ## make e2e      the real clients, headless, against a model of our own (installs them)
 e2e: setup
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest -n 2 tests/e2e
 
 ## make container  the image of ci/Containerfile, built and run (installs a builder, as root)
 container: setup
@@ -67,7 +67,9 @@ container: setup
 
 ## make cover    the tests of the deciding packages, which must reach every branch
 cover: setup
-	$(BIN)/coverage run --source=subluminal -m pytest $(PURE:%=tests/%)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 $(PURE:%=tests/%)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=100 --include='$(PURE_FILES)'
 
 ## make matrix   make test on every supported Python that is on the PATH

@@ -79,11 +79,12 @@ def test_refusals_are_one_family() -> None:
 
 
 @requirement("sdk:typed")
+@requirement("sdk:spm-typed")
 def test_the_decorator_keeps_types(tmp_path: Path) -> None:
-    program = Path(__file__).with_name("typed_program.py")
+    programs = ["tests/sdk/typed_program.py", "tests/spm/typed_checks.py"]
     words = ["-m", "mypy", "--strict", "--warn-unused-ignores", "--cache-dir", str(tmp_path)]
     ran = subprocess.run(
-        [sys.executable, *words, str(program)],
+        [sys.executable, *words, *programs],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

@@ -159,11 +159,8 @@ class Enforcer:
                 # In Python 3.11 the hash of an enum member is a function in Python.
                 state.count(_ALLOWED if action is _ALLOW else TOTALS[action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
-            # Without the lock, nobody has read the clock.
-            wall_ms, mono_ns = (
-                wall_ms or time.time_ns() // 1_000_000,
-                mono_ns or time.monotonic_ns(),
-            )
+            wall_ms = wall_ms or time.time_ns() // 1_000_000  # without the lock, nobody read it
+            mono_ns = mono_ns or time.monotonic_ns()
             evaluation, level = self._undecided(call, asked, error, seq)
         if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = self.masked(evaluation.decision, call.args)

@@ -19,6 +19,7 @@ doors        one guard for each agent of a program
 policies     where the policy comes from
 trust        TrustEvaluator, AgentRegistry, ToolRegistry
 rules        plugins that are rules
+guardians    the plugin that watches how agents behave
 sessions     the plugin that limits the calls of a session
 watching     the kill switch, and the plugin that looks at results
 """
@@ -50,12 +51,12 @@ _MODULES = {
     ),
     "hooks": ("SecurityPlugin",),
     "security": ("AgentSecurity",),
+    "guardians": ("guardian",),
     "sessions": ("session_context",),
     "trust": ("AgentRegistry", "ToolRegistry", "TrustContext", "TrustEvaluator"),
     "rules": (
         "command_governor",
         "egress_enforcer",
-        "guardian",
         "identity_enforcer",
         "rate_limiter",
     ),
@@ -65,11 +66,11 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from subluminal.spm.guardians import guardian
     from subluminal.spm.hooks import SecurityPlugin
     from subluminal.spm.rules import (
         command_governor,
         egress_enforcer,
-        guardian,
         identity_enforcer,
         rate_limiter,
     )

@@ -5,11 +5,10 @@ A call may come from any agent, and an agent's name, token and stops belong to i
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import finalize
 
 from subluminal.adapters.in_process.guarding.calls import Wanted
@@ -19,6 +18,7 @@ from subluminal.config.private_files import write_aside
 from subluminal.config.settings import TargetSettings
 from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.counters import Counters
+from subluminal.contracts.gate import Settled
 from subluminal.core.host import Host
 from subluminal.core.ruling import Ruling
 from subluminal.errors import PolicyError, SubluminalError
@@ -31,9 +31,27 @@ from subluminal.spm.types import AgentActionRequest
 
 _MOST_GUARDS = 64
 """Most agents whose guards are kept open. Names of agents come from outside."""
+_MOST_TOOLS = 4_096
 _RELOAD_S = 30.0
 _LOOK_S = 0.01
 _SERVER = "python"
+
+
+class Touching(NamedTuple):
+    """Which arguments say what a tool touches, as far as the rules of plugins ask."""
+
+    commands: tuple[str, ...] = ()
+    """globs of tools whose argument `command` is a command line"""
+    urls: tuple[str, ...] = ()
+    """globs of tools whose argument `url` is a URL"""
+
+    def of(self, tool: str) -> TargetSettings | None:
+        """Returns what is known about a tool; None if that is nothing."""
+        command = any(fnmatchcase(tool, each) for each in self.commands)
+        url = any(fnmatchcase(tool, each) for each in self.urls)
+        if not command and not url:
+            return None
+        return TargetSettings(command="command" if command else None, url="url" if url else None)
 
 
 class Door(Guard):
@@ -41,8 +59,7 @@ class Door(Guard):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.runners: frozenset[str] = frozenset()
-        """globs of tools whose argument `command` is a command line"""
+        self._touching = Touching()
         self._declared: set[str] = set()
         self._checks: set[str] = set()
         """request_ids of checks whose calls have not ended"""
@@ -51,13 +68,19 @@ class Door(Guard):
         """Returns a call as it would be made; the id of its request is on record."""
         action, identity = request.action, request.action.tool_identity
         tool = action.tool_name
-        if tool not in self._declared and any(fnmatchcase(tool, each) for each in self.runners):
-            self._host.declare_targets(_SERVER, tool, TargetSettings(command="command"))
-            self._declared.add(tool)
+        if tool not in self._declared:
+            self._declare(tool)
         provider = None if identity is None else identity.provider
         found = self._arguments(action.tool_args)
         self._checks.add(request.request_id)
         return Wanted(_SERVER, tool, found, provider or BUILT_IN, given, request.request_id)
+
+    def _declare(self, tool: str) -> None:
+        found = self._touching.of(tool)
+        if found is not None:
+            self._host.declare_targets(_SERVER, tool, found)
+        if len(self._declared) < _MOST_TOOLS:  # names of tools come from outside
+            self._declared.add(tool)
 
     def leave(self, request_id: str) -> None:
         """Says that the call of a check has ended."""
@@ -73,9 +96,9 @@ class Door(Guard):
         """Where calls are decided and recorded."""
         return self._host
 
-    def beginning(self, wanted: Wanted) -> Callable[..., Ruling]:
-        """Returns what decides a try of a call."""
-        return partial(self._begin, wanted)
+    def begin(self, wanted: Wanted, retry_of: str | None, added: Settled | None) -> Ruling:
+        """Decides and records a try of a call."""
+        return self._begin(wanted, retry_of, added)
 
     def counters(self) -> AbstractContextManager[Counters]:
         """Gives the counters of the run, to count for oneself."""
@@ -91,8 +114,10 @@ class Door(Guard):
         identity = self._host.identity
         return identity.environment or identity.env.value
 
-    def add_policies(self, snapshots: Sequence[Snapshot]) -> None:
+    def add_policies(self, snapshots: Sequence[Snapshot], touching: Touching) -> None:
         """Puts policies of the program itself into force, beside those in files."""
+        self._touching = touching
+        self._declared.clear()
         self._host.add_policies(snapshots)
 
     def await_policy(self, policy_hash: str) -> None:
@@ -125,7 +150,7 @@ class Doors:
         self._remove: Callable[[], object] = lambda: None
         """removes the file of the policy; the end of the interpreter does it too"""
         self._added: list[Snapshot] = []
-        self._runners: frozenset[str] = frozenset()
+        self._touching = Touching()
         self._is_closed = False
 
     def of(self, agent_id: str, token: str | None) -> Door:
@@ -154,15 +179,11 @@ class Doors:
         for door in list(self._open.values()):
             door.await_policy(policy_hash)
 
-    def put_rules(self, snapshots: Sequence[Snapshot], runners: Iterable[str]) -> None:
-        """Puts the rules of plugins into force for all agents, in place of those before.
-
-        `runners` are globs of tools whose argument `command` is a command line.
-        """
-        self._added, self._runners = list(snapshots), frozenset(runners)
+    def put_rules(self, snapshots: Sequence[Snapshot], touching: Touching) -> None:
+        """Puts the rules of plugins into force for all agents, in place of those before."""
+        self._added, self._touching = list(snapshots), touching
         for door in list(self._open.values()):
-            door.add_policies(self._added)
-            door.runners = self._runners
+            door.add_policies(self._added, touching)
 
     def close(self) -> None:
         """Closes all guards."""
@@ -182,8 +203,7 @@ class Doors:
             home=self._home,
         )
         if self._added:
-            door.add_policies(self._added)
-        door.runners = self._runners
+            door.add_policies(self._added, self._touching)
         door.report_to(self._reports)
         return door
 

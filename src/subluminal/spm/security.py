@@ -13,7 +13,7 @@ from subluminal.errors import SubluminalError
 from subluminal.spm.answers import Answering
 from subluminal.spm.answers import Ask as AskCallback
 from subluminal.spm.checking import Check, CheckedCall
-from subluminal.spm.doors import Doors
+from subluminal.spm.doors import Doors, Touching
 from subluminal.spm.hooks import SecurityPlugin
 from subluminal.spm.policies import Loaded, PolicyLoader, PolicySource
 from subluminal.spm.reading import AuditLog, Codes, approver_roles, request_of, require_types
@@ -163,12 +163,9 @@ class AgentSecurity:
         )
         return await run_async(self._checked(tool_name, tool_args, agent_id, about))
 
-    @functools.wraps(check_tool_call)
     def check_tool_call_sync(self, **params: Unpack[CheckToolCallParams]) -> SecurityCheckResult:
         """Does what `check_tool_call` does, without a loop."""
-        given: dict[str, Any] = dict(params)
-        tool_name, tool_args = given.pop("tool_name"), given.pop("tool_args")
-        return run(self._checked(tool_name, tool_args, given.pop("agent_id"), About(**given)))
+        return run(self._checked_with(**params))
 
     def protect(
         self,
@@ -185,13 +182,11 @@ class AgentSecurity:
         function and returns those that rules see; without it they are bound to their names.
         `params` are the other parameters of `check_tool_call`.
         """
-        about, binder = About(**params), Binder(fn)
+        about = About(**params)
+        args_of = extract_tool_args or _bound_by(fn)
 
-        def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> CheckedCall:
-            if extract_tool_args is None:
-                args: Mapping[str, Any] = binder.bind(positional, named)
-            else:
-                args = extract_tool_args(*positional, **named)
+        def enter(positional: Any, named: Any) -> CheckedCall:
+            args = args_of(*positional, **named)
             return CheckedCall(lambda: self._opened(tool_name, args, agent_id, about))
 
         return cast("Callable[_P, _R]", guarded(fn, enter, _never_told))
@@ -260,8 +255,13 @@ class AgentSecurity:
 
     # One call
 
+    def _checked_with(
+        self, *, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, **params: Any
+    ) -> Steps[SecurityCheckResult]:
+        return self._checked(tool_name, tool_args, agent_id, About(**params))
+
     def _checked(
-        self, tool_name: Any, tool_args: Any, agent_id: Any, about: About
+        self, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, about: About
     ) -> Steps[SecurityCheckResult]:
         call = CheckedCall(lambda: self._opened(tool_name, tool_args, agent_id, about))
         allowed = True
@@ -328,14 +328,28 @@ class AgentSecurity:
 
     def _put_rules(self) -> None:
         rules = [each for each in self._plugins.values() if isinstance(each, RulePlugin)]
-        runners = [glob for each in rules for glob in each.runners]
-        self._doors.put_rules([each.snapshot for each in rules], runners)
+        touching = Touching(
+            commands=tuple(glob for each in rules for glob in each.commands),
+            urls=tuple(glob for each in rules for glob in each.urls),
+        )
+        self._doors.put_rules([each.snapshot for each in rules], touching)
+
+
+# For people who ask for its signature; type checkers read that of `params`.
+functools.update_wrapper(
+    AgentSecurity.check_tool_call_sync, AgentSecurity.check_tool_call, assigned=(), updated=()
+)
 
 
 def _initialized(plugin: SecurityPlugin) -> Steps[None]:
     hook = getattr(plugin, "initialize", None)
     if hook is not None:
         yield Ask(hook, ())
+
+
+def _bound_by(fn: Callable[..., Any]) -> Callable[..., Mapping[str, Any]]:
+    binder = Binder(fn)
+    return lambda *positional, **named: binder.bind(positional, named)
 
 
 def _never_told(refused: Exception) -> Any:

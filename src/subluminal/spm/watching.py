@@ -1,7 +1,6 @@
-"""Plugins that are code: the kill switch, limits of sessions, and results of tools."""
+"""The kill switch, and the plugin that looks at the results of tools."""
 
 import os
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +9,7 @@ import msgspec
 from subluminal.config.places import Places, places
 from subluminal.core.controls.stops import Stop, read_stops, stop_name
 from subluminal.operator.stopping import Target, revive, stop
+from subluminal.policy.patterns import regex_finders, regex_problem
 from subluminal.spm.trust import environ_in
 from subluminal.spm.types import (
     AfterExecutionContext,
@@ -39,7 +39,7 @@ class KillSwitch:
 
     def kill(self, agent_id: str, reason: str = "") -> None:
         """Stops an agent, from its next call on."""
-        stop(self._places, Target("agent", agent_id), reason=_BY_PROGRAM + reason)
+        stop(self._places, Target("agent", agent_id), reason=by_program(reason))
 
     def revive(self, agent_id: str) -> bool:
         """Lets an agent go on; False if a program has not stopped it."""
@@ -47,7 +47,7 @@ class KillSwitch:
 
     def kill_all(self, reason: str = "") -> None:
         """Stops all agents of this home."""
-        stop(self._places, _ALL, reason=_BY_PROGRAM + reason)
+        stop(self._places, _ALL, reason=by_program(reason))
 
     def revive_all(self) -> bool:
         """Lets go on whatever a program has stopped; False if that is nothing."""
@@ -72,6 +72,11 @@ class KillSwitch:
             return False
         revive(self._places, target)
         return True
+
+
+def by_program(reason: str) -> str:
+    """Returns the reason of a stop that a program may lift again."""
+    return _BY_PROGRAM + reason
 
 
 def _is_by_program(found: Stop) -> bool:
@@ -102,7 +107,12 @@ class OutputValidator:
         max_size: int | None,
         on_violation: Literal["flag", "withhold"],
     ) -> None:
-        self._patterns = [re.compile(each) for each in patterns]
+        given = list(patterns)
+        for pattern in given:
+            problem = regex_problem(pattern)
+            if problem is not None:
+                raise ValueError(f"`{pattern}`: {problem}")
+        self._finders = [find for _, find in regex_finders(given)]
         self._keywords = [each.casefold() for each in forbidden_keywords]
         self._max_size = max_size
         self._withholds = on_violation == "withhold"
@@ -111,7 +121,11 @@ class OutputValidator:
         """Puts what is wrong with a result on the audit log, or withholds the result."""
         if context.error is not None:
             return None
-        found = self.violations(context.result)
+        try:
+            found = self.violations(context.result)
+        except Exception as error:  # noqa: BLE001 - reading a result runs code of its values
+            message = f"the result cannot be read: {type(error).__name__}"
+            found = [Violation("PLUGIN_ERROR", message)]
         if not found:
             return None
         reasons = tuple(Reason(each.type, each.message) for each in found)
@@ -122,9 +136,9 @@ class OutputValidator:
     def violations(self, result: Any) -> list[Violation]:
         """Returns what is wrong with a result."""
         text = _text_of(result)
-        folded, size = text.casefold(), len(text.encode(errors="replace"))
+        folded, size = text.casefold(), len(text.encode())
         found = []
-        if any(each.search(text) for each in self._patterns):
+        if any(find(text) for find in self._finders):
             found.append(Violation("sensitive_data", "the result contains sensitive data"))
         if any(each in folded for each in self._keywords):
             found.append(Violation("forbidden_keyword", "the result contains a forbidden word"))
@@ -153,13 +167,14 @@ def output_validator(
 
 
 def _text_of(result: Any) -> str:
-    if isinstance(result, str):
-        return result
-    try:
-        # Decoded, because escaped text would hide what the patterns look for.
-        return "\n".join(_texts(msgspec.to_builtins(result, str_keys=True)))
-    except (TypeError, ValueError, RecursionError):
-        return str(result)
+    if not isinstance(result, str):
+        try:
+            # Decoded, because escaped text would hide what the patterns look for.
+            result = "\n".join(_texts(msgspec.to_builtins(result, str_keys=True)))
+        except (TypeError, ValueError, RecursionError):
+            result = str(result)
+    text: str = result
+    return text.encode(errors="replace").decode()
 
 
 def _texts(value: Any) -> Iterable[str]:

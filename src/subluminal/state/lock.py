@@ -156,7 +156,7 @@ class ThreadedRunLock(RunLock):
             self.__exit__()  # an interrupt ended this thread's last turn too early
         try:
             # The mutex' holder may itself wait for a starved process, so the long bound applies.
-            if not lock.acquire(True, self._starved_s):
+            if not (lock.acquire(False) or lock.acquire(True, self._starved_s)):
                 raise StateBusy(self._path, round(self._starved_s * 1000))
             self.held = False
             if _seek(self._fd, 0, _END) != FILE_BYTES or self._words[W_MAGIC] != MAGIC:
@@ -181,4 +181,6 @@ class ThreadedRunLock(RunLock):
             self.held = False
             _lockf(self._fd, _FREE)
         finally:
-            self._mutex.release()
+            lock = self._mutex.lock
+            if lock._is_owned():  # type: ignore[attr-defined]
+                lock.release()

@@ -6,7 +6,7 @@ when the host closes or when too many runs are open. If its files could not be o
 is *partial*, and opening them is tried again once a second.
 
 With threads, `entry` is held while a run is entered or mended and while policies change, and
-`_mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
+`mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
 """
 
 import os
@@ -137,7 +137,7 @@ class OpenRuns:
         self._mend_at_ms = 0
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
-        self._mutex: LockType | Unshared = UNSHARED
+        self.mutex: LockType | Unshared = UNSHARED
         self.entry: Mutex | Unshared = UNSHARED
         """held while a run is entered or mended, and while policies change"""
         wait_ms = _ENTRY_WAIT_MS if parts.sharing.wait_ms is None else parts.sharing.wait_ms
@@ -174,13 +174,13 @@ class OpenRuns:
     def claim(self, run_id: str) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, so that the run is not left."""
         while True:
-            with self._mutex:
+            with self.mutex:
                 known = self.open.get(run_id)
                 if known is not None and run_id not in self.partial:
                     known.open_calls += 1
                     return known
             found = self.enforcer(run_id)
-            with self._mutex:
+            with self.mutex:
                 if self.open.get(run_id) is found or problem_of(found.run):
                     found.open_calls += 1
                     return found
@@ -188,13 +188,13 @@ class OpenRuns:
 
     def first_end(self, ruling: Ruling) -> bool:
         """Returns True for the first thread that ends a call."""
-        with self._mutex:
+        with self.mutex:
             was_ending, ruling.is_ending = ruling.is_ending, True
         return not was_ending
 
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""
-        with self._mutex:
+        with self.mutex:
             enforcer.open_calls -= 1
             if not self._closing or enforcer.open_calls:
                 return
@@ -285,7 +285,7 @@ class OpenRuns:
             self._start_of(engine),
             self._agent_of(enforcer),
         )
-        with self._mutex:
+        with self.mutex:
             self.open[run_id] = enforcer
             if not _is_whole(run):
                 self.partial.add(run_id)
@@ -348,7 +348,7 @@ class OpenRuns:
         return self._enter(run_id, fresh, None)
 
     def _make_room(self) -> None:
-        with self._mutex:
+        with self.mutex:
             if len(self.open) < MAX_RUNS:
                 return
             idle = next((name for name, each in self.open.items() if not each.open_calls), None)
@@ -368,7 +368,7 @@ class OpenRuns:
 
     def tell(self, news: Callable[[Run], object]) -> None:
         """Calls `news` with every open run, and with each run that is entered later."""
-        with self._mutex:
+        with self.mutex:
             self._news.append(news)
             runs = [enforcer.run for enforcer in self.open.values()]
         for run in runs:
@@ -376,7 +376,7 @@ class OpenRuns:
 
     def record_loads(self, loads: list[Load]) -> None:
         """Records policy loads in every open run, and in each run that is entered later."""
-        with self._mutex:
+        with self.mutex:
             self._loads = [*self._loads, *loads][-_MAX_LOADS:]
             runs = [enforcer.run for enforcer in self.open.values()]
         for run in runs:
@@ -416,7 +416,7 @@ class OpenRuns:
 
     def leave(self, run_id: str, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves one run. Its journal stays open until `close`: calls may still end in it."""
-        with self._mutex:
+        with self.mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
         if enforcer is not None and not self._is_put_off(enforcer, failure, served):
@@ -425,7 +425,7 @@ class OpenRuns:
 
     def end(self, run_id: str, failure: RunStatus | None = None) -> None:
         """Leaves one run and closes its files, at once or with the last of its calls."""
-        with self._mutex:
+        with self.mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
         if enforcer is None:
@@ -445,7 +445,7 @@ class OpenRuns:
         Its end counts how these calls end. If the process dies before, whoever finds it dead ends
         them, because it still takes part in the run.
         """
-        with self._mutex:
+        with self.mutex:
             if not enforcer.open_calls or not self._sharing.threads:
                 return False
             self._closing.append(_Closing(enforcer, failure, served))
@@ -509,7 +509,7 @@ class OpenRuns:
 
     def _make_locks(self) -> None:
         if self._sharing.threads:
-            self._mutex, self.entry = allocate_lock(), Mutex()
+            self.mutex, self.entry = allocate_lock(), Mutex()
 
 
 def _is_whole(run: Run) -> bool:
