@@ -448,3 +448,30 @@ def test_a_policy_may_be_written_as_briefly_as_in_yaml(office: Office) -> None:
     told = guard.check("rm", {})
     assert (told.action, told.rule_id, told.reason_code) == ("REJECT_WITH_HINT", "no-rm", "DENIED")
     assert guard.check("ls", {}).action == "ALLOW"
+
+
+def test_a_function_that_says_it_has_another_signature_gets_its_arguments_as_given(
+    office: Office,
+) -> None:
+    """Frameworks build functions with a `__signature__` of their own, and decorate others."""
+    guard = office.guard()
+
+    async def take(**named: Any) -> Any:
+        return named
+
+    keyword = inspect.Parameter("kind", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    take.__signature__ = inspect.Signature([keyword])  # type: ignore[attr-defined]
+    assert asyncio.run(guard.tool(take)(kind=7)) == {"kind": 7}
+
+    @guard.tool
+    @functools.wraps(named_only)
+    async def decorated(**named: Any) -> Any:
+        return await named_only(**named)
+
+    assert asyncio.run(decorated(a=1)) == 1
+    shown = [call[0]["call"]["preview"]["args_preview"] for call in office.calls()]
+    assert shown == ['{"kind":7}', '{"a":1}']
+
+
+async def named_only(a: int) -> int:
+    return a

@@ -8,18 +8,17 @@ too large to inspect: rules about arguments follow `decision_on_error`.
 import inspect
 import os
 from collections.abc import Callable
-from keyword import iskeyword
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from subluminal.adapters.in_process.guarding.signatures import written
 from subluminal.canonical import encode, new_hash
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 _SURE, _NAMES = frozenset({str, bool, type(None)}), frozenset({str})
 _Parameter = inspect.Parameter
-_STARS: dict[Any, str] = {_Parameter.VAR_POSITIONAL: "*", _Parameter.VAR_KEYWORD: "**"}
 
 _Bind = Callable[..., dict[str, Any]]
 """Takes the arguments of a function, and returns them by name."""
@@ -115,30 +114,15 @@ def _compiled(parameters: list[inspect.Parameter], left_out: str | None) -> _Bin
 
     It does what `inspect` does, twenty times as fast. None if a name cannot stand in source text.
     """
-    if not all(each.name.isidentifier() and not iskeyword(each.name) for each in parameters):
+    found = written(parameters)
+    if found is None:
         return None
-    defaults = {
-        f"_{place}": each.default
-        for place, each in enumerate(parameters)
-        if each.default is not each.empty
-    }
-    written: list[str] = []
-    for place, each in enumerate(parameters):
-        before = parameters[place - 1].kind if place else None
-        if before is _Parameter.POSITIONAL_ONLY and each.kind is not before:
-            written.append("/")
-        if each.kind is _Parameter.KEYWORD_ONLY and before not in (each.kind, *_STARS):
-            written.append("*")
-        default = f"=_{place}" if f"_{place}" in defaults else ""
-        written.append(f"{_STARS.get(each.kind, '')}{each.name}{default}")
-    if parameters and parameters[-1].kind is _Parameter.POSITIONAL_ONLY:
-        written.append("/")
     rest = [f"**{each.name}" for each in parameters if each.kind is _Parameter.VAR_KEYWORD]
     own = [each.name for each in parameters if each.kind is not _Parameter.VAR_KEYWORD]
     members = rest + [f"{name!r}: {name}" for name in own if name != left_out]
-    source = f"lambda {', '.join(written)}: {{{', '.join(members)}}}"
-    found: _Bind = eval(source, defaults)
-    return found
+    source = f"lambda {found.text[1:-1]}: {{{', '.join(members)}}}"
+    bind: _Bind = eval(source, found.names)
+    return bind
 
 
 def _is_method(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> bool:

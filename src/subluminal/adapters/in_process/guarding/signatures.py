@@ -7,8 +7,10 @@ with the parameters of that function, as `dataclasses` compiles `__init__`.
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import count
+from keyword import iskeyword
+from typing import Any, NamedTuple
 
 _COROUTINE = """
 async def {name}{parameters}:
@@ -27,6 +29,11 @@ async def {name}{parameters}:
         except BaseException as error:
             await stream.throw(error)
 """
+
+_ANYTHING = [
+    inspect.Parameter("positional", inspect.Parameter.VAR_POSITIONAL),
+    inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD),
+]
 
 Work = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Takes the arguments of a call by position, and those by name."""
@@ -47,35 +54,66 @@ def async_generator_like(function: Callable[..., Any], work: Work) -> Callable[.
     return _like(function, _ASYNC_GENERATOR, work)
 
 
+class Written(NamedTuple):
+    """Parameters as source text."""
+
+    text: str
+    """with parentheses, without annotations: `(order, amount=_0)`"""
+    names: dict[str, Any]
+    """the default values, by the names that stand for them in the text"""
+
+
 class _Name(str):
-    """A default value in the text of a signature."""
+    """The name of a default value, which stands for it in the text of a signature."""
 
     __repr__ = str.__str__
 
 
-def _like(function: Callable[..., Any], template: str, work: Work) -> Callable[..., Any]:
-    signature = inspect.signature(function)
-    own = list(signature.parameters.values())
-    taken = {each.name for each in own}
-    free = (name for n in range(10**6) if (name := f"_{n}") not in taken)
-    name, work_name = next(free), next(free)
-    names: dict[str, Any] = {work_name: work}
-    parameters = []
-    for each in own:
-        default: Any = each.default
+def written(parameters: Sequence[inspect.Parameter]) -> Written | None:
+    """Writes parameters as source text; None if a name cannot stand there."""
+    if not all(each.name.isidentifier() and not iskeyword(each.name) for each in parameters):
+        return None
+    taken = {each.name for each in parameters}
+    free = (name for number in count() if (name := f"_{number}") not in taken)
+    names: dict[str, Any] = {}
+    plain = []
+    for each in parameters:
+        default = each.default
         if default is not each.empty:
-            names[default_name := next(free)] = default
-            default = _Name(default_name)
-        parameters.append(each.replace(annotation=each.empty, default=default))
+            names[name := next(free)] = default
+            default = _Name(name)
+        plain.append(each.replace(annotation=each.empty, default=default))
+    return Written(str(inspect.Signature(plain)), names)
+
+
+def _like(function: Callable[..., Any], template: str, work: Work) -> Callable[..., Any]:
+    own = list(inspect.signature(function).parameters.values())
+    found = None if _says_another(function) else written(own)
+    if found is None:
+        own, found = _ANYTHING, written(_ANYTHING)
+        assert found is not None
+    taken = {*found.names, *(each.name for each in own)}
+    name, work_name = [each for n in range(len(taken) + 2) if (each := f"_{n}") not in taken][:2]
     text = template.format(
         name=name,
-        parameters=inspect.Signature(parameters),
+        parameters=found.text,
         work=work_name,
         given=f"({_positional(own)}), {{{_named(own)}}}",
     )
+    names = {**found.names, work_name: work}
     exec(text, names)  # of the function, the text has the parameters' names only
     wrapper: Callable[..., Any] = functools.wraps(function)(names[name])
     return wrapper
+
+
+def _says_another(function: Callable[..., Any]) -> bool:
+    """Whether a function says that it has the signature of another one, as decorated ones do.
+
+    How such a function wants its arguments, by position or by name, is not known.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
 
 
 def _positional(parameters: list[inspect.Parameter]) -> str:
