@@ -57,7 +57,7 @@ mutate: setup
 
 ## make e2e      the real clients, headless, against a model of our own (installs them)
 e2e: setup
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest -n 2 tests/e2e
 
 ## make container  the image of ci/Containerfile, built and run (installs a builder, as root)
 container: setup
@@ -67,7 +67,9 @@ container: setup
 
 ## make cover    the tests of the deciding packages, which must reach every branch
 cover: setup
-	$(BIN)/coverage run --source=subluminal -m pytest $(PURE:%=tests/%)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 $(PURE:%=tests/%)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=100 --include='$(PURE_FILES)'
 
 ## make matrix   make test on every supported Python that is on the PATH
@@ -84,7 +86,7 @@ bench: setup
 ## make torture  kill -9 at random points and a hundred runs at once, at full length (minutes)
 torture: setup
 	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture \
-	  tests/adapters/test_payloads.py
+	  tests/adapters/test_payloads.py tests/sdk/test_processes.py
 	TORTURE=1 $(BIN)/pytest -s tests/load
 
 ## make schema   schema/*.json from the contracts

@@ -770,6 +770,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:approval-timeout": Requirement(
         "trust-and-sdk 4", "nobody answers in time: the retry is refused, APPROVAL_TIMEOUT"
     ),
+    "sdk:retry-of": Requirement(
+        "trust-and-sdk 4", "two calls on record, refusal and retry: each can be found from the other"
+    ),
     "sdk:wait-ends": Requirement(
         "issue 20", "a kill, the end of the run, of the guard or of the interpreter ends a wait"
     ),
@@ -820,6 +823,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:integration-handoffs": Requirement(
         "issue 20", "handoffs and the agents behind them are guarded; a refused one is told"
     ),
+    "sdk:integration-provider": Requirement(
+        "trust-and-sdk 2", "tool_provider names the framework whose tool is called"
+    ),
+    "sdk:integration-pauses": Requirement(
+        "issue 20", "a tool that stops to ask a person is CANCELLED, and is decided again"
+    ),
+    "sdk:integration-waits": Requirement(
+        "issue 20", "a call of a framework waits for answers and rate limits; others go on"
+    ),
     "sdk:integration-missing": Requirement(
         "issue 20", "a framework that is not installed gives one clear error"
     ),
@@ -860,6 +872,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:environ": Requirement(
         "trust-and-sdk 4", "children of guard.environ() share run, agent, home and policy"
     ),
+    "sdk:claims-tighten": Requirement(
+        "trust T1", "no label or context of a guarded call takes back what holds without them"
+    ),
     "sdk:targets": Requirement("issue 20", "targets= says what a call touches"),
     "sdk:handover": Requirement(
         "trust-and-sdk 4", "a shim behind a guarded MCP call takes the claim: one call, one record"
@@ -897,11 +912,26 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:spm-plugin-error": Requirement("issue 20", "a plugin that fails denies, unless fail_open"),
     "sdk:spm-same-call": Requirement("trust-and-sdk 4", "no plugin changes a call's tool or args"),
     "sdk:spm-session-limit": Requirement("issue 20", "rejected calls use up no session limit"),
-    "sdk:spm-not-counted": Requirement("issue 20", "what plugins refuse uses up no budget"),
+    "sdk:spm-not-counted": Requirement("issue 20", "what plugins refuse is not executed"),
     "sdk:spm-plugin-asks": Requirement(
         "trust-and-sdk 4", "a plugin's REQUIRE_* runs the callbacks"
     ),
     "sdk:spm-rules": Requirement("trust-and-sdk 4", "plugins as rules, with upstream's codes"),
+    "sdk:spm-egress": Requirement("trust-and-sdk 4", "egress_enforcer: what stays, and for whom"),
+    "sdk:spm-commands": Requirement("trust-and-sdk 4", "command_governor: every command counts"),
+    "sdk:spm-guardian": Requirement("trust-and-sdk 4", "guardian refuses, and stops the agent"),
+    "sdk:spm-session-run": Requirement("trust-and-sdk 4", "a session is limited in the whole run"),
+    "sdk:spm-both-ask": Requirement("trust-and-sdk 4", "plugins and policy may both require"),
+    "sdk:spm-asked-once": Requirement("trust-and-sdk 4", "a hook is called once for a check"),
+    "sdk:spm-wait-ends": Requirement("trust-and-sdk 4", "sub approve and a kill end the wait"),
+    "sdk:spm-may-answer": Requirement(
+        "trust-and-sdk 4", "no callback answers the managed layer or in place of a passphrase"
+    ),
+    "sdk:spm-ticket": Requirement("trust-and-sdk 4", "on_ticket_required's text is the ticket"),
+    "sdk:spm-cancelled": Requirement("issue 20", "a cancelled check leaves no call open"),
+    "sdk:spm-init": Requirement("trust-and-sdk 4", "no check before the plugins are initialized"),
+    "sdk:spm-many-agents": Requirement("trust-and-sdk 4", "no guard is closed under a call"),
+    "sdk:spm-typed": Requirement("issue 20", "the types of spm hold under mypy --strict"),
     "sdk:spm-tools-too": Requirement(
         "trust-and-sdk 4", "identity_enforcer checks agents and tools"
     ),

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from subluminal.spm import (
     kill_switch,
     rate_limiter,
 )
+
+CARD = {"text": "4111 1111 1111 1111"}
 
 
 @pytest.fixture
@@ -98,22 +101,51 @@ def test_tools_are_checked_although_agents_are(bureau: Bureau, where: Places) ->
         identity_enforcer(require_tool_registration=True)
 
 
-@requirement("sdk:spm-rules")
+@requirement("sdk:spm-egress")
 def test_data_that_must_stay(bureau: Bureau) -> None:
     enforcer = egress_enforcer(labels=["PHI"], tools=["send_*"])
     security = bureau.security(plugins=[enforcer])
-    card = {"text": "4111 1111 1111 1111"}
-    assert bureau.codes(security, "send_mail", tool_args=card) == ["EGRESS_BLOCKED"]
+    assert bureau.codes(security, "send_mail", tool_args=CARD) == ["EGRESS_BLOCKED"]
     assert bureau.codes(security, "send_mail", data_labels=["PHI"]) == ["EGRESS_BLOCKED"]
     assert bureau.codes(security, "send_mail", tool_args={"text": "hello"}) == ["DEFAULT_ALLOW"]
-    assert bureau.codes(security, "store", tool_args=card) == ["DEFAULT_ALLOW"]
+    assert bureau.codes(security, "store", tool_args=CARD) == ["DEFAULT_ALLOW"]
     with pytest.raises(TypeError):
         egress_enforcer(classes=())
     with pytest.raises(ValueError, match="egress"):
         egress_enforcer(tools=["["])
 
 
-@requirement("sdk:spm-rules")
+@requirement("sdk:spm-egress")
+@pytest.mark.parametrize(
+    ("hosts", "allowed", "refused"),
+    [
+        (["*.evil.example"], [], ["https://a.evil.example/x"]),
+        ([], ["*.ours.example"], ["https://a.evil.example/x", "https://b.example", "", None]),
+        (["*"], ["*.ours.example"], ["https://a.evil.example/x", "https://b.example"]),
+    ],
+)
+def test_where_data_may_go(
+    bureau: Bureau, hosts: list[str], allowed: list[str], refused: list[str | None]
+) -> None:
+    """Upstream refuses data for an allowed destination too, unless its default is to allow."""
+    enforcer = egress_enforcer(hosts=hosts, allowed_hosts=allowed)
+    security = bureau.security(plugins=[enforcer])
+    urls = [
+        "https://a.evil.example/x",
+        "https://b.example",
+        "https://api.ours.example/v1",
+        "",
+        None,
+    ]
+    args = [{**CARD, **({} if url is None else {"url": url})} for url in urls]
+    codes = [bureau.codes(security, "post", tool_args=each)[0] for each in args]
+    assert [url for url, code in zip(urls, codes, strict=True) if code == "EGRESS_BLOCKED"] == [
+        url for url in urls if url in refused
+    ]
+    assert bureau.check(security, "post", tool_args={"url": urls[0]}).allowed
+
+
+@requirement("sdk:spm-commands")
 def test_commands(bureau: Bureau) -> None:
     """Upstream compares the text of a line: an allowed word at its start lets the rest pass."""
     governor = command_governor(
@@ -122,22 +154,41 @@ def test_commands(bureau: Bureau) -> None:
     )
     security = bureau.security(plugins=[governor])
 
-    def run(command: str) -> str:
+    def run(command: object) -> str:
         return bureau.codes(security, "Bash", tool_args={"command": command})[0]
 
-    assert run("ls -l") == "DEFAULT_ALLOW"
-    assert run("git status") == "DEFAULT_ALLOW"
-    assert run("git push origin") == "COMMAND_APPROVAL_REQUIRED"
-    assert run("rm -rf x") == "COMMAND_BLOCKED"
-    assert run("ls; rm -rf x") == "COMMAND_BLOCKED"
-    assert run("curl example.com") == "COMMAND_BLOCKED"
+    for allowed in (
+        "ls",
+        "ls -l /etc",
+        ["ls", "/"],
+        "git status",
+        "/bin/ls && git clone https://x.y/z",
+    ):
+        assert run(allowed) == "DEFAULT_ALLOW", allowed
+    for asked in ("git push origin", "ls; git push"):
+        assert run(asked) == "COMMAND_APPROVAL_REQUIRED", asked
+    for refused in ("rm -rf x", "ls; rm -rf x", "curl x.y", "lsof", "ls $(x)", "eval ls", 7):
+        assert run(refused) == "COMMAND_BLOCKED", refused
     assert bureau.codes(security, "read") == ["DEFAULT_ALLOW"]
     for wrong in ([("", "allow")], [("ls", "perhaps")]):
         with pytest.raises(ValueError, match=r"pattern|perhaps"):
             command_governor(wrong)
+    with pytest.raises(ValueError, match="perhaps"):
+        command_governor([], default="perhaps")
 
 
-@requirement("sdk:spm-rules")
+@requirement("sdk:spm-commands")
+def test_commands_are_allowed_or_asked_for_by_default(bureau: Bureau) -> None:
+    security = bureau.security(plugins=[command_governor([("rm", "block")], default="allow")])
+    assert bureau.codes(security, "Bash", tool_args={"command": "ls"}) == ["DEFAULT_ALLOW"]
+    assert bureau.codes(security, "Bash", tool_args={"command": "rm x"}) == ["COMMAND_BLOCKED"]
+    asking = bureau.security(plugins=[command_governor([], default="require_approval")])
+    found = bureau.check(asking, "Bash", tool_args={"command": "ls"})
+    assert found.decision.outcome == "REQUIRE_APPROVAL"
+    assert found.decision.reasons[0].code == "COMMAND_APPROVAL_REQUIRED"
+
+
+@requirement("sdk:spm-guardian")
 def test_the_guardian_sees_a_sequence_with_calls_between(bureau: Bureau) -> None:
     """Upstream compares the last calls only: one harmless call between evades it."""
     watch = guardian(sequences=[["read_secrets", "http_request"]], max_per_minute=4)
@@ -150,15 +201,42 @@ def test_the_guardian_sees_a_sequence_with_calls_between(bureau: Bureau) -> None
     assert bureau.codes(security, "ls") == ["FREQUENCY_SPIKE"]
     with pytest.raises(TypeError):
         guardian()
+    with pytest.raises(ValueError, match="kill_after"):
+        guardian(max_per_minute=1, kill_after=0)
 
 
-def test_the_guardian_ends_a_run_that_goes_on(bureau: Bureau) -> None:
-    security = bureau.security(REMOVE, plugins=[guardian(kill_after=2)])
-    found = [bureau.check(security, "rm") for _ in range(3)]
-    assert [each.decision.reasons[0].code for each in found] == [
-        *("NO_REMOVE", "NO_REMOVE", "AUTO_KILL"),
+@requirement("sdk:spm-guardian")
+def test_the_guardian_stops_an_agent_that_goes_on(bureau: Bureau) -> None:
+    """Only what the guardian itself refuses counts, in all AgentSecurity objects of the run."""
+    securities = [
+        bureau.security(REMOVE, plugins=[guardian(max_per_minute=1, kill_after=3)])
+        for _ in range(2)
     ]
-    assert found[2].event.outcome == "KILL_SWITCH"
+    assert bureau.check(securities[0], "ls").allowed
+    for _ in range(4):
+        assert bureau.codes(securities[0], "rm") == ["NO_REMOVE"]
+    for security in (*securities, securities[0]):
+        assert bureau.codes(security, "ls") == ["FREQUENCY_SPIKE"]
+    stopped = bureau.check(securities[1], "ls")
+    assert (stopped.decision.reasons[0].code, stopped.event.outcome) == (
+        "AGENT_KILL_SWITCH",
+        "KILL_SWITCH",
+    )
+    assert "AUTO_KILL: 3 violations" in stopped.decision.reasons[0].message
+    assert kill_switch().revive("support")
+    assert bureau.codes(securities[1], "ls") == ["FREQUENCY_SPIKE"]
+
+
+@requirement("sdk:spm-guardian")
+@pytest.mark.parametrize("shift", [0, 1, 23])
+def test_the_guardian_knows_the_hour(bureau: Bureau, shift: int) -> None:
+    """From an hour that includes now, or from one that does not."""
+    hour = time.gmtime().tm_hour
+    inside = guardian(utc_hours=((hour - shift) % 24, (hour - shift + 2) % 24 or 24))
+    security = bureau.security(plugins=[inside])
+    code = bureau.codes(security, "ls")[0]
+    if time.gmtime().tm_hour == hour:
+        assert code == ("OFF_HOURS" if shift == 23 else "DEFAULT_ALLOW")
     always = bureau.security(run_id="run-2", plugins=[guardian(utc_hours=(0, 24))])
     assert bureau.check(always, "ls").allowed
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from subluminal.spm import (
     Event,
     Reason,
     SecurityError,
+    doors,
     output_validator,
 )
 
@@ -199,8 +201,8 @@ def test_a_callback_answers_and_both_calls_are_on_record(
         *("REJECT_WITH_HINT", "BLOCK"),
     ]
     assert calls[3][1]["decision"]["explain"]["reason_code"] == "APPROVAL_DENIED"
-    context = json.loads(calls[1][0]["call"]["given"]["context"])
-    assert context["retry_of"] == calls[0][0]["call"]["call_id"]
+    for first_try, retry in (calls[:2], calls[2:]):
+        assert retry[0]["call"]["retry_of"] == first_try[0]["call"]["call_id"]
 
 
 @requirement("sdk:spm-timeout")
@@ -276,8 +278,7 @@ def test_equal_calls_at_once_are_each_granted_once(bureau: Bureau) -> None:
 
     async def agree(request: AgentActionRequest, _decision: Decision) -> bool:
         asked.append(request.request_id)
-        while len(asked) < 8:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
         return True
 
     async def scene() -> list[bool]:
@@ -353,6 +354,10 @@ def test_functions_and_coroutines_are_guarded(bureau: Bureau) -> None:
 
     when = {"tool_args_match": {"subject": "spam"}}
     security = bureau.security(REMOVE, rule("NO_SPAM", "send", "DENY", when=when))
+    total = security.protect(
+        "sum", sum, agent_id="support", extract_tool_args=lambda numbers: {"numbers": numbers}
+    )
+    assert total([1, 2]) == 3
     guarded = security.protect("send", send, agent_id="support")
     assert guarded("ann") == "hello ann"
     with pytest.raises(SecurityError, match="NO_SPAM") as refused:
@@ -366,7 +371,7 @@ def test_functions_and_coroutines_are_guarded(bureau: Bureau) -> None:
     assert ran == ["ann"]
     with pytest.raises(TypeError, match="no_such"):
         security.protect("send", send, agent_id="support", no_such=1)
-    first, *_ = bureau.calls()
+    _, first, *_ = bureau.calls()
     assert first[-1]["status"] == "OK"
     assert "hello ann" in json.dumps(first[-1]["preview"])
 
@@ -390,7 +395,7 @@ def test_a_function_that_fails_is_on_record_and_hooks_see_it(bureau: Bureau) -> 
     with pytest.raises(KeyError):
         security.protect("fail", fail, agent_id="support")()
     assert seen == [("fail", None, "'gone'")]
-    assert errors == ["watcher.after_execution"]
+    assert errors == ["after_execution of plugin watcher"]
     ((*_, end),) = bureau.calls()
     assert end["status"] == "ERROR"
 
@@ -434,3 +439,68 @@ def test_a_check_inside_of_a_loop_may_be_sync(bureau: Bureau) -> None:
         return security.check_tool_call_sync(tool_name="rm", **params).allowed
 
     assert asyncio.run(scene()) is False
+
+
+@requirement("sdk:spm-many-agents")
+def test_no_guard_is_closed_under_a_call(bureau: Bureau, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many guards are kept open, but never one less than there are calls under way."""
+    monkeypatch.setattr(doors, "_MOST_GUARDS", 2)
+    security = bureau.security()
+
+    def nested(depth: int) -> int:
+        if depth == 0:
+            return 0
+        inner = security.protect("t", nested, agent_id=f"agent-{depth}")
+        return 1 + inner(depth - 1)
+
+    assert nested(4) == 4
+    assert bureau.check(security, "t", agent_id="last").allowed
+    calls = bureau.calls()
+    assert [call[-1]["status"] for call in calls] == ["OK"] * 5
+
+
+def test_generators_are_guarded(bureau: Bureau) -> None:
+    def lines(number: int) -> Iterator[str]:
+        for each in range(number):
+            yield f"line {each}"
+
+    security = bureau.security(REMOVE)
+    assert list(security.protect("read", lines, agent_id="support")(2)) == ["line 0", "line 1"]
+    with pytest.raises(SecurityError, match="NO_REMOVE"):
+        list(security.protect("rm", lines, agent_id="support")(2))
+    read, _ = bureau.calls()
+    assert "line 1" in json.dumps(read[-1]["preview"])
+
+
+@requirement("sdk:spm-output")
+def test_a_result_that_cannot_be_read_is_withheld(bureau: Bureau) -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise ValueError
+
+    validator = output_validator(patterns=["x"], on_violation="withhold")
+    security = bureau.security(plugins=[validator])
+    with pytest.raises(SecurityError, match="PLUGIN_ERROR"):
+        security.protect("read", Odd, agent_id="support")()
+    with pytest.raises(SecurityError, match="sensitive_data"):
+        security.protect("read", lambda: "\ud800 x", agent_id="support")()
+
+
+@requirement("sdk:spm-output")
+def test_patterns_take_linear_time(bureau: Bureau) -> None:
+    """Upstream runs them on an engine that may take minutes."""
+    validator = output_validator(patterns=["(a+)+$"])
+    assert not validator.violations("a" * 50_000 + "b")
+    with pytest.raises(ValueError, match="lookahead"):
+        output_validator(patterns=["(?=x)"])
+
+
+def test_lists_are_lists(bureau: Bureau) -> None:
+    security = bureau.security(rule("NO_PHI", "*", "DENY", when={"data_labels_any": ["PHI"]}))
+    with pytest.raises(TypeError, match="data_labels"):
+        bureau.check(security, "t", data_labels="PHI")
+    assert bureau.codes(security, "t", data_labels=iter(["PHI"])) == ["NO_PHI"]
+    guarded = security.protect("t", lambda: 1, agent_id="a", data_labels=iter(["PHI"]))
+    for _ in range(2):
+        with pytest.raises(SecurityError):
+            guarded()

@@ -64,21 +64,61 @@ def test_parameters_and_their_defaults(name: str, function: Any) -> None:
     assert found == dict.fromkeys(told["ours"])
 
 
+def written(function: Any) -> list[str]:
+    """The parameters of a function, as the table writes them."""
+    found: list[str] = []
+    for each in inspect.signature(function).parameters.values():
+        if each.name == "self":
+            continue
+        if each.kind is each.KEYWORD_ONLY and "*" not in found:
+            found.append("*")
+        rest = "**" if each.kind is each.VAR_KEYWORD else ""
+        default = "" if each.default is EMPTY else f"={each.default!r}"
+        found.append(f"{rest}{each.name}{default}")
+    return found
+
+
 @requirement("sdk:spm-surface")
-def test_methods_hooks_and_words() -> None:
-    for name in SURFACE["methods"]["coroutines"]:
-        assert inspect.iscoroutinefunction(getattr(spm.AgentSecurity, snake(name))), name
-    for name in SURFACE["methods"]["functions"]:
+@pytest.mark.parametrize("kind", ["coroutines", "functions"])
+def test_methods(kind: str) -> None:
+    for name, told in SURFACE["methods"][kind].items():
         method = getattr(spm.AgentSecurity, snake(name))
-        assert (callable(method) and not inspect.iscoroutinefunction(inspect.unwrap(method))) or (
-            name == "check_tool_call_sync"
-        ), name
+        assert inspect.iscoroutinefunction(method) == (kind == "coroutines"), name
+        if isinstance(told, list):
+            assert written(method) == told, name
+
+
+@requirement("sdk:spm-surface")
+def test_functions_words_and_names() -> None:
+    for name, told in SURFACE["functions"].items():
+        owner, _, method = name.partition(".")
+        function = getattr(spm, owner)
+        assert written(getattr(function, method) if method else function) == told, name
     for name, words in SURFACE["words"].items():
         assert list(get_args(getattr(types, name))) == words
-    for name, names in SURFACE["factories"].items():
-        assert list(inspect.signature(getattr(spm, name)).parameters) == names
-    told = hooks.SecurityPlugin.__doc__ or ""
-    assert all(f"`{snake(hook)}`" in told for hook in SURFACE["plugins"]["hooks"])
+    told_of = hooks.SecurityPlugin.__doc__ or ""
+    assert all(f"`{snake(hook)}`" in told_of for hook in SURFACE["plugins"]["hooks"])
+    listed = {name.partition(".")[0] for name in SURFACE["functions"]}
+    assert {*SURFACE["types"], *listed, *SURFACE["names"]["others"]} == set(spm.__all__)
+
+
+@requirement("sdk:spm-surface")
+def test_a_registry_is_read_only() -> None:
+    public = {name for name in vars(spm.AgentRegistry) if not name.startswith("_")}
+    told = {name.partition(".")[2] for name in SURFACE["functions"] if name.startswith("AgentReg")}
+    assert public == told - {""}
+
+
+@requirement("sdk:spm-surface")
+def test_the_guide_maps_every_name_of_the_seed() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/from-agent-security.md").read_text("utf-8")
+    methods = [*SURFACE["methods"]["coroutines"], *SURFACE["methods"]["functions"]]
+    options = [
+        *SURFACE["AgentSecurityConfig"]["optional"],
+        *SURFACE["CheckToolCallParams"]["optional"],
+    ]
+    for name in (*methods, *options, *SURFACE["types"], *SURFACE["functions"]):
+        assert re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", guide), name
 
 
 def test_names_are_loaded_when_they_are_used() -> None:

@@ -30,6 +30,7 @@ from weakref import WeakSet
 
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
+from subluminal.contracts.counters import Counters
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
@@ -263,6 +264,17 @@ class ThreadedHost(Host):
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""
         self._runs.release(enforcer)
+
+    @contextmanager
+    def counters(self, session: str | None = None) -> Iterator[Counters]:
+        """Gives a program the counters of a run, under the run's lock, to count for itself."""
+        with _alone():
+            enforcer = self.claim(session)
+            try:
+                with enforcer.run.state.locked():
+                    yield enforcer.run.state.counters
+            finally:
+                self.release(enforcer)
 
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until their policy is compiled."""

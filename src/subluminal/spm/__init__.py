@@ -13,13 +13,15 @@ every door. Names are loaded when they are used.
 types        what goes in and comes out: identities, requests, decisions, events, hooks
 security     AgentSecurity
 checking     one check: plugins, policy, callbacks
-hooks        calls the hooks of plugins and the program's callbacks, sync or async
+hooks        plugins of the program as plugins of its guard
 answers      asks a callback about a call that needs a person, and turns its answer into a grant
 doors        one guard for each agent of a program
 policies     where the policy comes from
 trust        TrustEvaluator, AgentRegistry, ToolRegistry
 rules        plugins that are rules
-watching     plugins that are code: limits of sessions, the kill switch, results of tools
+guardians    the plugin that watches how agents behave
+sessions     the plugin that limits the calls of a session
+watching     the kill switch, and the plugin that looks at results
 """
 
 from importlib import import_module
@@ -31,38 +33,49 @@ _MODULES = {
         "AgentActionRequest",
         "AgentAttestation",
         "AgentIdentity",
+        "AgentTrustLevel",
         "BeforeCheckContext",
+        "CheckOptions",
+        "CheckToolCallParams",
         "Decision",
+        "DecisionOutcome",
         "Event",
+        "EventOutcome",
         "PluginResult",
+        "PolicyBundle",
         "Reason",
         "RequestedAction",
         "SecurityCheckResult",
+        "SecurityError",
         "ToolIdentity",
     ),
-    "security": ("AgentSecurity", "SecurityError"),
+    "hooks": ("SecurityPlugin",),
+    "security": ("AgentSecurity",),
+    "guardians": ("guardian",),
+    "sessions": ("session_context",),
     "trust": ("AgentRegistry", "ToolRegistry", "TrustContext", "TrustEvaluator"),
     "rules": (
         "command_governor",
         "egress_enforcer",
-        "guardian",
         "identity_enforcer",
         "rate_limiter",
     ),
-    "watching": ("kill_switch", "output_validator", "session_context"),
+    "watching": ("kill_switch", "output_validator"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from subluminal.spm.guardians import guardian
+    from subluminal.spm.hooks import SecurityPlugin
     from subluminal.spm.rules import (
         command_governor,
         egress_enforcer,
-        guardian,
         identity_enforcer,
         rate_limiter,
     )
-    from subluminal.spm.security import AgentSecurity, SecurityError
+    from subluminal.spm.security import AgentSecurity
+    from subluminal.spm.sessions import session_context
     from subluminal.spm.trust import AgentRegistry, ToolRegistry, TrustContext, TrustEvaluator
     from subluminal.spm.types import (
         AfterDecisionContext,
@@ -70,16 +83,23 @@ if TYPE_CHECKING:
         AgentActionRequest,
         AgentAttestation,
         AgentIdentity,
+        AgentTrustLevel,
         BeforeCheckContext,
+        CheckOptions,
+        CheckToolCallParams,
         Decision,
+        DecisionOutcome,
         Event,
+        EventOutcome,
         PluginResult,
+        PolicyBundle,
         Reason,
         RequestedAction,
         SecurityCheckResult,
+        SecurityError,
         ToolIdentity,
     )
-    from subluminal.spm.watching import kill_switch, output_validator, session_context
+    from subluminal.spm.watching import kill_switch, output_validator
 
 __all__ = [
     "AfterDecisionContext",
@@ -89,14 +109,21 @@ __all__ = [
     "AgentIdentity",
     "AgentRegistry",
     "AgentSecurity",
+    "AgentTrustLevel",
     "BeforeCheckContext",
+    "CheckOptions",
+    "CheckToolCallParams",
     "Decision",
+    "DecisionOutcome",
     "Event",
+    "EventOutcome",
     "PluginResult",
+    "PolicyBundle",
     "Reason",
     "RequestedAction",
     "SecurityCheckResult",
     "SecurityError",
+    "SecurityPlugin",
     "ToolIdentity",
     "ToolRegistry",
     "TrustContext",

@@ -1,310 +1,276 @@
-"""One check: plugins, policy, questions to people, and what is put on the audit log.
+"""One check of a call: plugins, policies, answers of people, and what goes on the audit log.
 
-    before_check     plugins; one that denies ends the check, and the policy counts nothing
-    the policy       every layer, and the rules of plugins
-    after_decision   plugins see what would be decided, before anything is counted
-    questions        a callback is asked; nobody else waits for its answer
-    the call         is decided and recorded; with a yes, by a grant
-
-Of all decisions about a call the strictest holds.
+The guard's own work is around it (`guarding.care`): it asks the plugins, decides and records every
+try of the call, and waits for answers. A check translates between Agent-SPM's words and the
+guard's, and tells the program what happened.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall
+from subluminal.adapters.in_process.guarding.care import CallCare, Care
+from subluminal.adapters.in_process.guarding.plugins import Plugins
 from subluminal.adapters.in_process.guarding.refused import Refused
+from subluminal.adapters.in_process.guarding.reports import Reports
+from subluminal.adapters.in_process.guarding.steps import Ask, Steps, run, run_async
+from subluminal.adapters.in_process.guarding.waiting import WaitOptions
 from subluminal.contracts import decision as core
-from subluminal.contracts.vocabulary import Outcome
-from subluminal.errors import SubluminalError
+from subluminal.contracts.vocabulary import Action, Outcome
 from subluminal.policy.outcomes import outcome_of
-from subluminal.spm.answers import Answer, Questions, grant, may_answer
-from subluminal.spm.doors import Door, Noted
-from subluminal.spm.hooks import Callbacks, SecurityPlugin, resolved
-from subluminal.spm.reading import AuditLog, Codes, copied, given_of
+from subluminal.spm.answers import Answer, Answering, Questions
+from subluminal.spm.doors import Door
+from subluminal.spm.hooks import Bound, Counting, Said, SecurityPlugin, has_hooks
+from subluminal.spm.reading import AuditLog, Codes, given_of
 from subluminal.spm.types import (
     STRICTNESS,
-    AfterDecisionContext,
+    AfterExecutionContext,
     AgentActionRequest,
-    BeforeCheckContext,
     Decision,
     Event,
     EventOutcome,
     PluginResult,
     Reason,
+    SecurityError,
 )
-from subluminal.spm.watching import SessionContext
 
-_GRANT_WAIT_S = 5.0
-
-
-class Checked(NamedTuple):
-    """A call that was checked."""
-
-    request: AgentActionRequest
-    decision: Decision
-    event: Event
-    """the first event"""
-    call: GuardedCall | None
-    """the call, begun and not ended; None if it was refused"""
+_WITHHELD = "the result was withheld"
+_DECIDED_ONLY = "decided, not executed"
 
 
-class _Said(NamedTuple):
-    """A decision of a plugin."""
-
-    decision: Decision
-    plugin: str
-
-
-class Checker:
-    """Checks calls, as many at a time as there are."""
+class Check:
+    """One check, from the first hook of a plugin to the end of the call."""
 
     def __init__(
         self,
-        plugins: dict[str, SecurityPlugin],
-        questions: Questions,
-        callbacks: Callbacks,
+        request: AgentActionRequest,
+        door: Door,
+        codes: Codes,
         log: AuditLog,
+        plugins: Iterable[SecurityPlugin],
+        answering: Answering,
     ) -> None:
-        self._plugins, self._questions, self._callbacks = plugins, questions, callbacks
-        self._log = log
-        self._granting = Lock()
+        self.request, self.door = request, door
+        self.reports: Reports = answering.reports
+        self.said: list[Said] = []
+        """refusals and requirements of plugins"""
+        self.first: Event | None = None
+        self.decision: Decision | None = None
+        """what was decided in the end"""
+        self._codes, self._log, self._plugins = codes, log, list(plugins)
+        self._met: list[Said] = []
+        self._answer: tuple[Decision, Answer] | None = None
+        """the last answer of a callback, and the decision that it was asked about"""
+        self.wanted = door.wanted(request, given_of(request, door.environment))
+        bound = [Bound(each, self) for each in self._plugins if has_hooks(each)]
+        self._care = Care(Plugins(bound, self.reports), WaitOptions(), self.reports)
+        self._care.waits = Questions(self, answering)
 
-    async def check(self, request: AgentActionRequest, door: Door, codes: Codes) -> Checked:
-        """Checks one call. Its arguments are decided as the program gave them."""
+    def steps(self, call: "CheckedCall") -> Steps[None]:
+        """Decides the call. Raises SecurityError if it may not pass."""
         allowed = False
         try:
-            checked = await self._checked(request, door, codes)
-            allowed = checked.call is not None
-            return checked
+            try:
+                yield from CallCare(self._care, self.wanted).steps(call)
+            except Refused:
+                yield from self._refused(call)
+                assert self.decision is not None
+                raise SecurityError(self.decision) from None
+            yield from self._passed(call)
+            allowed = True
+        except BaseException as error:  # cancelled, for example: nobody else would end the call
+            call.abandon(error)
+            raise
         finally:
-            for plugin in list(self._plugins.values()):
-                if isinstance(plugin, SessionContext):
-                    plugin.check_ended(request, allowed=allowed)
+            self._note(allowed=allowed)
 
-    async def _checked(self, request: AgentActionRequest, door: Door, codes: Codes) -> Checked:
-        action = request.action
-        request, said = await self._before(request)
-        identity = action.tool_identity
-        wanted = door.wanted(
-            action.tool_name,
-            action.tool_args,
-            given_of(request, door.environment),
-            None if identity is None else identity.provider,
+    def executed(self, result: Any, error: BaseException | None) -> Steps[Decision | None]:
+        """Shows plugins how the call ended; returns why its result is withheld."""
+        assert self.decision is not None
+        context = AfterExecutionContext(self.request, self.decision, result, error)
+        withheld: Decision | None = None
+        for plugin in self._plugins:
+            hook = getattr(plugin, "after_execution", None)
+            if hook is None:
+                continue
+            try:
+                said = yield Ask(hook, (context,))
+            except Exception as failure:  # noqa: BLE001 - code of the program; the call has run
+                self.reports.tell(failure, f"after_execution of plugin {plugin.name}")
+                continue
+            if isinstance(said, PluginResult) and said.decision is not None:
+                found = said.decision
+                yield from self._log.add(self.request, found, found.outcome, plugin.name)
+                if found.outcome != "ALLOW" and error is None:
+                    withheld = withheld or found
+        return withheld
+
+    # What plugins and questions ask for
+
+    def modify(self, request: AgentActionRequest) -> None:
+        """Takes a request in which a plugin has changed what rules may test."""
+        self.request = request
+        self.wanted.given = given_of(request, self.door.environment)
+
+    def shown(self, decision: core.Decision) -> Decision:
+        """Returns the strictest decision so far, for a plugin."""
+        return self._strictest(self._codes.decision_of(decision))[0]
+
+    def is_met(self, said: Said) -> bool:
+        """Whether a person has given what a plugin requires."""
+        return any(each is said for each in self._met)
+
+    def asked_for(self, refused: Refused) -> tuple[Decision, str | None]:
+        """Returns the decision about which to ask, and the plugin that made it."""
+        said = self._unmet()
+        if said is not None and refused.decision.action is Action.REJECT_WITH_HINT:
+            return said
+        return self._codes.decision_of(refused.decision), None
+
+    def answered(self, decision: Decision, answer: Answer, plugin: str | None) -> Steps[None]:
+        """Takes an answer. With a yes, what a plugin requires is met."""
+        self._answer = decision, answer
+        if plugin is not None and answer.is_yes:
+            self._met += [each for each in self.said if each.decision is decision]
+            self._answer = None
+            yield from self.tell(_with(decision, "ALLOW", answer), "APPROVED", plugin)
+
+    # What is told
+
+    def tell(self, decision: Decision, outcome: EventOutcome, plugin: str | None) -> Steps[None]:
+        """Puts an event on the audit log."""
+        event = yield from self._log.add(self.request, decision, outcome, plugin)
+        self.first = self.first or event
+
+    def _refused(self, call: GuardedCall) -> Steps[None]:
+        decision, outcome, plugin = self._refusal(call)
+        self.decision = decision
+        yield from self.tell(decision, outcome, plugin)
+        yield from self._log.settled(self.request, decision, allowed=False)
+
+    def _refusal(self, call: GuardedCall) -> tuple[Decision, EventOutcome, str | None]:
+        ruling, made = call.ruling, call.decision
+        if self._answer is not None and made.reason_code == self._answer[1].recorded:
+            asked, answer = self._answer
+            return _with(asked, "DENY", answer), answer.outcome, None
+        added = ruling.call.added
+        if added is not None and ruling.assessment.policy == added.policy:
+            plugin = added.policy.policy_id.partition(":")[2]
+            return self._by_plugin(plugin, made)
+        decision = self._codes.decision_of(made)
+        strictest, plugin_name = self._strictest(decision)
+        if plugin_name is not None:
+            return strictest, strictest.outcome, plugin_name
+        return decision, _outcome(made), None
+
+    def _by_plugin(
+        self, plugin: str, made: core.Decision
+    ) -> tuple[Decision, EventOutcome, str | None]:
+        for said in self.said:
+            if said.plugin == plugin and not self.is_met(said):
+                return said.decision, said.decision.outcome, plugin
+        failed = Decision(outcome="DENY", reasons=(Reason(made.reason_code, made.summary),))
+        return failed, "DENY", plugin
+
+    def _passed(self, call: GuardedCall) -> Steps[None]:
+        made, has_grant = call.decision, bool(call.ruling.assessment.grants)
+        self.decision = self._codes.decision_of(made)
+        if has_grant and self._answer is not None:
+            self.decision = _with(self._answer[0], "ALLOW", self._answer[1])
+        yield from self.tell(self.decision, _outcome(made, has_grant=has_grant), None)
+        yield from self._log.settled(self.request, self.decision, allowed=True)
+
+    def _strictest(self, decision: Decision) -> tuple[Decision, str | None]:
+        """Returns the strictest of a decision and those of plugins, and the plugin."""
+        said = max(
+            (each for each in self.said if not self.is_met(each)),
+            key=lambda each: STRICTNESS[each.decision.outcome],
+            default=None,
         )
-        check = _Check(self, request, door, codes, wanted)
-        if said is not None and said.decision.outcome == "DENY":
-            return await check.refused_by(said)
-        if self._looks_at_decisions(said):
-            foreseen = codes.decision_of(door.foresee(wanted))
-            said = await self._after(request, foreseen, said)
-            if said is not None and _is_stricter(said.decision, foreseen):
-                is_no = said.decision.outcome == "DENY"
-                return await (check.refused_by(said) if is_no else check.asked_by(said))
-        return await check.decided()
-
-    # Plugins
-
-    async def _before(self, request: AgentActionRequest) -> tuple[AgentActionRequest, _Said | None]:
-        strictest: _Said | None = None
-        for plugin in list(self._plugins.values()):
-            result = await self._hook(plugin, "before_check", BeforeCheckContext(request), request)
-            if result.modified_request is not None:
-                request = result.modified_request
-            strictest = _stricter(strictest, result, plugin)
-            if strictest is not None and strictest.decision.outcome == "DENY":
-                break
-        return request, strictest
-
-    async def _after(
-        self, request: AgentActionRequest, foreseen: Decision, said: _Said | None
-    ) -> _Said | None:
-        for plugin in list(self._plugins.values()):
-            shown = foreseen
-            if said is not None and _is_stricter(said.decision, shown):
-                shown = said.decision
-            context = AfterDecisionContext(request, shown)
-            result = await self._hook(plugin, "after_decision", context, request)
-            said = _stricter(said, result, plugin)
+        if said is None or not _is_stricter(said.decision, decision):
+            return decision, None
         return said
 
-    def _looks_at_decisions(self, said: _Said | None) -> bool:
-        """Whether it matters what would be decided, before it is."""
-        if said is not None and said.decision.outcome != "ALLOW":
-            return True
-        return any(hasattr(each, "after_decision") for each in list(self._plugins.values()))
+    def _unmet(self) -> Said | None:
+        """Returns the strictest of the requirements of plugins that nobody has met."""
+        open_ = [each for each in self.said if not self.is_met(each)]
+        asking = [each for each in open_ if each.decision.outcome != "DENY"]
+        return max(asking, key=lambda each: STRICTNESS[each.decision.outcome], default=None)
 
-    async def _hook(
-        self, plugin: SecurityPlugin, name: str, context: Any, request: AgentActionRequest
-    ) -> PluginResult:
-        """Calls a hook. One that fails denies, unless its plugin has `fail_open`."""
-        hook = getattr(plugin, name, None)
-        if hook is None:
-            return PluginResult()
-        before = _kept(request)
+    def _note(self, *, allowed: bool) -> None:
+        """Tells plugins that count how the check ended."""
+        for plugin in self._plugins:
+            if isinstance(plugin, Counting):
+                try:
+                    plugin.ended(self.door, self.request, self.decision, allowed=allowed)
+                except Exception as error:  # noqa: BLE001 - the decision is made
+                    self.reports.tell(error, f"plugin {plugin.name}")
+
+
+class CheckedCall(GuardedCall):
+    """A call of a check: begins with it, and ends with `after_execution` of the plugins."""
+
+    __slots__ = ("_open", "check")
+
+    def __init__(self, open_: Callable[[], Steps[Check]]) -> None:
+        """`open_` makes the check; it may load the policy first."""
+        self._open = open_
+        self.check: Check | None = None
+        self._ruling, self._care, self.result = None, None, None
+
+    def begin(self, *, waits: bool = True) -> None:
+        """Checks the call. Raises SecurityError."""
+        run(self.checked(waits=waits))
+
+    async def __aenter__(self) -> "CheckedCall":
+        await run_async(self.checked())
+        return self
+
+    def checked(self, *, waits: bool = True) -> Steps[None]:
+        """Checks the call. Raises SecurityError."""
+        assert waits  # callbacks are asked whenever there are any
+        self.check = check = yield from self._open()
+        self.host, self._wanted, self._begin = check.door.host, check.wanted, check.door.begin
+        yield from check.steps(self)
+
+    def abandon(self, error: BaseException) -> None:
+        """Ends a call that may pass, and is not executed; one that was refused has ended."""
+        if self._ruling is not None:
+            self._record(error)
+        self._leave()
+
+    def end_unexecuted(self) -> None:
+        """Ends a call that was checked only."""
+        self.result = _DECIDED_ONLY
+        self._record(None)
+        self._leave()
+
+    def end(self, error: BaseException | None) -> None:
+        """Ends the call. Raises SecurityError if a plugin withholds the result."""
+        run(self._ending(error))
+
+    async def end_async(self, error: BaseException | None) -> None:
+        """Does what `end` does, in a coroutine."""
+        await run_async(self._ending(error))
+
+    def _ending(self, error: BaseException | None) -> Steps[None]:
+        assert self.check is not None
+        withheld: Decision | None = None
+        result, self.result = self.result, _WITHHELD  # unless the plugins have seen it
         try:
-            result = await resolved(hook(context))
-            if result is None:
-                result = PluginResult()
-            if not isinstance(result, PluginResult):
-                raise TypeError(f"{name} returned a value of type {type(result).__name__}")
-            if _kept(request) != before or _changes(request, result.modified_request):
-                raise ValueError(f"{name} changed the agent, the tool or its arguments")
-        except Exception as error:  # noqa: BLE001 - a plugin that fails must not let calls pass
-            await self._callbacks.failed(error, f"{plugin.name}.{name}")
-            if getattr(plugin, "fail_open", False):
-                return PluginResult()
-            message = f"the plugin {plugin.name} failed: {type(error).__name__}: {error}"
-            return PluginResult(
-                Decision(outcome="DENY", reasons=(Reason("PLUGIN_ERROR", message),))
-            )
-        return result
-
-
-class _Check:
-    """The part of one check after the plugins."""
-
-    def __init__(
-        self, of: Checker, request: AgentActionRequest, door: Door, codes: Codes, wanted: Noted
-    ) -> None:
-        self._of, self._request, self._door = of, request, door
-        self._codes, self._wanted = codes, wanted
-        self._first: Event | None = None
-
-    async def refused_by(self, said: _Said) -> Checked:
-        """Refuses a call that a plugin denies."""
-        reason = said.decision.reasons[0] if said.decision.reasons else Reason("DENIED", "denied")
-        self._wanted.notes["plugin"] = said.plugin
-        decision, outcome = self._refuse(reason.code, reason.message, said.decision)
-        return await self._end(decision, outcome, said.plugin)
-
-    async def asked_by(self, said: _Said) -> Checked:
-        """Asks about a call because a plugin wants it, then lets the policy decide."""
-        self._wanted.notes["plugin"] = said.plugin
-        if not self._of._questions.can_answer(said.decision.outcome):
-            reason = said.decision.reasons[0] if said.decision.reasons else Reason("DENIED", "")
-            self._refuse(reason.code, reason.message, said.decision)
-            return await self._end(said.decision, said.decision.outcome, said.plugin)
-        await self._tell(said.decision, said.decision.outcome, said.plugin)
-        answer = await self._of._questions.ask(self._request, said.decision)
-        if not answer.is_yes:
-            return await self._rejected(said.decision, answer)
-        await self._tell(_with(said.decision, "ALLOW", answer), "APPROVED")
-        self._wanted.notes["approved_by"] = answer.reason.code
-        return await self.decided()
-
-    async def decided(self) -> Checked:
-        """Lets the policy decide, and asks if it wants a person."""
-        call = self._door.decide(self._wanted)
-        refused = _begun(call)
-        decision = self._codes.decision_of(call.decision)
-        outcome = _outcome(call.decision, has_grant=bool(call.ruling.assessment.grants))
-        if refused is None:
-            return await self._passed(decision, outcome, call)
-        approval_id = refused.approval_id
-        can_answer = self._of._questions.can_answer(decision.outcome) and approval_id is not None
-        if not can_answer or not may_answer(self._door.places, str(approval_id)):
-            return await self._end(decision, outcome)
-        await self._tell(decision, outcome)
-        answer = await self._of._questions.ask(self._request, decision)
-        self._wanted.notes["retry_of"] = call.call_id
-        if not answer.is_yes:
-            return await self._rejected(decision, answer)
-        return await self._granted(decision, answer, str(approval_id))
-
-    async def _granted(self, decision: Decision, answer: Answer, approval_id: str) -> Checked:
-        try:
-            call, refused = self._retried(decision, answer, approval_id)
-        except SubluminalError as error:
-            await self._of._callbacks.failed(error, "grant")
-            failed = answer._replace(
-                outcome="REJECTED", reason=Reason(self._codes.failure(decision), str(error))
-            )
-            return await self._rejected(decision, failed)
-        if refused is not None:
-            # Something else refuses it now: a stop, a limit, or another rule.
-            late = self._codes.decision_of(call.decision)
-            return await self._end(late, _outcome(call.decision))
-        return await self._passed(_with(decision, "ALLOW", answer), "APPROVED", call)
-
-    def _retried(
-        self, decision: Decision, answer: Answer, approval_id: str
-    ) -> tuple[GuardedCall, Refused | None]:
-        """Makes the call again, with the grant that follows from the answer.
-
-        Equal calls share one approval. A grant is for one call, so they take turns.
-        """
-        door, granting = self._door, self._of._granting
-        # A forked child may have inherited the lock from a thread that it does not have.
-        is_ours = granting.acquire(timeout=_GRANT_WAIT_S)
-        try:
-            try:
-                grant(door.places, approval_id, decision.outcome, answer, door.approvals)
-            except SubluminalError:
-                # Another call has used it: this one asks anew, and the answer is the same.
-                again = door.decide(self._wanted)
-                refused = _begun(again)
-                if refused is None:
-                    return again, None
-                if refused.approval_id in (None, approval_id):
-                    raise
-                grant(door.places, refused.approval_id, decision.outcome, answer, door.approvals)
-            call = door.decide(self._wanted)
-            return call, _begun(call)
+            withheld = yield from self.check.executed(result, error)
+            if withheld is None:
+                self.result = result
         finally:
-            if is_ours:
-                granting.release()
+            self._record(error)
+            self._leave()
+        if withheld is not None:
+            raise SecurityError(withheld)
 
-    async def _rejected(self, decision: Decision, answer: Answer) -> Checked:
-        """Refuses a call to which a callback said no. It uses up no limit."""
-        final = _with(decision, "DENY", answer)
-        self._refuse(answer.recorded, answer.reason.message, final)
-        return await self._end(final, answer.outcome)
-
-    def _refuse(self, code: str, message: str, decision: Decision) -> tuple[Decision, EventOutcome]:
-        """Records a refusal; returns what was decided: a stop comes first."""
-        call = self._door.refuse(self._wanted, code, message)
-        _begun(call)
-        if call.decision.reason_code != code:
-            return self._codes.decision_of(call.decision), _outcome(call.decision)
-        return decision, "DENY"
-
-    async def _passed(
-        self, decision: Decision, outcome: EventOutcome, call: GuardedCall
-    ) -> Checked:
-        try:
-            event = await self._tell(decision, outcome)
-            told = (self._of._log.on_allow, self._request, decision)
-            await self._of._callbacks.tell(*told, where="on_allow")
-        except BaseException as error:  # cancelled: nobody will end the call
-            call.end(error)
-            raise
-        return Checked(self._request, decision, self._first or event, call)
-
-    async def _end(
-        self, decision: Decision, outcome: EventOutcome, plugin: str | None = None
-    ) -> Checked:
-        event = await self._tell(decision, outcome, plugin)
-        await self._of._callbacks.tell(
-            self._of._log.on_deny, self._request, decision, where="on_deny"
-        )
-        return Checked(self._request, decision, self._first or event, None)
-
-    async def _tell(
-        self, decision: Decision, outcome: EventOutcome, plugin: str | None = None
-    ) -> Event:
-        event = await self._of._log.add(self._request, decision, outcome, plugin)
-        self._first = self._first or event
-        return event
-
-
-def _begun(call: GuardedCall) -> Refused | None:
-    try:
-        call.begin()
-    except Refused as refused:
-        return refused
-    return None
+    def _leave(self) -> None:
+        if self.check is not None:
+            self.check.door.leave(self.check.request.request_id)
 
 
 def _outcome(decision: core.Decision, *, has_grant: bool = False) -> EventOutcome:
@@ -316,23 +282,5 @@ def _with(decision: Decision, outcome: Any, answer: Answer) -> Decision:
     return replace(decision, outcome=outcome, reasons=(*decision.reasons, answer.reason))
 
 
-def _stricter(said: _Said | None, result: PluginResult, plugin: SecurityPlugin) -> _Said | None:
-    """Returns the stricter of two decisions of plugins, the earlier one on a tie."""
-    decision = result.decision
-    if decision is None or (said is not None and not _is_stricter(decision, said.decision)):
-        return said
-    return _Said(decision, plugin.name)
-
-
 def _is_stricter(one: Decision, other: Decision) -> bool:
     return STRICTNESS[one.outcome] > STRICTNESS[other.outcome]
-
-
-def _kept(request: AgentActionRequest) -> tuple[Any, ...]:
-    """Returns what no plugin may change."""
-    action = request.action
-    return request.request_id, request.agent.agent_id, action.tool_name, copied(action.tool_args)
-
-
-def _changes(request: AgentActionRequest, modified: AgentActionRequest | None) -> bool:
-    return modified is not None and _kept(modified) != _kept(request)

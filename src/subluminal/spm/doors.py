@@ -5,23 +5,21 @@ A call may come from any agent, and an agent's name, token and stops belong to i
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import finalize
 
-from msgspec import field
-from msgspec.structs import replace
-
-from subluminal.adapters.in_process.guarding.calls import GuardedCall, Wanted
-from subluminal.config.places import Places, make_private_dir, places
+from subluminal.adapters.in_process.guarding.calls import Wanted
+from subluminal.adapters.in_process.guarding.reports import Reports
+from subluminal.config.places import make_private_dir, places
 from subluminal.config.private_files import write_aside
-from subluminal.config.settings import ApprovalSettings, TargetSettings
-from subluminal.contracts.call import BUILT_IN, Given, ToolCall
-from subluminal.contracts.decision import Decision
+from subluminal.config.settings import TargetSettings
+from subluminal.contracts.call import BUILT_IN, Given
+from subluminal.contracts.counters import Counters
 from subluminal.contracts.gate import Settled
-from subluminal.core.foreseeing import foresee
+from subluminal.core.host import Host
 from subluminal.core.ruling import Ruling
 from subluminal.errors import PolicyError, SubluminalError
 from subluminal.policy.compiling import compile_bundle
@@ -29,25 +27,31 @@ from subluminal.policy.snapshot import Snapshot
 from subluminal.sdk.guard import Guard
 from subluminal.spm.policies import Loaded
 from subluminal.spm.trust import environ_in
+from subluminal.spm.types import AgentActionRequest
 
 _MOST_GUARDS = 64
 """Most agents whose guards are kept open. Names of agents come from outside."""
+_MOST_TOOLS = 4_096
 _RELOAD_S = 30.0
 _LOOK_S = 0.01
 _SERVER = "python"
 
 
-class Noted(Wanted):
-    """A call with notes that are recorded in its context."""
+class Touching(NamedTuple):
+    """Which arguments say what a tool touches, as far as the rules of plugins ask."""
 
-    notes: dict[str, str] = field(default_factory=dict)
+    commands: tuple[str, ...] = ()
+    """globs of tools whose argument `command` is a command line"""
+    urls: tuple[str, ...] = ()
+    """globs of tools whose argument `url` is a URL"""
 
-    def call(self, retry_of: str | None = None, added: Settled | None = None) -> ToolCall:
-        """Returns the call as the core takes it."""
-        found, given = super().call(retry_of, added), self.given
-        if given is None or not self.notes:
-            return found
-        return replace(found, given=replace(given, context={**given.context, **self.notes}))
+    def of(self, tool: str) -> TargetSettings | None:
+        """Returns what is known about a tool; None if that is nothing."""
+        command = any(fnmatchcase(tool, each) for each in self.commands)
+        url = any(fnmatchcase(tool, each) for each in self.urls)
+        if not command and not url:
+            return None
+        return TargetSettings(command="command" if command else None, url="url" if url else None)
 
 
 class Door(Guard):
@@ -55,44 +59,54 @@ class Door(Guard):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.runners: frozenset[str] = frozenset()
-        """globs of tools whose argument `command` is a command line"""
+        self._touching = Touching()
         self._declared: set[str] = set()
+        self._checks: set[str] = set()
+        """request_ids of checks whose calls have not ended"""
 
-    def wanted(
-        self, tool: str, args: dict[str, Any], given: Given, provider: str | None
-    ) -> "Noted":
-        """Returns a call as it would be made."""
-        if tool not in self._declared and any(fnmatchcase(tool, each) for each in self.runners):
-            self._host.declare_targets(_SERVER, tool, TargetSettings(command="command"))
+    def wanted(self, request: AgentActionRequest, given: Given) -> Wanted:
+        """Returns a call as it would be made; the id of its request is on record."""
+        action, identity = request.action, request.action.tool_identity
+        tool = action.tool_name
+        if tool not in self._declared:
+            self._declare(tool)
+        provider = None if identity is None else identity.provider
+        found = self._arguments(action.tool_args)
+        self._checks.add(request.request_id)
+        return Wanted(_SERVER, tool, found, provider or BUILT_IN, given, request.request_id)
+
+    def _declare(self, tool: str) -> None:
+        found = self._touching.of(tool)
+        if found is not None:
+            self._host.declare_targets(_SERVER, tool, found)
+        if len(self._declared) < _MOST_TOOLS:  # names of tools come from outside
             self._declared.add(tool)
-        return Noted(_SERVER, tool, self._arguments(args), provider or BUILT_IN, given)
 
-    def foresee(self, wanted: "Noted") -> Decision:
-        """Returns what would be decided about a call. Counts and records nothing."""
-        return foresee(self._host, wanted.call(), wanted.arguments.text, self.run_id)
-
-    def decide(self, wanted: "Noted") -> GuardedCall:
-        """Returns a call, to be begun."""
-        return self._call(wanted)
-
-    def refuse(self, wanted: "Noted", code: str, message: str) -> GuardedCall:
-        """Returns a call that is refused and recorded when it begins, whatever rules say."""
-
-        def begin(refused: Wanted, *_: object) -> Ruling:
-            return self._host.refuse(refused.call(), code, message, self.run_id)
-
-        return GuardedCall(self._host, wanted, begin)
+    def leave(self, request_id: str) -> None:
+        """Says that the call of a check has ended."""
+        self._checks.discard(request_id)
 
     @property
-    def places(self) -> Places:
-        """The home."""
-        return self._host.places
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return not self._checks
 
     @property
-    def approvals(self) -> ApprovalSettings:
-        """Which tickets are accepted."""
-        return self._host.settings.approvals
+    def host(self) -> Host:
+        """Where calls are decided and recorded."""
+        return self._host
+
+    def begin(self, wanted: Wanted, retry_of: str | None, added: Settled | None) -> Ruling:
+        """Decides and records a try of a call."""
+        return self._begin(wanted, retry_of, added)
+
+    def counters(self) -> AbstractContextManager[Counters]:
+        """Gives the counters of the run, to count for oneself."""
+        return self._host.counters(self._scope())
+
+    def report_to(self, reports: Reports) -> None:
+        """Tells the program of bugs."""
+        self._host.on_bug = reports.bug
 
     @property
     def environment(self) -> str:
@@ -100,8 +114,10 @@ class Door(Guard):
         identity = self._host.identity
         return identity.environment or identity.env.value
 
-    def add_policies(self, snapshots: Sequence[Snapshot]) -> None:
+    def add_policies(self, snapshots: Sequence[Snapshot], touching: Touching) -> None:
         """Puts policies of the program itself into force, beside those in files."""
+        self._touching = touching
+        self._declared.clear()
         self._host.add_policies(snapshots)
 
     def await_policy(self, policy_hash: str) -> None:
@@ -124,15 +140,17 @@ class Doors:
         home: str | os.PathLike[str] | None,
         run_id: str | None,
         environment: str | None,
+        reports: Reports,
     ) -> None:
         self.places = places(environ_in(home))
+        self._reports = reports
         self._home, self._run_id, self._environment = home, run_id, environment
         self._open: dict[tuple[str, str | None], Door] = {}
         self._path: str | None = None
         self._remove: Callable[[], object] = lambda: None
         """removes the file of the policy; the end of the interpreter does it too"""
         self._added: list[Snapshot] = []
-        self._runners: frozenset[str] = frozenset()
+        self._touching = Touching()
         self._is_closed = False
 
     def of(self, agent_id: str, token: str | None) -> Door:
@@ -161,15 +179,11 @@ class Doors:
         for door in list(self._open.values()):
             door.await_policy(policy_hash)
 
-    def put_rules(self, snapshots: Sequence[Snapshot], runners: Iterable[str]) -> None:
-        """Puts the rules of plugins into force for all agents, in place of those before.
-
-        `runners` are globs of tools whose argument `command` is a command line.
-        """
-        self._added, self._runners = list(snapshots), frozenset(runners)
+    def put_rules(self, snapshots: Sequence[Snapshot], touching: Touching) -> None:
+        """Puts the rules of plugins into force for all agents, in place of those before."""
+        self._added, self._touching = list(snapshots), touching
         for door in list(self._open.values()):
-            door.add_policies(self._added)
-            door.runners = self._runners
+            door.add_policies(self._added, touching)
 
     def close(self) -> None:
         """Closes all guards."""
@@ -189,14 +203,16 @@ class Doors:
             home=self._home,
         )
         if self._added:
-            door.add_policies(self._added)
-        door.runners = self._runners
+            door.add_policies(self._added, self._touching)
+        door.report_to(self._reports)
         return door
 
     def _drop_oldest(self, key: tuple[str, str | None]) -> None:
-        while len(self._open) > _MOST_GUARDS:
-            oldest = next(each for each in list(self._open) if each != key)
-            self._open.pop(oldest).close()
+        for oldest, door in list(self._open.items()):
+            if len(self._open) <= _MOST_GUARDS:
+                return
+            if oldest != key and door.is_idle and self._open.pop(oldest, None) is door:
+                door.close()
 
 
 def _remove_in(pid: int, path: str) -> None:

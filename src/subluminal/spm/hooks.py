@@ -1,20 +1,49 @@
-"""Calls what the program gave: hooks of plugins and callbacks, sync or async."""
+"""Plugins of the program as plugins of its guard (`guarding.plugins`), for one check.
+
+The guard asks them, takes the strictest decision, and turns a failure into a refusal. Here their
+contexts and results are translated. A hook is called once for a check, however often the call is
+tried.
+"""
 
 import inspect
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from contextvars import copy_context
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol
 
-_T = TypeVar("_T")
+from subluminal.contracts import decision as core
+from subluminal.contracts.vocabulary import Action, ReasonCode, Severity
+from subluminal.policy.refusing import blocked
+from subluminal.spm.reading import copied
+from subluminal.spm.types import (
+    STRICTNESS,
+    AfterDecisionContext,
+    AgentActionRequest,
+    BeforeCheckContext,
+    Decision,
+    DecisionOutcome,
+    PluginResult,
+    Reason,
+)
 
-OnError = Callable[[BaseException, str], object]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subluminal.spm.checking import Check
+    from subluminal.spm.doors import Door
+
+_HOOKS = ("before_check", "after_decision")
+_REQUIRED: dict[DecisionOutcome, ReasonCode] = {
+    "REQUIRE_APPROVAL": ReasonCode.APPROVAL_REQUIRED,
+    "STEP_UP": ReasonCode.STEP_UP_REQUIRED,
+    "REQUIRE_TICKET": ReasonCode.TICKET_REQUIRED,
+    "REQUIRE_HUMAN": ReasonCode.HUMAN_REQUIRED,
+}
+_NO_REASON = Reason("DENIED", "a plugin refused this call")
 
 
 class SecurityPlugin(Protocol):
     """A plugin: any object with a name. It may have `version` and `fail_open`.
 
-    And the hooks `initialize`, `before_check`, `after_decision`, `after_execution`, `destroy`.
+    And the hooks `initialize`, `before_check`, `after_decision`, `after_execution`, `destroy`, each
+    as a function or a coroutine function.
     """
 
     @property
@@ -22,104 +51,142 @@ class SecurityPlugin(Protocol):
         """The name, unique among the plugins of a program."""
 
 
-class Callbacks:
-    """Calls callbacks of the program whose failure changes no decision, and reports failures."""
+class Counting:
+    """A plugin of ours that counts in the state of the run."""
 
-    def __init__(self, on_error: OnError | None) -> None:
-        self._on_error = on_error
+    def take(self, door: "Door", request: AgentActionRequest) -> PluginResult | None:
+        """Counts a call that is checked, or refuses it."""
+        raise NotImplementedError
 
-    async def tell(self, callback: Callable[..., Any] | None, *told: Any, where: str) -> None:
-        """Calls a callback, if there is one."""
-        if callback is None:
-            return
-        try:
-            await resolved(callback(*told))
-        except Exception as error:  # noqa: BLE001 - the decision is made, whatever others do
-            await self.failed(error, where)
-
-    async def failed(self, error: BaseException, where: str) -> None:
-        """Reports a failure of a plugin or a callback."""
-        if self._on_error is None:
-            return
-        with suppress(Exception):  # nobody is left who could be told
-            await resolved(self._on_error(error, where))
+    def ended(
+        self, door: "Door", request: AgentActionRequest, decision: Decision | None, *, allowed: bool
+    ) -> None:
+        """Takes note of the decision about a call; None if there is none, because of an error."""
+        raise NotImplementedError
 
 
-async def resolved(value: Any) -> Any:
-    """Returns a value, awaited if it is awaitable."""
-    return await value if inspect.isawaitable(value) else value
+class Said(NamedTuple):
+    """A decision of a plugin that refuses a call, or requires something of a person."""
+
+    decision: Decision
+    plugin: str
 
 
-async def asked(callback: Callable[..., Any], *about: Any, timeout_ms: int) -> Any:
-    """Returns the answer of a callback that may take long. Raises TimeoutError.
+class Bound:
+    """A plugin, bound to one check."""
 
-    A function that is not a coroutine runs in a thread of its own, so that nobody else waits. It
-    cannot be ended: after the timeout its answer is not looked at.
-    """
-    import asyncio
+    def __init__(self, plugin: SecurityPlugin, check: "Check") -> None:
+        self.name = plugin.name
+        self.version = getattr(plugin, "version", None) or "0"
+        self.fail_open = getattr(plugin, "fail_open", False) is True
+        self._plugin, self._check = plugin, check
+        self._found: dict[str, Said | None] = {}
 
-    async def ask() -> Any:
-        if inspect.iscoroutinefunction(callback):
-            return await callback(*about)
-        return await resolved(await in_thread(callback, *about))
+    def before_check(self, _call: object) -> Any:
+        """Asks the plugin before the policies; returns its refusal, as the guard takes it."""
+        return self._asked("before_check", BeforeCheckContext)
 
-    return await asyncio.wait_for(ask(), timeout_ms / 1000)
+    def after_decision(self, _call: object, decision: core.Decision) -> Any:
+        """Asks the plugin after the decision of the policies."""
+        shown = self._check.shown(decision)
+        return self._asked("after_decision", lambda request: AfterDecisionContext(request, shown))
+
+    def _asked(self, name: str, context_of: Callable[[AgentActionRequest], Any]) -> Any:
+        hook = self._hook(name)
+        if hook is None:
+            return None
+        if name not in self._found:
+            shown = _copy(self._check.request)
+            found = hook(context_of(shown))
+            if inspect.isawaitable(found):
+                return self._awaited(name, shown, found)
+            self._found[name] = self._read(shown, found)
+        return self._refusal(name)
+
+    async def _awaited(self, name: str, shown: AgentActionRequest, found: Awaitable[Any]) -> Any:
+        self._found[name] = self._read(shown, await found)
+        return self._refusal(name)
+
+    def _hook(self, name: str) -> Callable[[Any], Any] | None:
+        plugin, check = self._plugin, self._check
+        if isinstance(plugin, Counting) and name == "before_check":
+            return lambda context: plugin.take(check.door, context.request)
+        return getattr(plugin, name, None)
+
+    def _read(self, shown: AgentActionRequest, result: object) -> Said | None:
+        """Takes note of what a hook returned. Raises if it cannot be used."""
+        request = self._check.request
+        if result is None:
+            result = PluginResult()
+        if not isinstance(result, PluginResult):
+            raise TypeError(f"it returned a {type(result).__name__}, not a PluginResult")
+        if not _is_same_call(request, shown):
+            raise ValueError("it changed the agent, the tool or its arguments in place")
+        modified = result.modified_request
+        if modified is not None:
+            if not _is_same_call(request, modified):
+                raise ValueError("it asks for another agent, another tool or other arguments")
+            self._check.modify(modified)
+        decision = result.decision
+        if decision is None or decision.outcome == "ALLOW":
+            return None
+        if decision.outcome not in STRICTNESS:
+            raise ValueError(f"`{decision.outcome}` is not an outcome")
+        said = Said(decision, self.name)
+        self._check.said.append(said)
+        return said
+
+    def _refusal(self, name: str) -> core.Decision | None:
+        said = self._found[name]
+        return None if said is None or self._check.is_met(said) else _as_core(said.decision)
 
 
-async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
-    """Calls a function in a thread that keeps neither the loop nor the interpreter from ending."""
-    import asyncio
-    import threading
-
-    loop, context = asyncio.get_running_loop(), copy_context()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def run() -> None:
-        value, failure = None, None
-        try:
-            value = context.run(function, *given)
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
-            failure = error
-        try:
-            loop.call_soon_threadsafe(settle, value, failure)
-        except RuntimeError:
-            return  # the loop is closed: nobody waits any more
-
-    threading.Thread(target=run, name="subluminal-callback", daemon=True).start()
-    return await future
+def has_hooks(plugin: SecurityPlugin) -> bool:
+    """Whether a plugin wants to be asked about calls."""
+    return isinstance(plugin, Counting) or any(hasattr(plugin, name) for name in _HOOKS)
 
 
-def run_here(work: Coroutine[Any, Any, _T]) -> _T:
-    """Runs a coroutine to its end, also if this thread has a running loop."""
-    import asyncio
+def _as_core(decision: Decision) -> core.Decision:
+    """Returns a refusal, or a requirement, as a guard takes it from a plugin."""
+    code, message = _first(decision)
+    if decision.outcome == "DENY":
+        return blocked(code, message)
+    return core.Decision(
+        action=Action.REJECT_WITH_HINT,
+        rule_id=None,
+        severity=Severity.WARN,
+        reason_code=_REQUIRED[decision.outcome],
+        summary=f"{code}: {message}",
+        hint=core.Hint(hint_text=message or code),
+        constraints=decision.constraints,
+    )
 
+
+def _first(decision: Decision) -> tuple[str, str]:
+    reason = decision.reasons[0] if decision.reasons else _NO_REASON
+    return reason.code, reason.message
+
+
+def _copy(request: AgentActionRequest) -> AgentActionRequest:
+    """Returns a request that a hook may keep, and cannot change for others."""
+    from dataclasses import replace
+
+    action = replace(request.action, tool_args=copied(request.action.tool_args))
+    return replace(request, action=action, context=copied(request.context))
+
+
+def _is_same_call(one: AgentActionRequest, other: AgentActionRequest) -> bool:
+    ours, theirs = one.action, other.action
+    return (
+        one.request_id == other.request_id
+        and one.agent.agent_id == other.agent.agent_id
+        and ours.tool_name == theirs.tool_name
+        and _is_equal(ours.tool_args, theirs.tool_args)
+    )
+
+
+def _is_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    import threading
-
-    found: list[_T] = []
-    failed: list[BaseException] = []
-    context = copy_context()
-
-    def run() -> None:
-        try:
-            found.append(context.run(asyncio.run, work))
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="subluminal-check")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+        return one == other
+    except Exception:  # noqa: BLE001 - arrays, for example, cannot be compared as a whole
+        return repr(one) == repr(other)

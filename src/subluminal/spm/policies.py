@@ -1,11 +1,11 @@
 """Where the policy of a program comes from: a file, a text, plain data, or a function."""
 
-import inspect
 import json
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from subluminal.adapters.in_process.guarding.steps import Ask, Steps
 from subluminal.clock import now
 from subluminal.contracts.bundle import Bundle
 from subluminal.contracts.vocabulary import Dialect
@@ -66,14 +66,11 @@ class PolicySource:
         assert given is not None
         return self._given(given)
 
-    async def load_async(self) -> Loaded:
+    def loaded(self) -> Steps[Loaded]:
         """Loads the policy, from the function if there is one. Raises also what that raises."""
         if self._loader is None:
             return self.load()
-        found = self._loader()
-        if inspect.isawaitable(found):
-            found = await found
-        return self._given(found)
+        return self._given((yield Ask(self._loader, ())))
 
     def _given(self, given: PolicyBundle | str) -> Loaded:
         if isinstance(given, str):

@@ -1,11 +1,13 @@
 """Requests from parameters, decisions and reasons from the core's, and the audit log."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 from uuid import uuid4
 
+from subluminal.adapters.in_process.guarding.reports import Reports
+from subluminal.adapters.in_process.guarding.steps import Ask, Steps
 from subluminal.clock import now, rfc3339
 from subluminal.config.places import Places
 from subluminal.contracts import decision as core
@@ -15,8 +17,6 @@ from subluminal.contracts.call import Given
 from subluminal.contracts.vocabulary import Action, Outcome, ReasonCode, TrustLevel
 from subluminal.core.controls.stops import read_stops, stop_name
 from subluminal.policy.outcomes import outcome_of
-from subluminal.spm.answers import CODES
-from subluminal.spm.hooks import Callbacks
 from subluminal.spm.rules import code_in
 from subluminal.spm.types import (
     About,
@@ -84,7 +84,7 @@ def request_of(
 
 def _context(about: About) -> dict[str, Any]:
     found = {
-        **about.context,
+        **(about.context or {}),
         "user_input": about.user_input,
         "data_labels": list(about.data_labels) or None,
         "risk_hints": list(about.risk_hints) or None,
@@ -95,7 +95,7 @@ def _context(about: About) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _tuple(given: Any) -> tuple[str, ...] | None:
+def _tuple(given: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if given is None else tuple(given)
 
 
@@ -158,10 +158,6 @@ class Codes:
             constraints=decision.constraints,
         )
 
-    def failure(self, decision: Decision) -> str:
-        """Returns the code for an answer that cannot be used."""
-        return CODES[decision.outcome].failure
-
     def _code(self, decision: core.Decision) -> str:
         if decision.reason_code == ReasonCode.KILL_SWITCH:
             return self._stop_code()
@@ -185,28 +181,44 @@ class Codes:
 
 
 class AuditLog:
-    """The newest events of a program, the oldest first."""
+    """The newest events of a program, the oldest first, and the callbacks that are told of them."""
 
     def __init__(
         self,
         most: int,
-        callbacks: Callbacks,
+        reports: Reports,
         on_audit_event: Callable[[Event], object] | None,
         on_allow: Callable[..., object] | None,
         on_deny: Callable[..., object] | None,
     ) -> None:
         self.events: deque[Event] = deque(maxlen=most or None)
-        self._callbacks = callbacks
+        self._reports = reports
         self._on_audit_event = on_audit_event
-        self.on_allow, self.on_deny = on_allow, on_deny
+        self._on_allow, self._on_deny = on_allow, on_deny
 
-    async def add(
+    def settled(
+        self, request: AgentActionRequest, decision: Decision, *, allowed: bool
+    ) -> Steps[None]:
+        """Tells the program whether a call may pass."""
+        name, callback = ("on_allow", self._on_allow) if allowed else ("on_deny", self._on_deny)
+        yield from self.tell(callback, request, decision, where=name)
+
+    def tell(self, callback: Callable[..., Any] | None, *told: Any, where: str) -> Steps[None]:
+        """Calls a callback, if there is one. If it fails, no decision changes."""
+        if callback is None:
+            return
+        try:
+            yield Ask(callback, told)
+        except Exception as error:  # noqa: BLE001 - code of the program
+            self._reports.tell(error, where)
+
+    def add(
         self,
         request: AgentActionRequest,
         decision: Decision,
         outcome: EventOutcome,
-        plugin: str | None,
-    ) -> Event:
+        plugin: str | None = None,
+    ) -> Steps[Event]:
         """Adds an event, and tells the program. Arguments are never part of it."""
         agent, tool = request.agent, request.action.tool_name
         event = Event(
@@ -226,5 +238,5 @@ class AuditLog:
             plugin_source=plugin,
         )
         self.events.append(event)
-        await self._callbacks.tell(self._on_audit_event, event, where="on_audit_event")
+        yield from self.tell(self._on_audit_event, event, where="on_audit_event")
         return event

@@ -25,6 +25,9 @@ from subluminal.spm.types import (
 _WINDOW_MS = 60_000
 CODE_END = ":"
 """Ends the code at the beginning of a rule's id."""
+_ANY_COMMAND = {"argv": {"glob": ["*"]}}
+_ANY_PATH = {"path": {"glob": ["*"]}}
+_ANY_HOST = {"host": {"glob": ["*"]}}
 _ALLOWED = {"action": "ALLOW", "reason_code": "ALLOWED", "message": "this call is allowed"}
 
 
@@ -32,12 +35,19 @@ class RulePlugin:
     """A plugin whose decisions are those of rules."""
 
     def __init__(
-        self, name: str, rules: Sequence[dict[str, Any]], runners: Iterable[str] = ()
+        self,
+        name: str,
+        rules: Sequence[dict[str, Any]],
+        *,
+        commands: Iterable[str] = (),
+        urls: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.snapshot = _compiled(name, rules)
-        self.runners = tuple(runners)
+        self.commands = tuple(commands)
         """globs of tools whose argument `command` is a command line"""
+        self.urls = tuple(urls)
+        """globs of tools whose argument `url` is a URL"""
 
 
 class IdentityEnforcer(RulePlugin):
@@ -82,7 +92,7 @@ def rate_limiter(
         ("RATE_LIMIT_AGENT", "agent", max_per_minute),
         ("RATE_LIMIT_TOOL", "agent_tool", max_per_minute_per_tool),
     )
-    rules = [_rate(code, scope, most) for code, scope, most in limits if most is not None]
+    rules = [rate_rule(code, scope, most) for code, scope, most in limits if most is not None]
     if not rules:
         raise TypeError("give max_per_minute, max_per_minute_per_tool or both")
     return RulePlugin("rate-limiter", rules)
@@ -105,15 +115,17 @@ def identity_enforcer(
         raise TypeError("require_tool_registration needs a tool_registry")
     rules = []
     if require_registration:
-        rules.append(_deny("AGENT_UNREGISTERED", "the agent is not registered", registered=False))
+        rules.append(
+            deny_rule("AGENT_UNREGISTERED", "the agent is not registered", registered=False)
+        )
     if max_delegation_depth is not None:
         message = f"more than {max_delegation_depth} agents have handed the work on"
         depth = max_delegation_depth + 1
-        rules.append(_deny("DELEGATION_DEPTH_EXCEEDED", message, delegation_depth_min=depth))
+        rules.append(deny_rule("DELEGATION_DEPTH_EXCEEDED", message, delegation_depth_min=depth))
     if minimum_trust_level is not None:
         rules.append(_allow("trusted", trust_level_min=minimum_trust_level))
         message = f"the agent is trusted less than `{minimum_trust_level}`"
-        rules.append(_deny("INSUFFICIENT_TRUST", message))
+        rules.append(deny_rule("INSUFFICIENT_TRUST", message))
     return IdentityEnforcer(
         rules, tool_registry, require_tool_registration=require_tool_registration
     )
@@ -125,23 +137,33 @@ def egress_enforcer(
     labels: Iterable[str] = (),
     tools: Iterable[str] = ("*",),
     hosts: Iterable[str] = (),
+    allowed_hosts: Iterable[str] = (),
 ) -> RulePlugin:
     """Refuses calls that would send data away. Code: EGRESS_BLOCKED.
 
     `classes` are found in the arguments; `labels` are those that the program gives with a call.
-    `tools` and `hosts` are globs; with hosts, only calls that go to one of them are refused.
+    `tools`, `hosts` and `allowed_hosts` are globs. With `hosts`, only calls that go to one of them
+    are refused; calls that go to `allowed_hosts` only are not. The host is that of the argument
+    `url`, or of what the settings say about the tool.
     """
-    where: dict[str, Any] = {"tool_name": {"glob": list(tools)}}
-    if hosts := list(hosts):
-        where["targets"] = {"host": {"glob": hosts}}
-    found = (("data_any", list(classes)), ("data_labels_any", list(labels)))
-    rules = [
-        _deny(f"EGRESS_BLOCKED:{matcher}", "the call contains data that must stay here", **what)
-        for matcher, what in ((name, {name: wanted, **where}) for name, wanted in found if wanted)
-    ]
+    globs, denied_hosts, allowed = list(tools), list(hosts), list(allowed_hosts)
+    found = {"data_any": list(classes), "data_labels_any": list(labels)}
+    rules = []
+    for matcher, wanted in found.items():
+        if not wanted:
+            continue
+        where: dict[str, Any] = {"tool_name": {"glob": globs}, matcher: wanted}
+        if allowed:
+            touched = {"host": {"glob": allowed}, **_ANY_COMMAND, **_ANY_PATH}
+            rules.append(_allow(f"allowed:{matcher}", targets=touched, **where))
+        if denied_hosts:
+            where["targets"] = {"host": {"glob": denied_hosts}}
+        message = "the call contains data that must stay here"
+        rules.append(deny_rule(f"EGRESS_BLOCKED:{matcher}", message, **where))
     if not rules:
         raise TypeError("give classes or labels")
-    return RulePlugin("egress-enforcer", rules)
+    has_hosts = bool(denied_hosts or allowed)
+    return RulePlugin("egress-enforcer", rules, urls=globs if has_hosts else ())
 
 
 def command_governor(
@@ -159,97 +181,72 @@ def command_governor(
     """
     globs = list(tools)
     names = {"tool_name": {"glob": globs}}
-    written = []
+    written, allowed = [], []
     for number, (pattern, action) in enumerate(rules):
-        match = {**names, **_command(pattern)}
-        written.append(_governed(action, str(number), f"`{pattern}`", match))
+        commands = _commands(pattern)
+        if action == "allow":
+            # A line may be made of commands that different rules allow.
+            allowed += commands
+            touched = {"argv": {"glob": list(allowed)}, **_ANY_PATH, **_ANY_HOST}
+            written.append(_allow(f"allowed:{number}", targets=touched, **names))
+        else:
+            match = {**names, "targets": {"argv": {"glob": commands}}}
+            written.append(_governed(action, str(number), f"`{pattern}`", match))
     if default != "allow":
         match = {**names, "targets": {"argv": {"glob": ["*"]}}}
         written.append(_governed(default, "default", "no rule allows it", match))
         match = {**names, "targets": {"opaque": True}}
         written.append(_governed(default, "opaque", "what it runs cannot be told", match))
-    return RulePlugin("command-governor", written, globs)
-
-
-def guardian(
-    *,
-    max_per_minute: int | None = None,
-    sequences: Iterable[Sequence[str]] = (),
-    utc_hours: tuple[int, int] | None = None,
-    kill_after: int | None = None,
-) -> RulePlugin:
-    """Watches how an agent behaves.
-
-    Refuses calls that come too fast (FREQUENCY_SPIKE), the call that completes one of the
-    `sequences` of tools, whatever lies between (SUSPICIOUS_SEQUENCE), and calls outside of
-    `utc_hours` (OFF_HOURS). After `kill_after` attempts in a minute the run is ended (AUTO_KILL).
-    """
-    rules = []
-    if kill_after is not None:
-        budget = {
-            "scope": "agent",
-            "limit_calls": kill_after,
-            "reset_ms": _WINDOW_MS,
-            "on_exceed": "TERMINATE_RUN",
-        }
-        rules.append(_rule("AUTO_KILL", "budget", {"budget": budget}, "critical"))
-    if max_per_minute is not None:
-        rules.append(_rate("FREQUENCY_SPIKE", "agent", max_per_minute))
-    for number, pattern in enumerate(sequences):
-        effect = {"sequence": {"pattern": list(pattern), "on_match": "BLOCK"}}
-        rules.append(_rule(f"SUSPICIOUS_SEQUENCE:{number}", "sequence", effect, "critical"))
-    if utc_hours is not None and utc_hours != (0, 24):
-        start, end = utc_hours
-        message = f"the agent works from {start}:00 to {end}:00 UTC"
-        rules.append(_deny("OFF_HOURS", message, time={"utc_hours": [[end, start]]}))
-    if not rules and utc_hours is None:
-        raise TypeError("give at least one of the limits")
-    return RulePlugin("guardian", rules)
+    return RulePlugin("command-governor", written, commands=globs)
 
 
 # Rules
 
 
-def _command(pattern: str) -> dict[str, Any]:
+def _commands(pattern: str) -> list[str]:
+    """Returns globs over the words of a command, of which the program's name is the first."""
     if not pattern:
         raise ValueError("a pattern is empty")
     is_program = not any(char in pattern for char in "*?[ ")
-    return {"targets": {"program" if is_program else "argv": {"glob": [pattern]}}}
+    return [pattern, f"{pattern} *"] if is_program else [pattern]
 
 
 def _governed(action: str, name: str, why: str, match: dict[str, Any]) -> dict[str, Any]:
-    if action == "allow":
-        return _allow(name, **match)
     if action == "block":
-        return _deny(f"COMMAND_BLOCKED:{name}", f"the command is blocked: {why}", **match)
+        return deny_rule(f"COMMAND_BLOCKED:{name}", f"the command is blocked: {why}", **match)
     if action != "require_approval":
         raise ValueError(f"`{action}` is not allow, block or require_approval")
-    rule = _deny(f"COMMAND_APPROVAL_REQUIRED:{name}", f"the command needs approval: {why}", **match)
+    rule = deny_rule(
+        f"COMMAND_APPROVAL_REQUIRED:{name}", f"the command needs approval: {why}", **match
+    )
     rule["effect"] |= {"action": "REJECT_WITH_HINT", "require": "approval"}
     return rule
 
 
-def _rate(code: str, scope: str, most: int) -> dict[str, Any]:
+def rate_rule(code: str, scope: str, most: int) -> dict[str, Any]:
+    """Returns a rule that limits calls in any minute."""
     limit = {"scope": scope, "max_calls": most, "window_ms": _WINDOW_MS, "on_limit": "BLOCK"}
-    return _rule(code, "rate_limit", {"rate_limit": limit})
+    return rule_of(code, "rate_limit", {"rate_limit": limit})
 
 
 def _allow(name: str, **match: Any) -> dict[str, Any]:
-    return _rule(name, "allow", dict(_ALLOWED), "info", match)
+    return rule_of(name, "allow", dict(_ALLOWED), "info", match)
 
 
-def _deny(rule_id: str, message: str, **match: Any) -> dict[str, Any]:
+def deny_rule(rule_id: str, message: str, **match: Any) -> dict[str, Any]:
+    """Returns a rule that refuses calls."""
     effect = {"action": "BLOCK", "reason_code": code_in(rule_id), "message": message}
-    return _rule(rule_id, "deny", effect, "critical", match)
+    return rule_of(rule_id, "deny", effect, "critical", match)
 
 
-def _rule(
+def rule_of(
     rule_id: str,
     kind: str,
     effect: dict[str, Any],
     severity: str = "warn",
     match: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """Returns a rule."""
     return {
         "rule_id": rule_id,
         "kind": kind,

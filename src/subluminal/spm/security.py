@@ -1,46 +1,43 @@
 """AgentSecurity: checks the tool calls of a program, and guards its functions."""
 
 import functools
-import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from subluminal.adapters.in_process.guarding.arguments import Binder
+from subluminal.adapters.in_process.guarding.functions import guarded
+from subluminal.adapters.in_process.guarding.reports import OnError, Reports
+from subluminal.adapters.in_process.guarding.steps import Ask, Pause, Steps, run, run_async
 from subluminal.errors import SubluminalError
-from subluminal.spm.answers import Ask, Questions
-from subluminal.spm.checking import Checked, Checker
-from subluminal.spm.doors import Doors
-from subluminal.spm.hooks import Callbacks, OnError, SecurityPlugin, in_thread, resolved, run_here
+from subluminal.spm.answers import Answering
+from subluminal.spm.answers import Ask as AskCallback
+from subluminal.spm.checking import Check, CheckedCall
+from subluminal.spm.doors import Doors, Touching
+from subluminal.spm.hooks import SecurityPlugin
 from subluminal.spm.policies import Loaded, PolicyLoader, PolicySource
 from subluminal.spm.reading import AuditLog, Codes, approver_roles, request_of, require_types
 from subluminal.spm.rules import RulePlugin
 from subluminal.spm.types import (
     About,
-    AfterExecutionContext,
     AgentActionRequest,
     AgentAttestation,
     AgentTrustLevel,
+    CheckOptions,
+    CheckToolCallParams,
     Decision,
     Event,
-    PluginResult,
     PolicyBundle,
     SecurityCheckResult,
+    SecurityError,
     ToolIdentity,
 )
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 Told = Callable[[AgentActionRequest, Decision], object]
-_WITHHELD = "the result was withheld"
-_DECIDED_ONLY = "decided, not executed"
-
-
-class SecurityError(Exception):
-    """A guarded function was not run, or its result is withheld."""
-
-    def __init__(self, decision: Decision) -> None:
-        said = "; ".join(f"{each.code}: {each.message}" for each in decision.reasons)
-        super().__init__(f"{decision.outcome}: {said}")
-        self.decision = decision
+_LOOK_S = 0.005
 
 
 class AgentSecurity:
@@ -55,10 +52,10 @@ class AgentSecurity:
         policy_loader: PolicyLoader | None = None,
         policy_hmac_key: str | bytes | None = None,
         plugins: Iterable[SecurityPlugin] = (),
-        on_approval_required: Ask | None = None,
-        on_step_up_required: Ask | None = None,
-        on_ticket_required: Ask | None = None,
-        on_human_required: Ask | None = None,
+        on_approval_required: AskCallback | None = None,
+        on_step_up_required: AskCallback | None = None,
+        on_ticket_required: AskCallback | None = None,
+        on_human_required: AskCallback | None = None,
         on_deny: Told | None = None,
         on_allow: Told | None = None,
         on_audit_event: Callable[[Event], object] | None = None,
@@ -80,14 +77,14 @@ class AgentSecurity:
         self._source = PolicySource(
             policy_path, policy_json, policy_bundle, policy_loader, policy_hmac_key
         )
-        self._callbacks = Callbacks(on_error)
-        self._log = AuditLog(max_audit_log_size, self._callbacks, on_audit_event, on_allow, on_deny)
+        self._reports = Reports(on_error)
+        self._log = AuditLog(max_audit_log_size, self._reports, on_audit_event, on_allow, on_deny)
         self._plugins: dict[str, SecurityPlugin] = {}
         for plugin in plugins:
             self._add(plugin)
         self._fresh = list(self._plugins.values())
         """plugins that are not initialized yet"""
-        questions = Questions(
+        self._answering = Answering(
             {
                 "REQUIRE_APPROVAL": on_approval_required,
                 "STEP_UP": on_step_up_required,
@@ -95,11 +92,13 @@ class AgentSecurity:
                 "REQUIRE_HUMAN": on_human_required,
             },
             approval_timeout_ms,
-            self._callbacks,
+            self._reports,
+            {},
         )
-        self._checker = Checker(self._plugins, questions, self._callbacks, self._log)
+        self._starting: dict[int, object] = {}
+        """which check loads the policy and initializes plugins, by process"""
         self._default_owner = default_owner
-        self._doors = Doors(home, run_id, default_environment)
+        self._doors = Doors(home, run_id, default_environment, self._reports)
         self._loaded: Loaded | None = None
         self._roles: dict[str, str | None] = {}
         self._put_rules()
@@ -110,13 +109,7 @@ class AgentSecurity:
 
     async def init(self) -> None:
         """Loads the policy and initializes plugins, once. A check does it if nobody has."""
-        if self._loaded is None:
-            self._put(await self._source.load_async())
-        while self._fresh:
-            plugin = self._fresh.pop(0)
-            hook = getattr(plugin, "initialize", None)
-            if hook is not None:
-                await resolved(hook())
+        await run_async(self._ready())
 
     async def check_tool_call(
         self,
@@ -154,104 +147,58 @@ class AgentSecurity:
             owner=owner,
             action_type=action_type,
             user_input=user_input,
-            data_labels=tuple(data_labels),
-            risk_hints=tuple(risk_hints),
+            data_labels=data_labels,
+            risk_hints=risk_hints,
             session_id=session_id,
             parent_agent_id=parent_agent_id,
             agent_type=agent_type,
             trust_level=trust_level,
-            roles=None if roles is None else tuple(roles),
-            capabilities=None if capabilities is None else tuple(capabilities),
+            roles=roles,
+            capabilities=capabilities,
             max_delegation_depth=max_delegation_depth,
             attestation=attestation,
             tool_identity=tool_identity,
-            delegation_chain=None if delegation_chain is None else tuple(delegation_chain),
-            context=dict(context or {}),
+            delegation_chain=delegation_chain,
+            context=context,
         )
-        checked = await self._check(tool_name, tool_args, agent_id, about)
-        if checked.call is not None:
-            checked.call.result = _DECIDED_ONLY
-            checked.call.end(None)
-        return SecurityCheckResult(checked.call is not None, checked.decision, checked.event)
+        return await run_async(self._checked(tool_name, tool_args, agent_id, about))
 
-    @functools.wraps(check_tool_call)
-    def check_tool_call_sync(self, **params: Any) -> SecurityCheckResult:
+    def check_tool_call_sync(self, **params: Unpack[CheckToolCallParams]) -> SecurityCheckResult:
         """Does what `check_tool_call` does, without a loop."""
-        return run_here(self.check_tool_call(**params))
+        return run(self._checked_with(**params))
 
     def protect(
         self,
         tool_name: str,
-        fn: Callable[..., Any],
+        fn: Callable[_P, _R],
         *,
         agent_id: str,
-        extract_tool_args: Callable[..., Mapping[str, Any]] | None = None,
-        **params: Any,
-    ) -> Callable[..., Any]:
+        extract_tool_args: Callable[_P, Mapping[str, Any]] | None = None,
+        **params: Unpack[CheckOptions],
+    ) -> Callable[_P, _R]:
         """Returns the function, guarded: it runs if the check allows it, else SecurityError.
 
-        Coroutines stay coroutines. `extract_tool_args` gets the arguments of the function and
-        returns those that rules see; without it they are bound to their names. `params` are the
-        other parameters of `check_tool_call`.
+        Coroutines and generators stay what they are. `extract_tool_args` gets the arguments of the
+        function and returns those that rules see; without it they are bound to their names.
+        `params` are the other parameters of `check_tool_call`.
         """
-        about, binder = About(**params), Binder(fn)
+        about = About(**params)
+        args_of = extract_tool_args or _bound_by(fn)
 
-        def args_of(positional: tuple[Any, ...], named: dict[str, Any]) -> Mapping[str, Any]:
-            if extract_tool_args is not None:
-                return extract_tool_args(*positional, **named)
-            return binder.bind(positional, named)
+        def enter(positional: Any, named: Any) -> CheckedCall:
+            args = args_of(*positional, **named)
+            return CheckedCall(lambda: self._opened(tool_name, args, agent_id, about))
 
-        if inspect.iscoroutinefunction(fn):
-
-            @functools.wraps(fn)
-            async def guarded_async(*positional: Any, **named: Any) -> Any:
-                args = args_of(positional, named)
-                checked = await self._require(tool_name, args, agent_id, about)
-                result, error = None, None
-                try:
-                    result = await fn(*positional, **named)
-                except BaseException as failure:
-                    error = failure
-                    raise
-                finally:
-                    withheld = await self._executed(checked, result, error)
-                if withheld is not None:
-                    raise SecurityError(withheld)
-                return result
-
-            return guarded_async
-
-        @functools.wraps(fn)
-        def guarded(*positional: Any, **named: Any) -> Any:
-            args = args_of(positional, named)
-            checked = run_here(self._require(tool_name, args, agent_id, about))
-            result, error = None, None
-            try:
-                result = fn(*positional, **named)
-            except BaseException as failure:
-                error = failure
-                raise
-            finally:
-                withheld = run_here(self._executed(checked, result, error))
-            if withheld is not None:
-                raise SecurityError(withheld)
-            return result
-
-        return guarded
+        return cast("Callable[_P, _R]", guarded(fn, enter, _never_told))
 
     # Plugins
 
     async def register_plugin(self, plugin: SecurityPlugin) -> None:
-        """Adds a plugin. Raises ValueError if there is one with this name."""
+        """Adds a plugin, initialized. Raises ValueError if there is one with this name."""
+        self._require_new(plugin)
+        await run_async(_initialized(plugin))
         self._add(plugin)
-        hook = getattr(plugin, "initialize", None)
-        try:
-            if hook is not None:
-                await resolved(hook())
-            self._put_rules()
-        except BaseException:
-            del self._plugins[plugin.name]
-            raise
+        self._put_rules()
 
     async def unregister_plugin(self, name: str) -> bool:
         """Removes a plugin and destroys it; False if there is none with this name."""
@@ -259,7 +206,7 @@ class AgentSecurity:
         if plugin is None:
             return False
         self._put_rules()
-        await self._callbacks.tell(getattr(plugin, "destroy", None), where=f"{name}.destroy")
+        await run_async(self._destroyed(plugin))
         return True
 
     def get_plugin(self, name: str) -> SecurityPlugin | None:
@@ -294,70 +241,86 @@ class AgentSecurity:
 
     async def reload_policy_async(self) -> None:
         """Does the same; asks `policy_loader` if there is one. The loop goes on meanwhile."""
-        loaded = await self._source.load_async()
-        await in_thread(self._put, loaded)
+        import asyncio
+
+        loaded = await run_async(self._source.loaded())
+        await asyncio.to_thread(self._put, loaded)
 
     async def shutdown(self) -> None:
         """Destroys plugins and leaves the run."""
         for plugin in list(self._plugins.values()):
-            where = f"{plugin.name}.destroy"
-            await self._callbacks.tell(getattr(plugin, "destroy", None), where=where)
+            await run_async(self._destroyed(plugin))
         self._plugins.clear()
         self._doors.close()
 
     # One call
 
-    async def _check(
+    def _checked_with(
+        self, *, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, **params: Any
+    ) -> Steps[SecurityCheckResult]:
+        return self._checked(tool_name, tool_args, agent_id, About(**params))
+
+    def _checked(
         self, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, about: About
-    ) -> Checked:
-        await self.init()
+    ) -> Steps[SecurityCheckResult]:
+        call = CheckedCall(lambda: self._opened(tool_name, tool_args, agent_id, about))
+        allowed = True
+        try:
+            yield from call.checked()
+        except SecurityError:
+            allowed = False
+        else:
+            call.end_unexecuted()
+        check = call.check
+        assert check is not None
+        assert check.decision is not None
+        assert check.first is not None
+        return SecurityCheckResult(allowed, check.decision, check.first)
+
+    def _opened(
+        self, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, about: About
+    ) -> Steps[Check]:
         require_types(tool_name, tool_args, agent_id)
+        yield from self._ready()
         token = None if about.attestation is None else about.attestation.signature
         door = self._doors.of(agent_id, token)
         owner = about.owner or self._default_owner or "unknown"
         environment = about.environment or door.environment
         request = request_of(tool_name, tool_args, agent_id, about, owner, environment)
         codes = Codes(self._doors.places, self._roles, agent_id)
-        return await self._checker.check(request, door, codes)
+        plugins = list(self._plugins.values())
+        return Check(request, door, codes, self._log, plugins, self._answering)
 
-    async def _require(
-        self, tool_name: str, tool_args: Mapping[str, Any], agent_id: str, about: About
-    ) -> Checked:
-        checked = await self._check(tool_name, tool_args, agent_id, about)
-        if checked.call is None:
-            raise SecurityError(checked.decision)
-        return checked
-
-    async def _executed(
-        self, checked: Checked, result: Any, error: BaseException | None
-    ) -> Decision | None:
-        """Shows plugins how a call ended, and records it; returns why its result is withheld."""
-        context = AfterExecutionContext(checked.request, checked.decision, result, error)
-        withheld: Decision | None = None
-        for plugin in list(self._plugins.values()):
-            hook = getattr(plugin, "after_execution", None)
-            if hook is None:
+    def _ready(self) -> Steps[None]:
+        """Loads the policy and initializes plugins, if nobody has; others wait for it."""
+        me, pid = object(), os.getpid()
+        while self._loaded is None or self._fresh:
+            if self._starting.setdefault(pid, me) is not me:
+                yield Pause(_LOOK_S)
                 continue
             try:
-                said = await resolved(hook(context))
-            except Exception as failure:  # noqa: BLE001 - the call has run
-                await self._callbacks.failed(failure, f"{plugin.name}.after_execution")
-                continue
-            if isinstance(said, PluginResult) and said.decision is not None:
-                found = said.decision
-                await self._log.add(checked.request, found, found.outcome, plugin.name)
-                if found.outcome != "ALLOW" and error is None:
-                    withheld = withheld or found
-        assert checked.call is not None
-        checked.call.result = _WITHHELD if withheld is not None else result
-        checked.call.end(error)
-        return withheld
+                if self._loaded is None:
+                    self._put((yield from self._source.loaded()))
+                while self._fresh:
+                    yield from _initialized(self._fresh[0])
+                    del self._fresh[0]
+            finally:
+                del self._starting[pid]
 
-    def _add(self, plugin: SecurityPlugin) -> None:
-        name = plugin.name
+    def _destroyed(self, plugin: SecurityPlugin) -> Steps[None]:
+        hook, where = getattr(plugin, "destroy", None), f"destroy of plugin {plugin.name}"
+        yield from self._log.tell(hook, where=where)
+
+    def _require_new(self, plugin: SecurityPlugin) -> None:
+        name = getattr(plugin, "name", None)
+        if not isinstance(name, str) or not name:
+            raise ValueError("a plugin must have a `name`, which is a text")
         if name in self._plugins:
             raise ValueError(f"there is a plugin `{name}` already")
-        self._plugins[name] = plugin
+
+    def _add(self, plugin: SecurityPlugin) -> None:
+        self._require_new(plugin)
+        self._plugins[plugin.name] = plugin
 
     def _put(self, loaded: Loaded) -> None:
         self._doors.put_policy(loaded)
@@ -365,5 +328,30 @@ class AgentSecurity:
 
     def _put_rules(self) -> None:
         rules = [each for each in self._plugins.values() if isinstance(each, RulePlugin)]
-        runners = [glob for each in rules for glob in each.runners]
-        self._doors.put_rules([each.snapshot for each in rules], runners)
+        touching = Touching(
+            commands=tuple(glob for each in rules for glob in each.commands),
+            urls=tuple(glob for each in rules for glob in each.urls),
+        )
+        self._doors.put_rules([each.snapshot for each in rules], touching)
+
+
+# For people who ask for its signature; type checkers read that of `params`.
+functools.update_wrapper(
+    AgentSecurity.check_tool_call_sync, AgentSecurity.check_tool_call, assigned=(), updated=()
+)
+
+
+def _initialized(plugin: SecurityPlugin) -> Steps[None]:
+    hook = getattr(plugin, "initialize", None)
+    if hook is not None:
+        yield Ask(hook, ())
+
+
+def _bound_by(fn: Callable[..., Any]) -> Callable[..., Mapping[str, Any]]:
+    binder = Binder(fn)
+    return lambda *positional, **named: binder.bind(positional, named)
+
+
+def _never_told(refused: Exception) -> Any:
+    """A check raises SecurityError, so no refusal gets here."""
+    raise refused

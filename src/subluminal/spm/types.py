@@ -3,9 +3,9 @@
 The fields are those of Agent-SPM's schema (v0.3).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Required, TypedDict
 
 AgentTrustLevel = Literal["untrusted", "basic", "verified", "privileged", "system"]
 DecisionOutcome = Literal[
@@ -178,26 +178,75 @@ class SecurityCheckResult:
     event: Event
 
 
+class SecurityError(Exception):
+    """A guarded function was not run, or its result is withheld."""
+
+    def __init__(self, decision: Decision) -> None:
+        said = "; ".join(f"{each.code}: {each.message}" for each in decision.reasons)
+        super().__init__(f"{decision.outcome}: {said}")
+        self.decision = decision
+
+
+class CheckOptions(TypedDict, total=False):
+    """The parameters of a check that may be missing."""
+
+    agent_name: str | None
+    environment: str | None
+    owner: str | None
+    action_type: str
+    user_input: str | None
+    data_labels: Iterable[str]
+    risk_hints: Iterable[str]
+    session_id: str | None
+    parent_agent_id: str | None
+    agent_type: str | None
+    trust_level: AgentTrustLevel | None
+    roles: Iterable[str] | None
+    capabilities: Iterable[str] | None
+    max_delegation_depth: int | None
+    attestation: AgentAttestation | None
+    tool_identity: ToolIdentity | None
+    delegation_chain: Iterable[str] | None
+    context: Mapping[str, Any] | None
+
+
+class CheckToolCallParams(CheckOptions, total=False):
+    """The parameters of a check, for programs that pass them on."""
+
+    tool_name: Required[str]
+    tool_args: Required[Mapping[str, Any]]
+    agent_id: Required[str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """The optional parameters of a check: Agent-SPM's CheckToolCallParams."""
+    """The parameters of a check that may be missing, as they are kept."""
 
     agent_name: str | None = None
     environment: str | None = None
     owner: str | None = None
     action_type: str = "tool_call"
     user_input: str | None = None
-    data_labels: tuple[str, ...] = ()
-    risk_hints: tuple[str, ...] = ()
+    data_labels: Iterable[str] = ()
+    risk_hints: Iterable[str] = ()
     session_id: str | None = None
     parent_agent_id: str | None = None
     agent_type: str | None = None
     trust_level: AgentTrustLevel | None = None
-    roles: tuple[str, ...] | None = None
-    capabilities: tuple[str, ...] | None = None
+    roles: Iterable[str] | None = None
+    capabilities: Iterable[str] | None = None
     max_delegation_depth: int | None = None
     attestation: AgentAttestation | None = None
     tool_identity: ToolIdentity | None = None
-    delegation_chain: tuple[str, ...] | None = None
-    context: dict[str, Any] = field(default_factory=dict)
+    delegation_chain: Iterable[str] | None = None
+    context: Mapping[str, Any] | None = None
     """further data, which rules can test"""
+
+    def __post_init__(self) -> None:
+        """Keeps lists as tuples: iterators could be read once only, and lists may change."""
+        for name in ("data_labels", "risk_hints", "roles", "capabilities", "delegation_chain"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a list of texts")
+            if given is not None:
+                object.__setattr__(self, name, tuple(given))

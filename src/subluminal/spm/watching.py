@@ -1,24 +1,18 @@
-"""Plugins that are code: the kill switch, limits of sessions, and results of tools."""
+"""The kill switch, and the plugin that looks at the results of tools."""
 
 import os
-import re
-import time
-from collections.abc import Iterable, Mapping
-from threading import Lock
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
-from weakref import WeakSet
 
 import msgspec
 
 from subluminal.config.places import Places, places
 from subluminal.core.controls.stops import Stop, read_stops, stop_name
 from subluminal.operator.stopping import Target, revive, stop
-from subluminal.spm.rules import denied
+from subluminal.policy.patterns import regex_finders, regex_problem
 from subluminal.spm.trust import environ_in
 from subluminal.spm.types import (
     AfterExecutionContext,
-    AgentActionRequest,
-    BeforeCheckContext,
     Decision,
     PluginResult,
     Reason,
@@ -45,7 +39,7 @@ class KillSwitch:
 
     def kill(self, agent_id: str, reason: str = "") -> None:
         """Stops an agent, from its next call on."""
-        stop(self._places, Target("agent", agent_id), reason=_BY_PROGRAM + reason)
+        stop(self._places, Target("agent", agent_id), reason=by_program(reason))
 
     def revive(self, agent_id: str) -> bool:
         """Lets an agent go on; False if a program has not stopped it."""
@@ -53,7 +47,7 @@ class KillSwitch:
 
     def kill_all(self, reason: str = "") -> None:
         """Stops all agents of this home."""
-        stop(self._places, _ALL, reason=_BY_PROGRAM + reason)
+        stop(self._places, _ALL, reason=by_program(reason))
 
     def revive_all(self) -> bool:
         """Lets go on whatever a program has stopped; False if that is nothing."""
@@ -80,6 +74,11 @@ class KillSwitch:
         return True
 
 
+def by_program(reason: str) -> str:
+    """Returns the reason of a stop that a program may lift again."""
+    return _BY_PROGRAM + reason
+
+
 def _is_by_program(found: Stop) -> bool:
     return found.reason.startswith(_BY_PROGRAM) and not found.problem
 
@@ -87,84 +86,6 @@ def _is_by_program(found: Stop) -> bool:
 def kill_switch(*, home: str | os.PathLike[str] | None = None) -> KillSwitch:
     """Returns the kill switch of a home; without one, of SUB_HOME."""
     return KillSwitch(home)
-
-
-class _Session:
-    """The calls of one session, by tool: those that passed, and those that are being checked."""
-
-    def __init__(self, ends_at: float) -> None:
-        self.ends_at = ends_at
-        self.calls: dict[str, int] = {}
-
-
-class SessionContext:
-    """Limits how often a tool is called in a session. Code: SESSION_LIMIT_EXCEEDED.
-
-    A call takes its place when it is checked, and gives it back if it does not pass.
-    """
-
-    name = "session-context"
-
-    def __init__(self, limits: Mapping[str, Mapping[str, int]]) -> None:
-        self._limits = {tool: int(limit["max_per_session"]) for tool, limit in limits.items()}
-        self.lock = Lock()
-        self._sessions: dict[str, _Session] = {}
-        self._taken: dict[str, tuple[_Session, str]] = {}
-        """places that calls have taken that are being checked, by request_id"""
-        _contexts.add(self)
-
-    def before_check(self, context: BeforeCheckContext) -> PluginResult | None:
-        """Takes a place in the session, or refuses the call."""
-        request = context.request
-        tool, session_id = request.action.tool_name, request.context.get("session_id")
-        most = self._limits.get(tool)
-        if session_id is None or most is None:
-            return None
-        session = self._session(str(session_id))
-        with self.lock:
-            has_room = session.calls.get(tool, 0) < most
-            if has_room:
-                session.calls[tool] = session.calls.get(tool, 0) + 1
-        if not has_room:
-            message = f"the session has called `{tool}` {most} times, which is its limit"
-            return denied("SESSION_LIMIT_EXCEEDED", message)
-        self._taken[request.request_id] = session, tool
-        return None
-
-    def check_ended(self, request: AgentActionRequest, *, allowed: bool) -> None:
-        """Gives the place of a call back that did not pass."""
-        taken = self._taken.pop(request.request_id, None)
-        if taken is not None and not allowed:
-            session, tool = taken
-            with self.lock:
-                session.calls[tool] -= 1
-
-    def _session(self, session_id: str) -> _Session:
-        now = time.monotonic()
-        with self.lock:
-            for name in [key for key, each in self._sessions.items() if each.ends_at <= now]:
-                del self._sessions[name]
-            return self._sessions.setdefault(session_id, _Session(now + _SESSION_S))
-
-
-_contexts: "WeakSet[SessionContext]" = WeakSet()
-
-
-def _renew_locks() -> None:
-    """Gives a forked child locks that no thread of its parent holds."""
-    for each in list(_contexts):
-        each.lock = Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
-
-
-def session_context(*, limits: Mapping[str, Mapping[str, int]]) -> SessionContext:
-    """Limits calls in a session: `limits={"send_email": {"max_per_session": 3}}`.
-
-    A session is the `session_id` of a check, for an hour; calls without one are not limited.
-    """
-    return SessionContext(limits)
 
 
 class Violation(NamedTuple):
@@ -186,7 +107,12 @@ class OutputValidator:
         max_size: int | None,
         on_violation: Literal["flag", "withhold"],
     ) -> None:
-        self._patterns = [re.compile(each) for each in patterns]
+        given = list(patterns)
+        for pattern in given:
+            problem = regex_problem(pattern)
+            if problem is not None:
+                raise ValueError(f"`{pattern}`: {problem}")
+        self._finders = [find for _, find in regex_finders(given)]
         self._keywords = [each.casefold() for each in forbidden_keywords]
         self._max_size = max_size
         self._withholds = on_violation == "withhold"
@@ -195,7 +121,11 @@ class OutputValidator:
         """Puts what is wrong with a result on the audit log, or withholds the result."""
         if context.error is not None:
             return None
-        found = self.violations(context.result)
+        try:
+            found = self.violations(context.result)
+        except Exception as error:  # noqa: BLE001 - reading a result runs code of its values
+            message = f"the result cannot be read: {type(error).__name__}"
+            found = [Violation("PLUGIN_ERROR", message)]
         if not found:
             return None
         reasons = tuple(Reason(each.type, each.message) for each in found)
@@ -206,9 +136,9 @@ class OutputValidator:
     def violations(self, result: Any) -> list[Violation]:
         """Returns what is wrong with a result."""
         text = _text_of(result)
-        folded, size = text.casefold(), len(text.encode(errors="replace"))
+        folded, size = text.casefold(), len(text.encode())
         found = []
-        if any(each.search(text) for each in self._patterns):
+        if any(find(text) for find in self._finders):
             found.append(Violation("sensitive_data", "the result contains sensitive data"))
         if any(each in folded for each in self._keywords):
             found.append(Violation("forbidden_keyword", "the result contains a forbidden word"))
@@ -237,13 +167,14 @@ def output_validator(
 
 
 def _text_of(result: Any) -> str:
-    if isinstance(result, str):
-        return result
-    try:
-        # Decoded, because escaped text would hide what the patterns look for.
-        return "\n".join(_texts(msgspec.to_builtins(result, str_keys=True)))
-    except (TypeError, ValueError, RecursionError):
-        return str(result)
+    if not isinstance(result, str):
+        try:
+            # Decoded, because escaped text would hide what the patterns look for.
+            result = "\n".join(_texts(msgspec.to_builtins(result, str_keys=True)))
+        except (TypeError, ValueError, RecursionError):
+            result = str(result)
+    text: str = result
+    return text.encode(errors="replace").decode()
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -46,34 +46,45 @@ class Answers(Protocol):
         """Refuses further tries of the call. Raises SubluminalError."""
 
 
-def may_answer(request: Request, state_dir: str) -> bool:
-    """Whether a callback may answer a request.
+def is_left_to_program(request: Request, state_dir: str) -> bool:
+    """Whether a program may answer a request itself.
 
-    The managed policy is not the program's, a step-up takes the passphrase at a terminal, and in a
-    home with a passphrase only a person who knows it may approve.
+    The managed policy is not the program's, and in a home with a passphrase only a person who knows
+    it may approve.
     """
-    asked = request.approval
-    return (
-        asked.layer is not Layer.MANAGED
-        and asked.requirement is not Requirement.STEP_UP
-        and not passphrase.is_set(state_dir)
-    )
+    return request.approval.layer is not Layer.MANAGED and not passphrase.is_set(state_dir)
+
+
+def may_answer(request: Request, state_dir: str) -> bool:
+    """Whether a callback may answer a request; a step-up takes the passphrase at a terminal."""
+    is_step_up = request.approval.requirement is Requirement.STEP_UP
+    return not is_step_up and is_left_to_program(request, state_dir)
 
 
 class Question:
     """One question to the callback."""
 
-    def __init__(self, host: Host, request: Request, answers: Answers, reports: Reports) -> None:
+    def __init__(
+        self,
+        host: Host,
+        request: Request,
+        answers: Answers,
+        reports: Reports,
+        callback: Callback,
+    ) -> None:
         self._host = host
         self._approval = request.approval
+        self._callback = callback
         self._answers = answers
         self._reports = reports
         self.is_over = False
         """whether nobody waits for the answer any more"""
+        self.is_refused = False
+        """whether the answer refuses this try of the call, and is written down nowhere"""
 
-    def start(self, callback: Callback, refused: Refused) -> Start:
+    def start(self, refused: Refused) -> Start:
         """Returns the step that asks the callback."""
-        return Start(callback, (refused,), self._settle)
+        return Start(self._callback, (refused,), self._settle)
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         try:

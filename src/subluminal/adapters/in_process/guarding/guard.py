@@ -55,12 +55,11 @@ class GuardDoor:
     # Functions
 
     @overload
-    def tool(self, fn: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    def tool(self, fn: Callable[_P, _R]) -> Callable[_P, _R]: ...
     @overload
     def tool(
         self,
         fn: None = None,
-        /,
         *,
         name: str | None = None,
         server: str | None = None,
@@ -72,7 +71,6 @@ class GuardDoor:
     def tool(
         self,
         fn: Callable[..., Any] | None = None,
-        /,
         *,
         name: str | None = None,
         server: str | None = None,

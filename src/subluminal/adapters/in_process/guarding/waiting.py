@@ -24,7 +24,7 @@ Approvals = Literal["wait"] | Callback | None
 
 MAX_THROTTLED_MS = 300_000
 """Longest wait of one call for rate limits, over all its retries."""
-_LOOK_S = 0.05
+LOOK_S = 0.05
 """Pause between two looks for an answer or a stop."""
 
 
@@ -79,42 +79,44 @@ class Waits:
         if refused.approval_id is not None and self.options.approvals is not None:
             request = pending(call.host.places, call.ruling)
             if request is not None:
-                return (yield from self._answered(call, refused, request, until.approval()))
+                return (yield from self.answered(call, refused, request, until.approval()))
         return After.GIVE_UP
 
     def _throttled(self, call: GuardedCall, backoff_s: float, until: Deadlines) -> Steps[After]:
         if backoff_s > until.throttled_s:
             return After.GIVE_UP
-        until.throttled_s -= max(backoff_s, _LOOK_S)
-        end_s = time.monotonic() + max(backoff_s, _LOOK_S)
+        until.throttled_s -= max(backoff_s, LOOK_S)
+        end_s = time.monotonic() + max(backoff_s, LOOK_S)
         while (left_s := end_s - time.monotonic()) > 0:
-            ended = _ended(call)
+            ended = ended_by_others(call)
             if ended is not None:
                 return ended
-            yield Pause(min(left_s, _LOOK_S))
+            yield Pause(min(left_s, LOOK_S))
         return After.RETRY
 
-    def _answered(
+    def answered(
         self, call: GuardedCall, refused: Refused, request: Request, deadline_s: float
     ) -> Steps[After]:
+        """Waits for the answer to a request."""
         places, since_ms = call.host.places, time.time_ns() // 1_000_000
         files = ApprovalFiles.of_run(places.state, request.run_id, seal_key(places.state))
-        question = self._question(call, request)
+        question = self.question(call, request)
         started: Started | None = None
         try:
             while True:
                 if _is_answered(files, request, since_ms):
                     return After.RETRY
-                ended = _ended(call)
+                if question is not None and question.is_refused:
+                    return After.GIVE_UP
+                ended = ended_by_others(call)
                 if ended is not None:
                     return ended
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0:
                     return After.TIMEOUT
                 if question is not None and started is None and self._claim(request, question):
-                    assert callable(self.options.approvals)
-                    started = yield question.start(self.options.approvals, refused)
-                yield Pause(min(left_s, _LOOK_S))
+                    started = yield question.start(refused)
+                yield Pause(min(left_s, LOOK_S))
         finally:
             if question is not None:
                 question.is_over = True
@@ -122,14 +124,14 @@ class Waits:
             if started is not None:
                 started.cancel()
 
-    def _question(self, call: GuardedCall, request: Request) -> Question | None:
+    def question(self, call: GuardedCall, request: Request) -> Question | None:
         """Returns the question to the callback, if there is one that may answer."""
-        answers = self.options.answers
-        if not callable(self.options.approvals) or answers is None:
+        callback, answers = self.options.approvals, self.options.answers
+        if not callable(callback) or answers is None:
             return None
         if not may_answer(request, call.host.places.state):
             return None
-        return Question(call.host, request, answers, self._reports)
+        return Question(call.host, request, answers, self._reports, callback)
 
     def _claim(self, request: Request, question: Question) -> bool:
         """Whether this question is the one that is asked about an approval."""
@@ -158,7 +160,7 @@ def _is_answered(files: ApprovalFiles, request: Request, since_ms: int) -> bool:
         return False  # as the retry would: it is not believed
 
 
-def _ended(call: GuardedCall) -> After | None:
+def ended_by_others(call: GuardedCall) -> After | None:
     """Returns how a wait ends that nobody answers: by a stop, or because everything ends."""
     if _interpreter_ends():
         return After.GIVE_UP
