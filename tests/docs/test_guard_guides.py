@@ -1,6 +1,5 @@
 """The guides for guards are true: their programs run as written and print what they show."""
 
-import os
 import re
 import subprocess
 import sys

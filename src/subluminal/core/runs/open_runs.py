@@ -6,7 +6,7 @@ when the host closes or when too many runs are open. If its files could not be o
 is *partial*, and opening them is tried again once a second.
 
 With threads, `entry` is held while a run is entered or mended and while policies change, and
-`_mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
+`mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
 """
 
 import os
