@@ -139,6 +139,20 @@ def test_an_offer_that_was_copied_to_another_call_is_not_taken(
     assert shim.begin(call(STDIO), b"{}").call_id == begun.call_id
 
 
+def test_a_copy_of_an_offer_lets_no_second_call_pass(own_home: Path, opened: Open) -> None:
+    """An agent may copy files of the home; one decision is for one call."""
+    begun = offered(opened())
+    offers = own_home / "state" / "handovers" / "offers"
+    (name,) = os.listdir(offers)
+    key, _, rest = name.partition(".")
+    copy = (offers / name).read_bytes()
+    shim = opened()
+    assert shim.begin(call(STDIO), b"{}").call_id == begun.call_id
+    for again in (name, f"{key}.9{rest[1:]}"):
+        (offers / again).write_bytes(copy)
+        assert shim.begin(call(STDIO), b"{}").call_id != begun.call_id
+
+
 def test_a_call_may_be_handed_on(own_home: Path, opened: Open) -> None:
     """An SDK in the agent, the client's hook, the server's shim: the last one records the end."""
     guard, hook, shim = opened(), opened(), opened()

@@ -41,6 +41,8 @@ WITHOUT_ID_MS = 30_000
 _PURPOSE = "handover"
 _MAX_BYTES = 65_536
 """Largest handover. A call whose names need more is not offered."""
+_MAX_SPENT = 10_000
+"""Most calls that a process remembers to have taken."""
 _MAX_TIDIED = 1_000
 """Most files that one round of tidying removes."""
 
@@ -126,6 +128,8 @@ class Handovers:
         self._places = places
         self.offers = os.path.join(places.handovers, "offers")
         self._taken = os.path.join(places.handovers, "taken")
+        self._spent: dict[str, None] = {}
+        """ids of calls that were taken here, newest last: a copy of their offer is worth nothing"""
 
     def exist(self) -> bool:
         """Returns True if any door of this home ever offered a call."""
@@ -163,10 +167,15 @@ class Handovers:
     def take(self, path: str, shim_id: str, call_id: str) -> str:
         """Takes an offer; returns the path of the taken file, or empty if another was first."""
         taken = os.path.join(self._taken, f"{shim_id}.{call_id}")
+        if call_id in self._spent:
+            return ""
         try:
             os.rename(path, taken)
         except OSError:
             return ""
+        self._spent[call_id] = None
+        if len(self._spent) > _MAX_SPENT:
+            self._spent.pop(next(iter(self._spent)), None)
         return taken
 
     def revoke(self, shim_id: str, call_id: str) -> bool:
