@@ -27,7 +27,7 @@ _IDS_AND_TIMES = frozenset(
         *("ts", "started_at", "ended_at", "requested_at", "expires_at", "decided_at"),
         *("latency_ms", "duration_ms", "backoff_ms"),
         *("run_id", "call_id", "client_call_id", "hint_id", "approval_id", "grant_id", "switch_id"),
-        *("traceparent", "host_id", "proc_id", "shim_id", "pid", "job_id", "pod"),
+        *("retry_of", "traceparent", "host_id", "proc_id", "shim_id", "pid", "job_id", "pod"),
         *("n", "prev", "seal", "seq", "after_seq", "mono_ms", "snapshot"),
     ]
 )
