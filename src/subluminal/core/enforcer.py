@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from subluminal.canonical import encode
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import Given, ToolCall
 from subluminal.contracts.counters import Counters, CountersFull, Update
@@ -190,7 +191,8 @@ class Enforcer:
         refusal = blocked(reason, self._previews.safe(summary))
         if by is not None:
             refusal = replace(refusal, rule_id=by.rule_id, severity=by.severity)
-        return self._without_rules(call, asked, self.engine.refusal(refusal))
+        text = None if call.args is None else encode(call.args)
+        return self._without_rules(call, asked, self.engine.refusal(refusal), text)
 
     def finish(self, ruling: Ruling, outcome: CallEnding, at_ns: int | None = None) -> None:
         """Records how a call ended, and tells the breakers.
@@ -364,7 +366,13 @@ class Enforcer:
         return ""
 
     def _without_rules(
-        self, call: ToolCall, asked: Call, evaluation: Evaluation, *, knows_tool: bool = True
+        self,
+        call: ToolCall,
+        asked: Call,
+        evaluation: Evaluation,
+        args_text: bytes | None = None,
+        *,
+        knows_tool: bool = True,
     ) -> Ruling:
         """Counts and records a decision that no rule made. A stop or an ended run comes first."""
         wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
@@ -383,7 +391,7 @@ class Enforcer:
         if evaluation is not judged:
             self.count_as_refused(evaluation.decision.action)
         number = next(self._numbers)
-        return self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, None, None, level)
+        return self.ruled(call, number, evaluation, wall_ms, mono_ns, seq, args_text, None, level)
 
     def may_be_granted(self, refused: Evaluation) -> bool:
         """Returns False if no grant can be for this call, without a look at the grants."""
