@@ -771,7 +771,8 @@ REQUIREMENTS: dict[str, Requirement] = {
         "trust-and-sdk 4", "nobody answers in time: the retry is refused, APPROVAL_TIMEOUT"
     ),
     "sdk:retry-of": Requirement(
-        "trust-and-sdk 4", "two calls on record, refusal and retry: each can be found from the other"
+        "trust-and-sdk 4",
+        "two calls on record, refusal and retry: each can be found from the other",
     ),
     "sdk:wait-ends": Requirement(
         "issue 20", "a kill, the end of the run, of the guard or of the interpreter ends a wait"
@@ -866,6 +867,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:scoped-run": Requirement(
         "trust-and-sdk 4", "guard.run is scoped by contextvar; an exception ends it FAILED"
     ),
+    "sdk:run-ends-last": Requirement(
+        "issue 20", "a run that is left while calls are under way ends with the last of them"
+    ),
     "sdk:delegate": Requirement(
         "trust T2", "guard.delegate: depth + 1, at most the parent's trust and roles, same run"
     ),
@@ -893,6 +897,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:fast-start": Requirement(
         "issue 20", "Guard loads no asyncio, YAML, HTTP, logging or crypto"
     ),
+    "sdk:guide": Requirement("issue 20", "ten minutes to a guarded agent: the guide runs"),
     "sdk:typed": Requirement("issue 20", "the decorator keeps types; mypy --strict over the API"),
     # subluminal.spm
     "sdk:spm-surface": Requirement("issue 20", "the seed's API: names, parameters and defaults"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.records import calls_of, lines_of
-from tools.realservers import install_frameworks
+from tools.realservers import install_venv
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -62,12 +62,18 @@ class Program:
 @pytest.fixture(scope="session")
 def frameworks() -> Path:
     """An interpreter that has the frameworks, installed before a test takes the user's home away."""
-    return install_frameworks()
+    return install_venv("frameworks")
+
+
+@pytest.fixture(scope="session")
+def mcp1() -> Path:
+    """An interpreter that has the MCP SDK's first line."""
+    return install_venv("mcp1")
 
 
 @pytest.fixture(scope="session")
 def program(
-    frameworks: Path, tmp_path_factory: pytest.TempPathFactory
+    frameworks: Path, mcp1: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Program]]:
     """Returns the process of a framework, started when it is first asked for."""
     started: dict[str, Program] = {}
@@ -76,7 +82,9 @@ def program(
         def program(framework: str) -> Program:
             if framework not in started:
                 errors = tmp_path_factory.mktemp(framework) / "errors"
-                started[framework] = stack.enter_context(Program(frameworks, errors))
+                started[framework] = stack.enter_context(
+                    Program(mcp1 if framework == "mcp1" else frameworks, errors)
+                )
             return started[framework]
 
         yield program

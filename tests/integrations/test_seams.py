@@ -68,6 +68,24 @@ def test_a_shim_behind_a_guarded_client_decides_nothing_again(agent: Agent, own_
     assert len({event["run_id"] for call in calls for event in call}) == 1
 
 
+@requirement("sdk:integration-handover")
+@pytest.mark.parametrize("line", [of_framework("mcp1"), of_framework("mcp")])
+def test_a_session_of_either_line_of_the_mcp_sdk_is_guarded(
+    scenario: Agent, own_home: Path, line: str
+) -> None:
+    refused, done, failed, over = scenario(line, "session", module="scenarios_mcp").splitlines()
+    assert refused.startswith("True Rejected by policy (rule small-refunds)")
+    assert done == "False refunded 99 for A-7"
+    assert failed.startswith("True Error executing tool refund")
+    assert over.startswith(OVER)
+    calls = record_of(own_home)
+    assert actions(calls) == ["REJECT_WITH_HINT", "ALLOW", "ALLOW", "TERMINATE_RUN"]
+    assert statuses(calls) == ["ERROR", "OK", "ERROR", "ERROR"]
+    ends = [(begun["source"]["shim_id"], end["source"]["shim_id"]) for begun, _, end in calls]
+    assert [one != other for one, other in ends] == [False, True, True, False]
+    assert [call[0]["call"].get("client_call_id") for call in calls][1] == "mine"
+
+
 @openai_agents
 @requirement("sdk:integration-handoffs")
 def test_a_refused_handoff_is_told_and_the_agent_goes_on(agent: Agent, own_home: Path) -> None:

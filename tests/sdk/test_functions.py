@@ -434,9 +434,17 @@ def test_a_policy_that_cannot_be_used_is_an_error_at_construction(
     for policy in wrong:
         with pytest.raises(PolicyError):
             Guard(policy=policy)
-    with pytest.raises(PolicyError, match=r"^`policy` cannot be used: missing field `version`"):
+    with pytest.raises(PolicyError, match=r"^`policy` cannot be used: missing field `mode`"):
         Guard(policy={"policy_id": "x"})
     with pytest.raises(PolicyError, match=r"broken.yaml:2:1"):
         Guard(policy=broken)
     guard = office.guard(policy=bundle(deny("rm")))
     assert guard.check("rm", {}).action == "BLOCK"
+
+
+def test_a_policy_may_be_written_as_briefly_as_in_yaml(office: Office) -> None:
+    short = {"rule_id": "no-rm", "kind": "deny", "match": {"tool_name": {"glob": ["rm"]}}}
+    guard = office.guard(policy={"policy_id": "mine", "mode": "guardrails", "rules": [short]})
+    told = guard.check("rm", {})
+    assert (told.action, told.rule_id, told.reason_code) == ("REJECT_WITH_HINT", "no-rm", "DENIED")
+    assert guard.check("ls", {}).action == "ALLOW"

@@ -245,13 +245,20 @@ def _environ(given: dict[str, str | None]) -> dict[str, str]:
 def _policy_path(
     policy: str | os.PathLike[str] | Mapping[str, Any] | None, where: Places
 ) -> str | None:
-    """Returns the file of a policy; one that was given as a dict is written to the cache."""
+    """Returns the file of a policy; one that was given as a dict is written to the cache.
+
+    A dict may leave out what YAML may leave out: a person writes both.
+    """
     if policy is None:
         return None
     if not isinstance(policy, Mapping):
         return os.path.abspath(os.fspath(policy))
     import json
 
+    if "policy_id" in policy:  # not Agent-SPM's language
+        from subluminal.contracts.short_forms import completed
+
+        policy = completed(dict(policy))
     try:
         text = json.dumps(policy, sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:

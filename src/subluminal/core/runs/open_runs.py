@@ -6,7 +6,7 @@ when the host closes or when too many runs are open. If its files could not be o
 is *partial*, and opening them is tried again once a second.
 
 With threads, `entry` is held while a run is entered or mended and while policies change, and
-`_mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
+`mutex` for a few dictionary operations. Without threads both are stand-ins that cost nothing.
 """
 
 import os
@@ -100,6 +100,14 @@ class Parts(NamedTuple):
     """what this process says of itself, other than its launch; None if that is nothing"""
 
 
+class _Closing(NamedTuple):
+    """A run that is left with the last of its calls."""
+
+    enforcer: Enforcer
+    failure: RunStatus | None
+    served: Served
+
+
 class OpenRuns:
     """Enters runs as calls name them, and holds their enforcers."""
 
@@ -123,8 +131,8 @@ class OpenRuns:
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
         self._left: list[Enforcer] = []
-        self._closing: list[Enforcer] = []
-        """enforcers to be closed with the last of their calls"""
+        self._closing: list[_Closing] = []
+        """runs to be left and closed with the last of their calls"""
         self.finders = Finders(parts.places)
         self._mend_at_ms = 0
         self._loads: list[Load] = []
@@ -188,10 +196,15 @@ class OpenRuns:
         """Counts the end of a call that `claim` counted as open."""
         with self.mutex:
             enforcer.open_calls -= 1
-            if not self._closing or enforcer.open_calls or enforcer not in self._closing:
+            if not self._closing or enforcer.open_calls:
                 return
-            self._closing.remove(enforcer)
+            closing = next((each for each in self._closing if each.enforcer is enforcer), None)
+            if closing is None:
+                return
+            self._closing.remove(closing)
+        self._leave(*closing)
         enforcer.run.close()
+        self._note_others()
 
     def interrupting(self, run_id: str) -> Enforcer:
         """Returns an enforcer for a call that interrupts this very thread, which holds the run."""
@@ -406,7 +419,7 @@ class OpenRuns:
         with self.mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
-        if enforcer is not None:
+        if enforcer is not None and not self._is_put_off(enforcer, failure, served):
             self._leave(enforcer, failure, served)
             self._left.append(enforcer)
 
@@ -417,23 +430,33 @@ class OpenRuns:
             self.partial.discard(run_id)
         if enforcer is None:
             return
-        self._leave(enforcer, failure)
+        if not self._is_put_off(enforcer, failure):
+            self._leave(enforcer, failure)
+            enforcer.run.close()
         self.kill_switch.forget(enforcer.gates.stops)
         self._policies.forget(run_id)
-        with self.mutex:
-            is_idle = not enforcer.open_calls
-            if not is_idle:
-                self._closing.append(enforcer)
-        if is_idle:
-            enforcer.run.close()
         self._note_others()
+
+    def _is_put_off(
+        self, enforcer: Enforcer, failure: RunStatus | None, served: Served = SERVED
+    ) -> bool:
+        """Whether a run is left later, with the last of its calls, which other threads make.
+
+        Its end counts how these calls end. If the process dies before, whoever finds it dead ends
+        them, because it still takes part in the run.
+        """
+        with self.mutex:
+            if not enforcer.open_calls or not self._sharing.threads:
+                return False
+            self._closing.append(_Closing(enforcer, failure, served))
+            return True
 
     def _note_others(self) -> None:
         """Notes which runs this host still takes part in, after it left one."""
         if not self.entry.acquire(self.bound_s):
             return
         try:
-            kept = [*self.open.values(), *self._left, *self._closing]
+            kept = [*self.open.values(), *self._left, *(each.enforcer for each in self._closing)]
             notes = [Attendance(each.run.run_id, self._identity, each.run.source) for each in kept]
             keep_attendance(self._places, os.getpid(), notes, self._owner)
         finally:
@@ -443,18 +466,17 @@ class OpenRuns:
         """Leaves every run; the last process to leave a run ends it."""
         for run_id in list(self.open):
             self.leave(run_id, failure, served)
-        forget_attendance(self._places, os.getpid(), self._owner)
+        if self._closing:
+            self._note_others()
+        else:
+            forget_attendance(self._places, os.getpid(), self._owner)
 
     def close(self) -> None:
         """Closes every file. Call `leave_all` first.
 
         With threads, a run whose calls are still under way is closed when the last of them ends.
         """
-        with self.mutex:
-            left, self._left = self._left, []
-            if self._sharing.threads:
-                self._closing += [each for each in left if each.open_calls]
-                left = [each for each in left if not each.open_calls]
+        left, self._left = self._left, []
         for enforcer in left:
             enforcer.run.close()
         self.kill_switch.close()
@@ -463,7 +485,8 @@ class OpenRuns:
     def drop_inherited(self) -> None:
         """Closes what a forked child inherited from its parent, without recording anything."""
         self._make_locks()
-        inherited = [*self.open.values(), *self._left, *self._closing]
+        closing = [each.enforcer for each in self._closing]
+        inherited = [*self.open.values(), *self._left, *closing]
         self.open.clear()
         self.partial.clear()
         self._left.clear()
