@@ -32,7 +32,7 @@ from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_kernel
 from subluminal.core.ruling import CallEnding, Ruling
-from subluminal.core.runs.run import Run, Turn
+from subluminal.core.runs.run import Run
 from subluminal.journal import JournalUnavailable
 
 _MAX_TOOLS = 512
@@ -340,8 +340,7 @@ class ThreadedCallRecords(CallRecords):
 
     def __init__(self, run: Run, previewer: Previewer) -> None:
         super().__init__(run, previewer)
-        assert isinstance(run.turn, Turn)
-        self._turn, self._lock = run.turn, run.turn.lock
+        self._turn = run.turn
         self._put_end = run.journal.write_chained  # there is no loop that would flush later
 
     def decided(
@@ -353,14 +352,8 @@ class ThreadedCallRecords(CallRecords):
         policies: list[LayeredPolicyRef],
     ) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
-        lock = self._lock  # `with self._turn`, inlined
-        if lock._is_owned() or not lock.acquire(False):
-            self._turn.__enter__()
-        try:
+        with self._turn:
             CallRecords.decided(self, ruling, wall_ms, seq, args_text, policies)
-        finally:
-            if lock._is_owned():
-                lock.release()
 
     def round_decided(self, *decision: Any) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
@@ -369,16 +362,11 @@ class ThreadedCallRecords(CallRecords):
 
     def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
         """Waits for its turn, and writes the end at once."""
-        lock = self._lock
         try:
-            if lock._is_owned() or not lock.acquire(False):
-                self._turn.__enter__()
-            CallRecords.ended(self, ruling, outcome, latency_ms, learnt)
+            with self._turn:
+                CallRecords.ended(self, ruling, outcome, latency_ms, learnt)
         except JournalUnavailable:
             return  # the journal has counted the loss
-        finally:
-            if lock._is_owned():
-                lock.release()
 
 
 def _decision_json(
