@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from subluminal.contracts.vocabulary import ReasonCode, Status
 from subluminal.core.host import Host
 from subluminal.core.ruling import CallEnding
 from subluminal.core.runs.opening import Sharing
+from subluminal.core.runs.run import Turn
 from subluminal.core.threaded_host import ThreadedHost
 from subluminal.errors import SubluminalError
 from subluminal.journal import Journal
@@ -417,23 +417,9 @@ class Interrupt(BaseException):
     """What a signal handler raises between two steps of somebody else's code."""
 
 
-class Interrupted:
-    """A lock whose release is interrupted."""
-
-    def __init__(self, lock: Any, undo: Callable[[], None]) -> None:
-        self._lock, self._undo = lock, undo
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lock, name)
-
-    def release(self) -> None:
-        self._undo()
-        raise Interrupt
-
-
-@pytest.mark.parametrize("of", ["run", "journal"])
+@pytest.mark.parametrize("lock", [ThreadedRunLock, Turn])
 def test_an_interrupt_that_ends_a_turn_too_early_leaves_no_lock_behind(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch, of: str
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, lock: type
 ) -> None:
     host = host_in(own_home, limited(9), sharing=Sharing(threads=True, wait_ms=50))
     assert one_call(host, n=1)
@@ -442,11 +428,7 @@ def test_an_interrupt_that_ends_a_turn_too_early_leaves_no_lock_behind(
         monkeypatch.undo()
         raise Interrupt
 
-    if of == "run":
-        monkeypatch.setattr(ThreadedRunLock, "__exit__", interrupted)
-    else:
-        records: Any = host._open["run-1"].records
-        monkeypatch.setattr(records, "_lock", Interrupted(records._lock, monkeypatch.undo))
+    monkeypatch.setattr(lock, "__exit__", interrupted)
     with pytest.raises(Interrupt):
         host.begin(call(n=2), encode({"n": 2}))
     assert one_call(host, n=3), "the thread takes over the lock that it left"
