@@ -325,6 +325,37 @@ def test_the_audit_log_drops_the_oldest(bureau: Bureau) -> None:
     assert [each.tool_name for each in seen] == ["a", "b", "c"]
     security.clear_audit_log()
     assert security.get_audit_log() == []
+    endless = bureau.security(max_audit_log_size=0)
+    for tool in ("a", "b", "c"):
+        bureau.check(endless, tool)
+    assert len(endless.get_audit_log()) == 3
+
+
+def test_callbacks_may_be_coroutine_functions(bureau: Bureau) -> None:
+    told: list[str] = []
+    failed = threading.Event()
+
+    async def on_allow(_request: AgentActionRequest, decision: Decision) -> None:
+        told.append(decision.outcome)
+
+    async def on_deny(_request: AgentActionRequest, decision: Decision) -> None:
+        told.append(decision.outcome)
+        raise ValueError("broken")
+
+    async def on_audit_event(event: Event) -> None:
+        told.append(f"event {event.outcome}")
+
+    async def on_error(error: BaseException, where: str) -> None:
+        told.append(f"{where}: {error}")
+        failed.set()
+
+    security = bureau.security(
+        REMOVE, on_allow=on_allow, on_deny=on_deny, on_audit_event=on_audit_event, on_error=on_error
+    )
+    assert bureau.check(security, "ls").allowed
+    assert not security.check_tool_call_sync(tool_name="rm", tool_args={}, agent_id="a").allowed
+    assert failed.wait(10)
+    assert told == ["event ALLOW", "ALLOW", "event DENY", "DENY", "on_deny: broken"]
 
 
 def test_callbacks_that_fail_change_nothing(bureau: Bureau) -> None:
