@@ -770,6 +770,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:approval-timeout": Requirement(
         "trust-and-sdk 4", "nobody answers in time: the retry is refused, APPROVAL_TIMEOUT"
     ),
+    "sdk:retry-of": Requirement(
+        "trust-and-sdk 4",
+        "two calls on record, refusal and retry: each can be found from the other",
+    ),
     "sdk:wait-ends": Requirement(
         "issue 20", "a kill, the end of the run, of the guard or of the interpreter ends a wait"
     ),
@@ -820,6 +824,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:integration-handoffs": Requirement(
         "issue 20", "handoffs and the agents behind them are guarded; a refused one is told"
     ),
+    "sdk:integration-provider": Requirement(
+        "trust-and-sdk 2", "tool_provider names the framework whose tool is called"
+    ),
+    "sdk:integration-pauses": Requirement(
+        "issue 20", "a tool that stops to ask a person is CANCELLED, and is decided again"
+    ),
+    "sdk:integration-waits": Requirement(
+        "issue 20", "a call of a framework waits for answers and rate limits; others go on"
+    ),
     "sdk:integration-missing": Requirement(
         "issue 20", "a framework that is not installed gives one clear error"
     ),
@@ -854,11 +867,17 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:scoped-run": Requirement(
         "trust-and-sdk 4", "guard.run is scoped by contextvar; an exception ends it FAILED"
     ),
+    "sdk:run-ends-last": Requirement(
+        "issue 20", "a run that is left while calls are under way ends with the last of them"
+    ),
     "sdk:delegate": Requirement(
         "trust T2", "guard.delegate: depth + 1, at most the parent's trust and roles, same run"
     ),
     "sdk:environ": Requirement(
         "trust-and-sdk 4", "children of guard.environ() share run, agent, home and policy"
+    ),
+    "sdk:claims-tighten": Requirement(
+        "trust T1", "no label or context of a guarded call takes back what holds without them"
     ),
     "sdk:targets": Requirement("issue 20", "targets= says what a call touches"),
     "sdk:handover": Requirement(
@@ -878,6 +897,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:fast-start": Requirement(
         "issue 20", "Guard loads no asyncio, YAML, HTTP, logging or crypto"
     ),
+    "sdk:guide": Requirement("issue 20", "ten minutes to a guarded agent: the guide runs"),
     "sdk:typed": Requirement("issue 20", "the decorator keeps types; mypy --strict over the API"),
     # subluminal.spm
     "sdk:spm-surface": Requirement("issue 20", "the seed's API: names, parameters and defaults"),

@@ -22,36 +22,32 @@ PNPM = "pnpm@10.34.9"
 
 def install() -> Path:
     """Installs everything, and returns its directory with `mcp1`, `mcp2` (venvs) and `node`."""
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with open(PLACE / "lock", "w") as lock:
-        # Several test processes may get here at once.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in ("mcp1", "mcp2"):
-            file = ROOT / "requirements" / f"{name}.txt"
-            _once(PLACE / name, [file], _venv_maker(file))
-        _once(PLACE / "node", _node_locks(), _install_node)
+    for name in ("mcp1", "mcp2"):
+        install_venv(name)
+    _once(PLACE / "node", _node_locks(), _install_node)
     return PLACE
 
 
-def install_frameworks() -> Path:
-    """Installs the agent frameworks of tests/integrations, and returns their interpreter."""
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with open(PLACE / "lock.frameworks", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        file = ROOT / "requirements" / "frameworks.txt"
-        _once(PLACE / "frameworks", [file], _venv_maker(file))
-    return PLACE / "frameworks" / "bin" / "python"
+def install_venv(name: str) -> Path:
+    """Installs requirements/NAME.txt into a venv of its own, and returns its interpreter."""
+    file = ROOT / "requirements" / f"{name}.txt"
+    _once(PLACE / name, [file], _venv_maker(file))
+    return PLACE / name / "bin" / "python"
 
 
 def _once(target: Path, locks: list[Path], make: Callable[[Path], None]) -> None:
     files = [Path(__file__), *locks]
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     stamp = target / ".installed"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    shutil.rmtree(target, ignore_errors=True)
-    make(target)
-    stamp.write_text(wanted)
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(f"{target}.lock", "w") as lock:
+        # Several test processes may get here at once.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        shutil.rmtree(target, ignore_errors=True)
+        make(target)
+        stamp.write_text(wanted)
 
 
 def _venv_maker(requirements: Path) -> Callable[[Path], None]:
@@ -97,4 +93,7 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    install()
+    for wanted_venv in sys.argv[1:]:
+        install_venv(wanted_venv)
+    if not sys.argv[1:]:
+        install()

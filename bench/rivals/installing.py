@@ -6,23 +6,27 @@ import sys
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_REQUIREMENTS = _HERE / "requirements.txt"
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-_TARGET = _HERE.parents[1] / ".work" / f"rivals-{_VERSION}"
+_WORK = _HERE.parents[1] / ".work"
 
 
-def ensure_installed() -> None:
-    """Installs the packages of requirements.txt, unless the same list is already installed."""
-    done = _TARGET / "installed.txt"
-    if not done.exists() or done.read_text() != _REQUIREMENTS.read_text():
-        shutil.rmtree(_TARGET, ignore_errors=True)
+def ensure_installed(folder: str = "") -> None:
+    """Installs the packages of a folder's requirements.txt, unless that very list is installed.
+
+    `folder` is one of this folder; empty for this folder itself.
+    """
+    requirements = _HERE / folder / "requirements.txt"
+    target = _WORK / "-".join(["rivals", *([folder] if folder else []), _VERSION])
+    done = target / "installed.txt"
+    if not done.exists() or done.read_text() != requirements.read_text():
+        shutil.rmtree(target, ignore_errors=True)
         subprocess.run(
             [
                 *(sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes"),
-                *("--disable-pip-version-check", "--no-deps", "--target", str(_TARGET)),
-                *("-r", str(_REQUIREMENTS)),
+                *("--disable-pip-version-check", "--no-deps", "--target", str(target)),
+                *("-r", str(requirements)),
             ],
             check=True,
         )
-        done.write_text(_REQUIREMENTS.read_text())
-    sys.path.append(str(_TARGET))
+        done.write_text(requirements.read_text())
+    sys.path.append(str(target))

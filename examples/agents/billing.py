@@ -70,7 +70,7 @@ def next_calls(results: Iterable[tuple[str, str]]) -> list[Call]:
 def run(
     answer: Callable[[Guard, str, str], str], refusals: Literal["raise", "return"] = "raise"
 ) -> None:
-    """Runs an agent: `python with_….py [TASK [invoke|async|stream]]`."""
+    """Runs an agent: `python with_….py [TASK [invoke|async|stream|astream]]`."""
     task, how = [*sys.argv[1:], *(TASK, "invoke")[len(sys.argv) - 1 :]][:2]
     with Guard(agent_id="billing", policy=POLICY, refusals=refusals) as guard:
         try:

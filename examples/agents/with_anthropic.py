@@ -80,8 +80,8 @@ def _events(message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[dict[
 
 def answer(guard: Guard, task: str, how: str) -> str:
     """Lets the agent do a task, and returns its last message."""
-    if how == "async":
-        return asyncio.run(_answer(guard, task))
+    if how in ("async", "astream"):
+        return asyncio.run(_answer(guard, task, how))
     client = Anthropic(
         api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(respond))
     )
@@ -95,7 +95,7 @@ def answer(guard: Guard, task: str, how: str) -> str:
     return str(last.content[0].text)
 
 
-async def _answer(guard: Guard, task: str) -> str:
+async def _answer(guard: Guard, task: str, how: str) -> str:
     async def refund_later(order: str, amount: int) -> str:
         return refund(order, amount)
 
@@ -107,9 +107,15 @@ async def _answer(guard: Guard, task: str) -> str:
     named = {refund_later: "refund", close_later: "close_account"}
     tools = [beta_async_tool(function, name=name) for function, name in named.items()]
     runner: Any = client.beta.messages.tool_runner(
-        **ASK, tools=guarded(tools, guard), messages=[{"role": "user", "content": task}]
+        **ASK,
+        tools=guarded(tools, guard),
+        messages=[{"role": "user", "content": task}],
+        stream=how == "astream",
     )
-    return str((await runner.until_done()).content[0].text)
+    last: Any = None
+    async for each in runner:
+        last = await each.get_final_message() if how == "astream" else each
+    return str(last.content[0].text)
 
 
 if __name__ == "__main__":

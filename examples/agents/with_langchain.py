@@ -59,7 +59,16 @@ def answer(guard: Guard, task: str, how: str) -> str:
         for state in agent.stream(given, stream_mode="values"):
             said = state["messages"][-1].text
         return said
+    if how == "astream":
+        return asyncio.run(_streamed(agent, given))
     return str(agent.invoke(given)["messages"][-1].text)
+
+
+async def _streamed(agent: Any, given: Any) -> str:
+    said = ""
+    async for state in agent.astream(given, stream_mode="values"):
+        said = state["messages"][-1].text
+    return said
 
 
 if __name__ == "__main__":

@@ -22,8 +22,10 @@ class Scripted(FunctionCallingLLM):
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(is_function_calling_model=True)
 
-    def _prepare_chat_with_tools(self, tools: Any, **more: Any) -> dict[str, Any]:
-        return {"messages": more.get("chat_history") or []}
+    def _prepare_chat_with_tools(
+        self, tools: Any, user_msg: Any = None, chat_history: Any = None, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        return {"messages": chat_history or []}
 
     async def achat(self, messages: Any, **more: Any) -> ChatResponse:
         shown: list[tuple[str, str]] = []
@@ -59,12 +61,15 @@ class Scripted(FunctionCallingLLM):
     def complete(self, prompt: str, formatted: bool = False, **more: Any) -> Any:
         raise NotImplementedError
 
-    stream_complete = acomplete = astream_complete = astream_chat = complete
+    stream_complete = acomplete = astream_complete = complete
+
+    async def astream_chat(self, messages: Any, **more: Any) -> Any:
+        raise NotImplementedError
 
 
 def answer(guard: Guard, task: str, how: str) -> str:
     """Lets the agent do a task, and returns its last message."""
-    tools = [guard.tool(refund), guard.tool(close_account)]
+    tools: list[Any] = [guard.tool(refund), guard.tool(close_account)]
     agent = FunctionAgent(tools=tools, llm=Scripted(), streaming=False)
 
     async def ask() -> str:

@@ -41,6 +41,8 @@ def answer(guard: Guard, task: str, how: str) -> str:
         tools=[function_tool(refund), function_tool(close_account)],
         handoffs=[closing],
     )
+    if how == "invoke":
+        return str(Runner.run_sync(guarded(agent, guard), task).final_output)
     return asyncio.run(_answer(guarded(agent, guard), task, how))
 
 

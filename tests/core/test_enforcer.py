@@ -93,7 +93,7 @@ def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
 ):
     enforcer = enforcer_in(own_home, snapshot(deny("rm"), decision_on_error=on_error))
     full = JournalUnavailable("journal", OSError(28, os.strerror(28)))
-    monkeypatch.setattr(type(enforcer.run.journal), "flush", _raise(full))
+    monkeypatch.setattr(type(enforcer.run.journal), "write_chained", _raise(full))
     ruling = enforcer.begin(call(), b"{}")
     assert ruling.is_allowed is passes
     assert ruling.decision.reason_code == ReasonCode.JOURNAL_UNAVAILABLE
@@ -103,16 +103,15 @@ def test_what_cannot_be_recorded_does_not_run_unless_the_policy_says_so(
 
 def test_a_batch_of_which_only_a_part_can_be_recorded_is_refused_whole(own_home, monkeypatch):
     enforcer = enforcer_in(own_home, snapshot(deny("rm")))
-    flush, flushes = type(enforcer.run.journal).flush, []
+    write, writes = type(enforcer.run.journal).write_chained, []
 
-    def full_at_the_second(journal):
-        flushes.append(1)
-        if len(flushes) == 2:
-            journal._forget()
+    def full_at_the_second(journal, *lines):
+        writes.append(1)
+        if len(writes) == 2:
             raise JournalUnavailable("journal", OSError(28, os.strerror(28)))
-        flush(journal)
+        write(journal, *lines)
 
-    monkeypatch.setattr(type(enforcer.run.journal), "flush", full_at_the_second)
+    monkeypatch.setattr(type(enforcer.run.journal), "write_chained", full_at_the_second)
     rulings = begin_batch(enforcer, [(call(), b"{}"), (call("u"), b"{}")])
     reasons = [each.decision.reason_code for each in rulings]
     assert reasons == [ReasonCode.BATCH_REFUSED, ReasonCode.JOURNAL_UNAVAILABLE]

@@ -306,15 +306,15 @@ def test_an_event_loop_waits_for_a_busy_journal_no_longer_than_it_chose(
     host = host_in(own_home, policy, sharing=Sharing(threads=True, wait_ms=2))
     host.open_run()
     writing, release = threading.Event(), threading.Event()
-    flush = Journal.flush
+    write = Journal.write_chained
 
-    def slow_flush(self: Journal) -> None:
+    def slow_write(self: Journal, *lines: Any) -> None:
         if threading.current_thread() is not threading.main_thread():
             writing.set()
             release.wait()
-        flush(self)
+        write(self, *lines)
 
-    monkeypatch.setattr(Journal, "flush", slow_flush)
+    monkeypatch.setattr(Journal, "write_chained", slow_write)
     thread = threading.Thread(target=lambda: host.begin(call(n=1), encode({"n": 1})))
     thread.start()
     writing.wait()

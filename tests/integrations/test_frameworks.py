@@ -1,245 +1,234 @@
 """Agents in the real frameworks, with a model that reads only what it is shown."""
 
-import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adapters.records import calls_of, lines_of
-from tests.integrations.conftest import AGENTS, Run
+from tests.adapters.policies import bundle, rule
+from tests.integrations.conftest import Agent, actions, of_framework, record_of, statuses
 from tests.requirements import requirement
 
 SEAMS = ["langchain", "openai_agents", "anthropic", "pydantic_ai", "mcp"]
 DECORATED = ["smolagents", "llama_index"]
+PROVIDERS = {
+    "langchain": "langchain",
+    "openai_agents": "openai-agents",
+    "anthropic": "anthropic",
+    "pydantic_ai": "pydantic-ai",
+    "mcp": "mcp",
+}
+"""What rules with `tool_provider` know a framework by."""
 WITH_IDS = {"langchain", "openai_agents", "pydantic_ai"}
-WAYS = [
-    *((name, how) for name in SEAMS[:4] for how in ("invoke", "async", "stream")),
-    *((name, "invoke") for name in ("mcp", *DECORATED)),
-]
+WAYS = {
+    "langchain": ["invoke", "async", "stream", "astream"],
+    "openai_agents": ["invoke", "async", "stream"],
+    "anthropic": ["invoke", "async", "stream", "astream"],
+    "pydantic_ai": ["invoke", "async", "stream"],
+    "mcp": ["async"],
+}
+ONE_AT_A_TIME = {"anthropic", "smolagents"}
+"""Frameworks that run the tool calls of one message one after the other."""
 OVER = "Run ended by policy (rule accounts-stay): the budget of 0 calls of this tool is spent."
+TASK = "refund A-7 250, refund B-2 20"
+ANY = "scenarios_any"
 
-
-def ask(run: Run, framework: str, task: str, how: str = "invoke") -> str:
-    ran = run(str(AGENTS / f"with_{framework}.py"), task, how)
-    assert ran.code == 0, ran.problem
-    return ran.said
-
-
-def record_of(home: Path) -> list[list[dict[str, Any]]]:
-    """Returns the events of each call, in the order of the run; several processes wrote them."""
-    order = ["tool_call_start", "tool_call_decision", "tool_call_end"]
-    calls = calls_of([json.loads(line) for _, line in lines_of(home)])
-    for call in calls:
-        call.sort(key=lambda event: order.index(event["type"]))
-        assert [event["type"] for event in call] == order
-    return sorted(calls, key=lambda call: int(call[0]["call"]["seq"]))
-
-
-def actions(calls: list[list[dict[str, Any]]]) -> list[str]:
-    return [call[1]["decision"]["action"] for call in calls]
+each_way = pytest.mark.parametrize(
+    ("framework", "how"), [of_framework(name, how) for name, ways in WAYS.items() for how in ways]
+)
+each_framework = pytest.mark.parametrize(
+    "framework", [of_framework(name) for name in (*SEAMS, *DECORATED)]
+)
+lets_out = pytest.mark.parametrize(
+    ("framework", "how"),
+    [of_framework(name, how) for name, ways in WAYS.items() if name != "anthropic" for how in ways],
+)
 
 
 @requirement("sdk:integration-hint")
-@requirement("sdk:integration-ids")
-@pytest.mark.parametrize(("framework", "how"), WAYS)
+@each_way
 def test_a_model_is_refused_follows_the_hint_and_succeeds(
-    run: Run, own_home: Path, framework: str, how: str
+    agent: Agent, own_home: Path, framework: str, how: str
 ) -> None:
     """Two calls at once: one is refused, and the model corrects it."""
-    said = ask(run, framework, "refund A-7 250, refund B-2 20", how)
-    assert said.splitlines()[-1] == "refunded 99 for A-7"
+    said = agent(framework, TASK, how)
+    assert said == "refunded 99 for A-7"
     calls = record_of(own_home)
     assert sorted(actions(calls)) == ["ALLOW", "ALLOW", "REJECT_WITH_HINT"]
-    assert {call[-1]["status"] for call in calls if call[1]["decision"]["action"] == "ALLOW"} == {
-        "OK"
-    }
+    assert sorted(statuses(calls)) == ["ERROR", "OK", "OK"]
     assert any("refunded 20 for B-2" in str(call[-1]["preview"]) for call in calls)
-    assert {call[0]["call"]["tool_name"] for call in calls} == {"refund"}
-    assert {call[0]["call"]["transport"] for call in calls} == {"in_process"}
-    assert {call[0]["call"]["server_name"] for call in calls} == {
+    begun = [call[0]["call"] for call in calls]
+    assert {each["tool_name"] for each in begun} == {"refund"}
+    assert {each["transport"] for each in begun} == {"in_process"}
+    assert {each["server_name"] for each in begun} == {
         "billing" if framework == "mcp" else "python"
     }
-    if framework in WITH_IDS:
-        ids = {call[0]["call"]["client_call_id"] for call in calls}
-        assert len(ids) == 3
-        # Pydantic AI makes its own; those of the others are the model's.
-        assert framework == "pydantic_ai" or all(re.fullmatch(r"call_\d_\d", each) for each in ids)
+
+
+@requirement("sdk:integration-hint")
+@pytest.mark.parametrize("framework", [of_framework(name) for name in DECORATED])
+def test_a_framework_without_a_seam_has_decorated_functions(
+    agent: Agent, own_home: Path, framework: str
+) -> None:
+    assert agent(framework, TASK) == "refunded 99 for A-7"
+    assert sorted(actions(record_of(own_home))) == ["ALLOW", "ALLOW", "REJECT_WITH_HINT"]
+
+
+@requirement("sdk:integration-ids")
+@pytest.mark.parametrize("framework", [of_framework(name) for name in sorted(WITH_IDS)])
+def test_the_ids_of_a_framework_are_on_record(agent: Agent, own_home: Path, framework: str) -> None:
+    agent(framework, TASK)
+    ids = {call[0]["call"]["client_call_id"] for call in record_of(own_home)}
+    assert len(ids) == 3
+    # Pydantic AI makes its own; those of the others are the model's.
+    assert framework == "pydantic_ai" or all(re.fullmatch(r"call_\d_\d", each) for each in ids)
 
 
 @requirement("sdk:integration-end")
-@pytest.mark.parametrize(
-    ("framework", "how"), [way for way in WAYS if way[0] not in ("anthropic", *DECORATED)]
-)
+@lets_out
 def test_the_end_of_a_run_leaves_the_loop(
-    run: Run, own_home: Path, framework: str, how: str
+    agent: Agent, own_home: Path, framework: str, how: str
 ) -> None:
-    said = ask(run, framework, "close_account A-7", how)
+    said = agent(framework, "close_account A-7", how)
     assert said.startswith(f"The run is over: {OVER}")
     assert actions(record_of(own_home)) == ["TERMINATE_RUN"]
 
 
 @requirement("sdk:integration-end")
-@pytest.mark.parametrize("framework", ["anthropic", *DECORATED])
+@pytest.mark.parametrize(
+    ("framework", "how"),
+    [
+        *(of_framework("anthropic", how) for how in WAYS["anthropic"]),
+        *(of_framework(name, "invoke") for name in DECORATED),
+    ],
+)
 def test_a_framework_that_lets_nothing_out_tells_its_model(
-    run: Run, own_home: Path, framework: str
+    agent: Agent, own_home: Path, framework: str, how: str
 ) -> None:
-    assert OVER in ask(run, framework, "close_account A-7")
-    calls = record_of(own_home)
-    assert actions(calls) == ["TERMINATE_RUN"]
+    assert OVER in agent(framework, "close_account A-7", how)
+    assert actions(record_of(own_home)) == ["TERMINATE_RUN"]
 
 
 @requirement("sdk:integration-failures")
-@pytest.mark.parametrize("framework", ["openai_agents", "anthropic", "mcp"])
+@pytest.mark.parametrize(
+    "framework", [of_framework(name) for name in ("openai_agents", "anthropic", "mcp")]
+)
 def test_a_tool_that_fails_is_on_record_as_an_error(
-    run: Run, own_home: Path, framework: str
+    agent: Agent, own_home: Path, framework: str
 ) -> None:
     """These frameworks turn the exception into a result, which the model reads."""
-    ask(run, framework, "refund broken 1")
+    agent(framework, "refund broken 1")
     ((*_, end),) = record_of(own_home)
     assert end["status"] == "ERROR"
     said = "the tool reported an error" if framework == "mcp" else "no such order"
     assert said in end["error"]["message"]  # behind the MCP client, a shim saw the end
 
 
-@requirement("sdk:integration-handover")
-def test_a_shim_behind_a_guarded_client_decides_nothing_again(run: Run, own_home: Path) -> None:
-    ask(run, "mcp", "refund A-7 250, refund B-2 20")
-    calls = record_of(own_home)
-    assert len(calls) == 3
-    for begun, decided, end in calls:
-        assert begun["call"]["transport"] == "in_process"
-        took_over = begun["source"]["shim_id"] != end["source"]["shim_id"]
-        assert took_over == (decided["decision"]["action"] == "ALLOW")
-    assert len({event["run_id"] for call in calls for event in call}) == 1
+def refunds(kind: str, effect: dict[str, Any], **match: Any) -> dict[str, Any]:
+    """Returns a policy with one rule about refunds."""
+    return bundle(rule("r", kind, effect, tool_name={"glob": ["refund"]}, **match))
 
 
-@requirement("sdk:integration-handoffs")
-def test_a_refused_handoff_is_told_and_the_agent_goes_on(run: Run, own_home: Path) -> None:
-    said = ask(run, "openai_agents", "transfer_to_closing")
-    assert said.startswith("Rejected by policy (rule no-closing-agent)")
-    assert "Tell the customer to call us." in said
-    assert actions(record_of(own_home)) == ["REJECT_WITH_HINT"]
+def limited(max_calls: int, window_ms: int) -> dict[str, Any]:
+    """Returns a policy that throttles refunds."""
+    limit = {
+        "max_calls": max_calls,
+        "window_ms": window_ms,
+        "backoff_ms": window_ms,
+        "scope": "run",
+        "on_limit": "THROTTLE",
+    }
+    return refunds("rate_limit", {"rate_limit": limit})
 
 
-HANDED_ON = """
-import asyncio, sys
-from agents import Agent, Runner, function_tool, set_tracing_disabled
-from agents.mcp import MCPServerStdio
-from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
-from billing import POLICY, refund
-from subluminal import Guard
-from subluminal.integrations.openai_agents import guarded
-import with_mcp, os
-
-set_tracing_disabled(True)
-args = '{"order": "A-7", "amount": 250}'
-
-def last(call):
-    return [assistant_message(str(call.input[-1]["output"]))]
-
-async def main():
-    with Guard(agent_id="billing", policy=POLICY) as guard, guard.delegate("refunds") as theirs:
-        environ = {**os.environ, **guard.environ()}
-        params = {"command": sys.executable, "args": with_mcp.SHIM, "env": environ}
-        model = ScriptedModel([
-            [function_call("transfer_to_refunds", "{}", call_id="c1")],
-            [function_call("refund", args, call_id="c2")],
-            [function_call("transfer_to_billing", "{}", call_id="c3")],
-            [function_call("refund", '{"order": "A-7", "amount": 7}', call_id="c4")],
-            ModelStep.respond(last),
-        ])
-        async with MCPServerStdio(params, name="billing", client_session_timeout_seconds=60) as server:
-            refunds = Agent(name="refunds", model=model, tools=[function_tool(refund)])
-            billing = Agent(name="billing", model=model, mcp_servers=[server], handoffs=[])
-            refunds.handoffs = [billing]
-            if sys.argv[1] == "delegate":
-                billing.handoffs = [guarded(refunds, theirs)]
-            else:
-                billing.handoffs = [refunds]
-            result = await Runner.run(guarded(billing, guard), "go")
-            print(result.final_output)
-
-asyncio.run(main())
-"""
+def options_for(framework: str, **options: Any) -> dict[str, Any]:
+    """Returns options of a guard for the example of a framework."""
+    return {**options, "refusals": "return"} if framework in DECORATED else options
 
 
-@requirement("sdk:integration-handoffs")
-@requirement("sdk:integration-handover")
-@pytest.mark.parametrize("how", ["one guard", "delegate"])
-def test_agents_behind_handoffs_and_their_mcp_servers_are_guarded(
-    run: Run, own_home: Path, how: str
+@requirement("sdk:integration-waits")
+@each_framework
+def test_parallel_calls_wait_for_answers_side_by_side(
+    scenario: Agent, own_home: Path, framework: str
 ) -> None:
-    ran = run("-c", HANDED_ON, how)
-    assert "refunded 7 for A-7" in ran.said, ran.problem
+    """The callback answers when both calls ask: a wait of one that held up the other would fail."""
+    effect = {"action": "BLOCK", "reason_code": "ASK", "message": "ask", "require": "approval"}
+    how = "async" if "async" in WAYS.get(framework, ()) else "invoke"
+    asked = (framework, TASK, how, refunds("deny", effect), options_for(framework))
+    together = 1 if framework in ONE_AT_A_TIME else 2
+    said = scenario(framework, "approved", *asked, together, module=ANY)
+    assert "refunded 250 for A-7" in said
+    assert "a callback of the program said no" in said
     calls = record_of(own_home)
-    names = [call[0]["call"]["tool_name"] for call in calls]
-    assert names == ["transfer_to_refunds", "refund", "transfer_to_billing", "refund"]
-    assert actions(calls) == ["ALLOW", "REJECT_WITH_HINT", "ALLOW", "ALLOW"]
-    guards = [call[0]["source"]["shim_id"] for call in calls[:2]]
-    assert (guards[0] != guards[1]) == (how == "delegate"), "a guarded agent keeps its guard"
-    begun, _, end = calls[3]
-    assert begun["call"]["server_name"] == "billing"
-    assert begun["call"]["client_call_id"] == "c4"
-    assert begun["source"]["shim_id"] != end["source"]["shim_id"], "the shim took it over"
+    assert sorted(actions(calls)) == ["ALLOW", "BLOCK", *["REJECT_WITH_HINT"] * 2]
+    assert sum("retry_of" in call[0]["call"] for call in calls) == 2
 
 
-@requirement("sdk:integration-missing")
-@pytest.mark.parametrize("framework", SEAMS)
-def test_a_framework_that_is_not_installed_is_one_clear_error(framework: str, run: Run) -> None:
-    code = """
+@requirement("sdk:integration-waits")
+@each_framework
+def test_a_throttled_call_waits_if_the_guard_does(
+    scenario: Agent, own_home: Path, framework: str
+) -> None:
+    options = options_for(framework, on_throttle="wait")
+    asked = (framework, TASK, "invoke", limited(1, window_ms=100), options)
+    said = scenario(framework, "under", *asked, module=ANY)
+    assert "refunded 250 for A-7" in said
+    assert "refunded 20 for B-2" in said
+    assert actions(record_of(own_home)).count("ALLOW") == 2
+
+
+@requirement("sdk:integration-hint")
+@each_framework
+def test_throttled_calls_are_told_and_a_limit_is_exact(
+    scenario: Agent, own_home: Path, framework: str
+) -> None:
+    task = ", ".join(f"refund A-{number} 20" for number in range(5))
+    asked = (framework, task, "invoke", limited(2, window_ms=600_000), options_for(framework))
+    said = scenario(framework, "under", *asked, module=ANY)
+    assert said.count("Throttled by policy (rule r)") == 3
+    assert sorted(actions(record_of(own_home))) == ["ALLOW"] * 2 + ["THROTTLE"] * 3
+
+
+@requirement("sdk:integration-provider")
+@pytest.mark.parametrize("framework", [of_framework(name) for name in PROVIDERS])
+def test_rules_know_the_provider_of_a_tool(scenario: Agent, own_home: Path, framework: str) -> None:
+    effect = {"action": "BLOCK", "reason_code": "NOT_HERE", "message": "not with this framework"}
+    policy = refunds("deny", effect, tool_provider=[PROVIDERS[framework]])
+    asked = (framework, "refund A-7 1", "invoke", policy, {})
+    assert "not with this framework" in scenario(framework, "under", *asked, module=ANY)
+    assert actions(record_of(own_home)) == ["BLOCK"]
+
+
+NOT_INSTALLED = """
 import sys
 class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("langchain", "agents", "anthropic", "pydantic_ai", "mcp"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Nothing())
-import subluminal.integrations
-try:
-    __import__("subluminal.integrations." + sys.argv[1])
-except ImportError as error:
-    print(error)
+for name in sys.argv[1:]:
+    try:
+        __import__("subluminal.integrations." + name)
+    except ImportError as error:
+        print(error)
 """
-    said = run("-c", code, framework).said
-    assert re.fullmatch(
-        rf"subluminal\.integrations\.{framework} needs (\S+): pip install '\1' \(No module .*\)",
-        said,
-    )
+
+
+@requirement("sdk:integration-missing")
+def test_a_framework_that_is_not_installed_is_one_clear_error(
+    python: Callable[..., str],
+) -> None:
+    lines = python(NOT_INSTALLED, *SEAMS).splitlines()
+    for framework, said in zip(SEAMS, lines, strict=True):
+        wanted = (
+            rf"subluminal\.integrations\.{framework} needs (\S+): pip install '\1' \(No module .*\)"
+        )
+        assert re.fullmatch(wanted, said)
 
 
 @requirement("sdk:integration-lazy")
-def test_the_package_imports_no_framework(run: Run) -> None:
-    code = "import sys, json, subluminal.integrations; print(json.dumps(sorted(sys.modules)))"
-    loaded = {name.partition(".")[0] for name in json.loads(run("-c", code).said)}
+def test_the_package_imports_no_framework(python: Callable[..., str]) -> None:
+    said = python("import sys, subluminal.integrations; print(*sys.modules)")
+    loaded = {name.partition(".")[0] for name in said.split()}
     assert not loaded & {"langchain", "agents", "anthropic", "pydantic_ai", "mcp", "asyncio"}
-
-
-UNGUARDABLE = """
-import sys
-from billing import POLICY
-from subluminal import Guard
-with Guard(policy=POLICY) as guard:
-    try:
-        if sys.argv[1] == "anthropic":
-            from subluminal.integrations.anthropic import guarded
-            server_tool = {"type": "web_search_20250305", "name": "web_search"}
-            assert guarded([server_tool], guard) == [server_tool]
-            guarded([object()], guard)
-        else:
-            from agents import Agent, ShellTool, WebSearchTool
-            from subluminal.integrations.openai_agents import guarded
-            guarded(Agent(name="a", tools=[WebSearchTool()]), guard)
-            guarded(Agent(name="a", tools=[ShellTool(executor=print)]), guard)
-    except Exception as error:
-        print(type(error).__name__, error)
-"""
-
-
-@requirement("sdk:integration-unguardable")
-@pytest.mark.parametrize("framework", ["anthropic", "openai_agents"])
-def test_a_tool_that_cannot_be_guarded_is_an_error(run: Run, framework: str) -> None:
-    said = run("-c", UNGUARDABLE, framework).said
-    assert said in (
-        "TypeError a object is no tool that `guarded` can guard",
-        "UserError a ShellTool cannot be guarded: make it a function tool",
-    )

@@ -252,6 +252,10 @@ def test_an_asynchronous_stream_ends_likewise(office: Office) -> None:
         await half.aclose()
         with pytest.raises(OSError, match="no more"):
             _ = [each async for each in count(1, fail=True)]
+        thrown = count(3)
+        await thrown.__anext__()
+        with pytest.raises(KeyError):
+            await thrown.athrow(KeyError("x"))
         left = count(3)
         await left.__anext__()
         del left
@@ -260,7 +264,62 @@ def test_an_asynchronous_stream_ends_likewise(office: Office) -> None:
 
     assert inspect.isasyncgenfunction(count)
     asyncio.run(main())
-    assert [status for status, _ in office.ends()] == ["OK", "CANCELLED", "ERROR", "CANCELLED"]
+    assert [status for status, _ in office.ends()] == [
+        *("OK", "CANCELLED", "ERROR", "ERROR", "CANCELLED"),
+    ]
+
+
+def _take(a: int, /, b: str = "x", *rest: int, c: object = object, **more: int) -> list[Any]:
+    return [a, b, rest, c, more]
+
+
+@requirement("sdk:binding")
+def test_wrong_arguments_fail_at_the_call_whatever_the_kind(office: Office) -> None:
+    """As with the functions themselves: not at the first item, and not when they are awaited."""
+    guard = office.guard()
+
+    async def coroutine(a: int, /, b: str = "x", *rest: int, c: object = object, **d: int) -> Any:
+        return _take(a, b, *rest, c=c, **d)
+
+    def stream(a: int, /, b: str = "x", *rest: int, c: object = object, **d: int) -> Any:
+        yield _take(a, b, *rest, c=c, **d)
+
+    async def async_stream(
+        a: int, /, b: str = "x", *rest: int, c: object = object, **d: int
+    ) -> Any:
+        yield _take(a, b, *rest, c=c, **d)
+
+    async def first(found: Any) -> Any:
+        return await found if inspect.isawaitable(found) else await anext(found)
+
+    for function in (coroutine, stream, async_stream):
+        tool: Any = guard.tool(function)
+        for wrong in (lambda f: f(), lambda f: f(a=1), lambda f: f(1, "b", b="c")):
+            with pytest.raises(TypeError) as told:
+                wrong(tool)
+            with pytest.raises(TypeError) as expected:
+                wrong(function)
+            assert str(told.value).split("()")[1:] == str(expected.value).split("()")[1:]
+        for args, named in (((1,), {}), ((1, "b", 3), {"c": 4, "a": 5}), ((1,), {"b": "z"})):
+            got = tool(*args, **named)
+            value = next(got) if function is stream else asyncio.run(first(got))
+            assert value == _take(*args, **named)
+    assert len(office.calls()) == 9, "wrong calls are none"
+
+
+def test_names_of_parameters_are_free(office: Office) -> None:
+    """A wrapper has names of its own, which give way to those of the function."""
+    guard = office.guard()
+
+    @guard.tool
+    async def count(stream: int, error: int, _0: int = 3, _1: int = 4) -> AsyncGenerator[int, None]:
+        for each in (stream, error, _0, _1):
+            yield each
+
+    async def main() -> list[int]:
+        return [each async for each in count(1, 2, _1=5)]
+
+    assert asyncio.run(main()) == [1, 2, 3, 5]
 
 
 def test_many_items_of_a_stream_are_counted_and_not_kept(office: Office) -> None:
@@ -375,5 +434,17 @@ def test_a_policy_that_cannot_be_used_is_an_error_at_construction(
     for policy in wrong:
         with pytest.raises(PolicyError):
             Guard(policy=policy)
+    with pytest.raises(PolicyError, match=r"^`policy` cannot be used: missing field `mode`"):
+        Guard(policy={"policy_id": "x"})
+    with pytest.raises(PolicyError, match=r"broken.yaml:2:1"):
+        Guard(policy=broken)
     guard = office.guard(policy=bundle(deny("rm")))
     assert guard.check("rm", {}).action == "BLOCK"
+
+
+def test_a_policy_may_be_written_as_briefly_as_in_yaml(office: Office) -> None:
+    short = {"rule_id": "no-rm", "kind": "deny", "match": {"tool_name": {"glob": ["rm"]}}}
+    guard = office.guard(policy={"policy_id": "mine", "mode": "guardrails", "rules": [short]})
+    told = guard.check("rm", {})
+    assert (told.action, told.rule_id, told.reason_code) == ("REJECT_WITH_HINT", "no-rm", "DENIED")
+    assert guard.check("ls", {}).action == "ALLOW"

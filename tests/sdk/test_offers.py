@@ -53,6 +53,25 @@ def test_a_shim_behind_a_guarded_call_decides_and_counts_nothing(
 
 
 @requirement("sdk:handover")
+def test_a_copied_id_lets_no_second_call_pass_undecided(office: Office, tmp_path: Path) -> None:
+    """The id is in a message that others may see: it serves once, and for its own call only."""
+    guard = office.guard(budget(3))
+    wire = Wire(upstream("echoer"), home=office.home, place=tmp_path, env=guard.environ())
+    answers = []
+    with guard.call("read", {"n": 0}, server="probe", provider="mcp") as call:
+        meta = call.offer()
+        for number, arguments in enumerate([{"n": 1}, {"n": 0}, {"n": 0}, {"n": 0}]):
+            wire.send(message(number, arguments, meta))
+            answers.append("result" in wire.line())
+    wire.finish()
+    wire.abandon()
+    calls = calls_of(office.events())
+    assert answers == [True, True, True, False]
+    assert [each[1]["decision"]["action"] for each in calls] == [*["ALLOW"] * 3, "BLOCK"]
+    assert len({each[0]["call"]["call_id"] for each in calls}) == 4
+
+
+@requirement("sdk:handover")
 def test_an_offer_that_nobody_takes_is_withdrawn(office: Office) -> None:
     guard = office.guard()
     with guard.call("read", {}, server="probe") as call:

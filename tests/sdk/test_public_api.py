@@ -1,10 +1,12 @@
 """What the package promises to programs: names, signatures, types, and a light start."""
 
 import inspect
+import operator
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.requirements import requirement
 from tests.test_imports import loaded_by
 
@@ -39,16 +41,41 @@ def test_every_name_of_the_package_is_there() -> None:
     assert not hasattr(subluminal, "guard")
 
 
-def test_the_parameters_are_those_of_the_page() -> None:
-    made = inspect.signature(Guard).parameters
-    expected = ["agent_id", "server", "policy", "run_id", "env", "principal", "attestation", "home"]
-    assert list(made)[:8] == expected
-    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in made.values())
-    assert (made["server"].default, made["refusals"].default) == ("python", "raise")
-    tool = inspect.signature(Guard.tool).parameters
-    assert list(tool)[2:] == ["name", "server", "labels", "provider", "targets", "args"]
-    assert list(inspect.signature(Guard.delegate).parameters)[1:] == ["agent_id", "attestation"]
-    assert list(inspect.signature(Guard.run).parameters)[1:] == ["run_id", "meta"]
+SURFACE = {
+    "Guard": "(*, agent_id=None, server='python', policy=None, run_id=None, env=None, "
+    "principal=None, attestation=None, home=None, plugins=(), approvals=None, "
+    "approval_timeout_ms=300000, on_throttle='raise', refusals='raise', on_error=None)",
+    "Guard.tool": "(fn=None, *, name=None, server=None, labels=(), provider='built-in', "
+    "targets=None, args=None)",
+    "Guard.call": "(tool, args, *, server=None, labels=(), context=None, provider='built-in', "
+    "client_call_id=None)",
+    "Guard.check": "(tool, args, *, server=None, labels=(), context=None, provider='built-in', "
+    "client_call_id=None)",
+    "Guard.run": "(run_id=None, meta=None)",
+    "Guard.delegate": "(agent_id, attestation=None)",
+    "Guard.environ": "()",
+    "Guard.close": "()",
+}
+"""The page's names, parameters and defaults, and `client_call_id`."""
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_names_parameters_and_defaults_are_those_of_the_page(name: str) -> None:
+    signature = inspect.signature(operator.attrgetter(name)(subluminal))
+    parameters = [
+        each.replace(annotation=each.empty)
+        for each in signature.parameters.values()
+        if each.name != "self"
+    ]
+    assert str(inspect.Signature(parameters)) == SURFACE[name]
+
+
+def test_refusals_are_one_family() -> None:
+    kinds = ("Blocked", "Throttled", "Rejected", "RunTerminated")
+    assert all(issubclass(getattr(subluminal, name), subluminal.Refused) for name in kinds)
+    told = ("rule_id", "reason_code", "hint", "suggested_args", "backoff_ms", "outcome")
+    assert all(isinstance(getattr(subluminal.Refused, name), property) for name in told)
+    assert isinstance(Guard.run_id, property)
 
 
 @requirement("sdk:typed")

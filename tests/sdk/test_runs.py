@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 from tests.adapters.policies import budget, bundle, deny, rule
-from tests.adapters.records import calls_of
+from tests.adapters.records import calls_of, events_of
 from tests.adapters.wire import Wire, upstream
 from tests.requirements import requirement
 from tests.sdk.conftest import Office
 from tests.trust.issued import registration
 
 from subluminal import Guard
+from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.clock import now
 from subluminal.config.places import Places, places
 from subluminal.contracts.vocabulary import TrustLevel
@@ -44,6 +45,36 @@ def run_ends(events: list[dict[str, Any]]) -> dict[str, str]:
 
 
 # Scopes
+
+
+@requirement("sdk:run-ends-last")
+@pytest.mark.parametrize("by", ["close", "scope"])
+def test_a_run_ends_with_the_last_of_its_calls(office: Office, by: str) -> None:
+    """Other threads may be in a call when the guard is closed, or when the scope is left."""
+    guard = office.guard(deny("rm"))
+    late: list[GuardedCall] = []
+
+    def begin() -> None:
+        for tool in ("a", "b"):
+            late.append(guard.call(tool, {}))
+            late[-1].begin()
+
+    if by == "close":
+        begin()
+        guard.close()
+    else:
+        scope = guard.run("run-1")
+        scope.__enter__()
+        begin()
+        scope.__exit__(ValueError, ValueError("no"), None)
+    assert run_ends(events_of(office.home)) == {}
+    assert list((office.home / "state" / "processes").iterdir()), "it would be found if it died"
+    for call in late:
+        call.end(OSError("late"))
+    events = events_of(office.home)
+    assert run_ends(events) == {"run-1": "SUCCEEDED" if by == "close" else "FAILED"}
+    assert [event["type"] for event in events[-3:]] == ["tool_call_end", "tool_call_end", "run_end"]
+    assert events[-1]["run"]["summary"]["errors_total"] == 2
 
 
 @requirement("sdk:scoped-run")

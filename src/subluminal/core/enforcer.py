@@ -56,6 +56,7 @@ TOTALS = {
     Action.TERMINATE_RUN: Total.CALLS_BLOCKED,
 }
 _OK = Status.OK
+_ALLOW, _ALLOWED = Action.ALLOW, Total.CALLS_ALLOWED
 
 
 def _ignore_bug(_bug: Exception) -> None:
@@ -103,14 +104,17 @@ class Enforcer:
         """Decides one call; start and decision are journalled when this returns (journal-first)."""
         # Flat on purpose: every call passes here, and each extra frame costs time.
         number = next(self._numbers)
-        wall_ms, mono_ns = time.time_ns() // 1_000_000, time.monotonic_ns()
         asked = Call(
-            *(call.server_name, call.tool_name, call.args, call.args_hash),
+            call.server_name,
+            call.tool_name,
+            call.args,
+            call.args_hash,
             provider=call.provider,
             given=call.given,
         )
         state, stops, engine = self._state, self._stops, self.engine
-        seq, evaluation, level = 0, None, None
+        seq = wall_ms = mono_ns = 0
+        evaluation = level = None
         try:
             engine.prepare(asked)
             if engine.asks_ahead or call.given is not None:
@@ -151,8 +155,12 @@ class Enforcer:
                     ending = evaluation.decision.terminate
                     if ending is not None:
                         state.terminate(ending.terminate_code, ending.terminate_message)
-                state.count(TOTALS[evaluation.decision.action])
+                action = evaluation.decision.action
+                # In Python 3.11 the hash of an enum member is a function in Python.
+                state.count(_ALLOWED if action is _ALLOW else TOTALS[action])
         except Exception as error:  # noqa: BLE001 - a bug here must not end the client's stream
+            wall_ms = wall_ms or time.time_ns() // 1_000_000  # without the lock, nobody read it
+            mono_ns = mono_ns or time.monotonic_ns()
             evaluation, level = self._undecided(call, asked, error, seq)
         if not evaluation.forwarded or evaluation.decision.constraints is not None:
             evaluation.decision = self.masked(evaluation.decision, call.args)

@@ -127,7 +127,9 @@ class ThreadedHost(Host):
                     return taken
             enforcer = self.claim(session)
             try:
-                return enforcer.begin(enforcer.with_claims(call), args_text)
+                if enforcer.claims is not None:
+                    call = enforcer.with_claims(call)
+                return enforcer.begin(call, args_text)
             except BaseException:  # an interrupt: nobody will end the call
                 self._runs.release(enforcer)
                 raise
@@ -148,10 +150,14 @@ class ThreadedHost(Host):
             _inside.add(ident)
             if _gate is not None:
                 _await_forks(ident)
-            if enforcer.run.is_dropped or not self._runs.first_end(ruling):
+            if enforcer.run.is_dropped:
+                return
+            with self._runs.mutex:  # `first_end`, inlined
+                was_ending, ruling.is_ending = ruling.is_ending, True
+            if was_ending:
                 return
             try:
-                if not self._take_back(ruling):
+                if ruling.handed is not None and not self._take_back(ruling):
                     ruling.finished = True
                     return
                 enforcer.finish(ruling, outcome, at_ns)
@@ -253,7 +259,7 @@ class ThreadedHost(Host):
             self.await_policies(min(HOLD_MS / 1000, self._runs.bound_s))
             if self._policies.loading:
                 self.give_up_waiting()
-        return self._runs.claim(self.run_of(session))
+        return self._runs.claim(self.run_id if session is None else self.run_of(session))
 
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""

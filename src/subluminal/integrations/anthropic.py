@@ -9,6 +9,7 @@ calls have no `client_call_id`, and the end of a run is told to the model, as a 
 from collections.abc import Iterable
 from typing import Any
 
+from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.integrations.framework import (
     Found,
     arguments,
@@ -46,7 +47,7 @@ def _guarded(tool: Any, guard: Guard) -> Any:
         return _Tool(tool, guard)
     if isinstance(tool, BetaAsyncFunctionTool | BetaAsyncBuiltinFunctionTool):
         return _AsyncTool(tool, guard)
-    raise TypeError(f"a {type(tool).__name__} is no tool that `guarded` can guard")
+    raise TypeError(f"a tool of type {type(tool).__name__} cannot be guarded")
 
 
 class _Wrapped:
@@ -60,6 +61,9 @@ class _Wrapped:
     def name(self) -> str:
         return str(self._tool.name)
 
+    def _guarded_call(self, input: object) -> GuardedCall:
+        return self._guard.call(self.name, arguments(input), provider="anthropic")
+
     def to_dict(self) -> Any:
         return self._tool.to_dict()
 
@@ -71,7 +75,7 @@ class _Tool(_Wrapped, BetaBuiltinFunctionTool):
     """A tool for the runner of `Anthropic`."""
 
     def call(self, input: object) -> Any:
-        call = self._guard.call(self.name, arguments(input))
+        call = self._guarded_call(input)
         try:
             return guarded_call(call, lambda: self._tool.call(input), Found)
         except Refused as refused:
@@ -82,7 +86,7 @@ class _AsyncTool(_Wrapped, BetaAsyncBuiltinFunctionTool):
     """A tool for the runner of `AsyncAnthropic`."""
 
     async def call(self, input: object) -> Any:
-        call = self._guard.call(self.name, arguments(input))
+        call = self._guarded_call(input)
         try:
             return await guarded_call_async(call, lambda: self._tool.call(input), Found)
         except Refused as refused:

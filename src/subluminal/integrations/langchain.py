@@ -1,6 +1,8 @@
 """LangChain and LangGraph: a middleware around every tool call of an agent.
 
 agent = create_agent(model, tools, middleware=[GuardMiddleware(guard)])
+
+A graph of one's own gives the two methods of the middleware to its ToolNode.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,9 +16,13 @@ try:
     from langchain.agents.middleware import AgentMiddleware
     from langchain.agents.middleware.types import ToolCallRequest
     from langchain_core.messages import ToolMessage
+    from langgraph.errors import GraphInterrupt
     from langgraph.types import Command
 except ImportError as error:
     raise missing("langchain", "langchain>=1", error) from None
+
+_PAUSES = (GraphInterrupt,)
+"""A tool that asks a person with `interrupt` runs again from its start when it is resumed."""
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -37,7 +43,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """Guards a call of an agent that runs with `invoke` or `stream`."""
         try:
-            return guarded_call(self._call(request), lambda: handler(request), _read)
+            return guarded_call(self._call(request), lambda: handler(request), _read, _PAUSES)
         except Refused as refused:
             return _told(request, refused)
 
@@ -48,13 +54,17 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """Guards a call of an agent that runs with `ainvoke` or `astream`."""
         try:
-            return await guarded_call_async(self._call(request), lambda: handler(request), _read)
+            return await guarded_call_async(
+                self._call(request), lambda: handler(request), _read, _PAUSES
+            )
         except Refused as refused:
             return _told(request, refused)
 
     def _call(self, request: ToolCallRequest) -> GuardedCall:
         wanted = request.tool_call
-        return self._guard.call(wanted["name"], wanted["args"], client_call_id=wanted["id"])
+        return self._guard.call(
+            wanted["name"], wanted["args"], provider="langchain", client_call_id=wanted["id"]
+        )
 
 
 def _told(request: ToolCallRequest, refused: Refused) -> ToolMessage:

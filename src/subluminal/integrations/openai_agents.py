@@ -30,6 +30,7 @@ try:
 except ImportError as error:
     raise missing("openai_agents", "openai-agents>=0.20", error) from None
 
+_PROVIDER = "openai-agents"
 _A = TypeVar("_A", bound=Agent[Any])
 
 _AT_OPENAI = (
@@ -105,7 +106,7 @@ class _Guarding:
         found = copy(inner)
 
         async def invoke(context: Any, text: str) -> Any:
-            call = self._guard.call(inner.tool_name, arguments(text))
+            call = self._guard.call(inner.tool_name, arguments(text), provider=_PROVIDER)
             try:
                 target = await guarded_call_async(
                     call, lambda: inner.on_invoke_handoff(context, text), lambda to: Found(to.name)
@@ -135,7 +136,9 @@ def _tool(tool: Any, guard: Guard) -> Any:
     if isinstance(tool, _AT_OPENAI):
         return tool
     if not isinstance(tool, FunctionTool):
-        raise UserError(f"a {type(tool).__name__} cannot be guarded: make it a function tool")
+        raise UserError(
+            f"a tool of type {type(tool).__name__} cannot be guarded: make it a function tool"
+        )
     found = copy(tool)
     tell = resolve_function_tool_failure_error_function(tool)
     if tell is not None:
@@ -147,7 +150,7 @@ def _tool(tool: Any, guard: Guard) -> Any:
             name,
             arguments(text),
             server=server,
-            provider="mcp" if server else "built-in",
+            provider="mcp" if server else _PROVIDER,
             client_call_id=context.tool_call_id,
         )
         failures: list[str] = []

@@ -11,10 +11,13 @@ from subluminal.sdk.guard import Guard, Refused, RunTerminated
 try:
     from pydantic_ai import RunContext, ToolDefinition
     from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
     from pydantic_ai.messages import ToolCallPart
 except ImportError as error:
     raise missing("pydantic_ai", "pydantic-ai-slim>=2", error) from None
+
+_PAUSES = (ApprovalRequired, CallDeferred)
+"""With these, a tool leaves its call to a person or to another process."""
 
 
 class GuardCapability(AbstractCapability[Any]):
@@ -40,9 +43,11 @@ class GuardCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """Guards one call."""
-        wanted = self._guard.call(call.tool_name, args, client_call_id=call.tool_call_id)
+        wanted = self._guard.call(
+            call.tool_name, args, provider="pydantic-ai", client_call_id=call.tool_call_id
+        )
         try:
-            return await guarded_call_async(wanted, lambda: handler(args), Found)
+            return await guarded_call_async(wanted, lambda: handler(args), Found, _PAUSES)
         except RunTerminated:
             raise
         except Refused as refused:

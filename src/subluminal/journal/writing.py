@@ -154,15 +154,22 @@ class Journal:
         self.prev = head
 
     def flush(self) -> None:
-        """Writes everything buffered, in one write(2).
+        """Writes everything buffered, as `write_chained` does."""
+        if self._unwritten:
+            self.write_chained(b"", 0, self.prev)
+
+    def write_chained(self, lines: bytes, count: int, head: bytes) -> None:
+        """Writes everything buffered and these lines, in one write(2). See `add_chained`.
 
         Raises JournalUnavailable when the disk is full and the reserve is spent. The caller must
         then treat the whole batch as unrecorded, although its first lines may be in the file.
         """
-        if not self._unwritten:
-            return
-        data = b"".join(self._unwritten)
-        self._unwritten = []
+        data = lines
+        if self._unwritten:
+            data = b"".join((*self._unwritten, lines))
+            self._unwritten = []
+        self.n += count
+        self.prev = head
         if self._reserve.is_spent or self._is_torn:
             self._persist(self._without_previews(_lines(data)))
         else:

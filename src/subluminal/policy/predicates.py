@@ -133,7 +133,8 @@ def _in_range(key: str, bounds: dict[str, Any]) -> ArgsPredicate:
         found = args.get(key)
         if type(found) not in _NUMBERS:
             return False
-        found = _as_read(found)
+        if type(found) is Decimal:
+            found = _as_read(found)
         return (low is None or found >= low) and (high is None or found <= high)
 
     return holds

@@ -6,6 +6,7 @@ Arguments that are not given come from the environment and the settings, as a sh
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -45,6 +46,8 @@ __all__ = [
     "Throttled",
 ]
 
+_PLACE = r"^:[0-9]+:[0-9]+: "
+"""Line and column before a message about a policy."""
 _FIRST_POLICY_S = 30.0
 """Longest wait for the compiler when a guard is made; a compiler that takes longer gives up."""
 
@@ -112,7 +115,7 @@ class Guard(GuardDoor):
         """who handed the work on; None if nobody did"""
         host = _opened(environ, run_id, attestation, None)
         try:
-            _await_policies(host, path)
+            _await_policies(host, path, is_file=not isinstance(policy, Mapping))
         except BaseException:
             host.close()
             raise
@@ -242,18 +245,26 @@ def _environ(given: dict[str, str | None]) -> dict[str, str]:
 def _policy_path(
     policy: str | os.PathLike[str] | Mapping[str, Any] | None, where: Places
 ) -> str | None:
-    """Returns the file of a policy; one that was given as a dict is written to the cache."""
+    """Returns the file of a policy; one that was given as a dict is written to the cache.
+
+    A dict may leave out what YAML may leave out: a person writes both.
+    """
     if policy is None:
         return None
     if not isinstance(policy, Mapping):
         return os.path.abspath(os.fspath(policy))
     import json
 
+    if "policy_id" in policy:  # not Agent-SPM's language
+        from subluminal.contracts.short_forms import completed
+
+        policy = completed(dict(policy))
     try:
         text = json.dumps(policy, sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise PolicyError(
-            f"`policy` is not JSON: {error}", hint="give a dict as YAML would be"
+            f"`policy` is not JSON: {error}",
+            hint="use text, numbers, booleans, lists and dicts only",
         ) from None
     try:
         directory = make_private_dir(os.path.join(where.cache, "given"))
@@ -268,7 +279,7 @@ def _policy_path(
     return path
 
 
-def _await_policies(host: Host, path: str | None) -> None:
+def _await_policies(host: Host, path: str | None, *, is_file: bool) -> None:
     """Waits until the policies are compiled. Raises PolicyError if the given one cannot be used.
 
     Children may be forked next, and have their first call before this process has one: they would
@@ -277,4 +288,7 @@ def _await_policies(host: Host, path: str | None) -> None:
     host.await_policies(HOLD_MS / 1000 if path is None else _FIRST_POLICY_S)
     problem = host.policy_problem
     if problem is not None and path is not None and path in problem:
-        raise PolicyError(problem, hint="check it with `sub policy lint`")
+        if not is_file:  # the caller does not know the file, and its lines are not the caller's
+            reason = problem.partition(": ")[2].removeprefix(path)
+            problem = f"`policy` cannot be used: {re.sub(_PLACE, '', reason)}"
+        raise PolicyError(problem, hint=f"see all problems with `sub policy lint {path}`")

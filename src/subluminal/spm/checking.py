@@ -231,7 +231,7 @@ class CheckedCall(GuardedCall):
         """Checks the call. Raises SecurityError."""
         assert waits  # callbacks are asked whenever there are any
         self.check = check = yield from self._open()
-        self.host, self._begin = check.door.host, check.door.beginning(check.wanted)
+        self.host, self._wanted, self._begin = check.door.host, check.wanted, check.door.begin
         yield from check.steps(self)
 
     def abandon(self, error: BaseException) -> None:

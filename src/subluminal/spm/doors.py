@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -19,6 +18,7 @@ from subluminal.config.private_files import write_aside
 from subluminal.config.settings import TargetSettings
 from subluminal.contracts.call import BUILT_IN, Given
 from subluminal.contracts.counters import Counters
+from subluminal.contracts.gate import Settled
 from subluminal.core.host import Host
 from subluminal.core.ruling import Ruling
 from subluminal.errors import PolicyError, SubluminalError
@@ -96,9 +96,9 @@ class Door(Guard):
         """Where calls are decided and recorded."""
         return self._host
 
-    def beginning(self, wanted: Wanted) -> Callable[..., Ruling]:
-        """Returns what decides a try of a call."""
-        return partial(self._begin, wanted)
+    def begin(self, wanted: Wanted, retry_of: str | None, added: Settled | None) -> Ruling:
+        """Decides and records a try of a call."""
+        return self._begin(wanted, retry_of, added)
 
     def counters(self) -> AbstractContextManager[Counters]:
         """Gives the counters of the run, to count for oneself."""

@@ -14,6 +14,9 @@ from subluminal.config.places import make_private_dir
 from subluminal.system.files import allocate
 
 _WORD = struct.Struct("=q")
+WORD_BYTES = _WORD.size
+"""Size of the file."""
+_seek, _END = os.lseek, os.SEEK_END
 _PATIENCE_S = 1.0
 _PAUSE_S = 0.001
 
@@ -43,12 +46,12 @@ class Generation:
         except BaseException:
             os.close(fd)
             raise
-        self._fd = fd
+        self.fd = fd
         self.words = memoryview(self._data).cast("q")
 
     def is_whole(self) -> bool:
         """Whether nobody has cut the file. Reading the number of a cut file would be a SIGBUS."""
-        return os.lseek(self._fd, 0, os.SEEK_END) >= _WORD.size
+        return _seek(self.fd, 0, _END) >= WORD_BYTES
 
     def is_current(self) -> bool:
         """Whether the path still leads to this file. A removed file no longer receives changes."""
@@ -60,7 +63,7 @@ class Generation:
 
     def __del__(self) -> None:
         """Closes the descriptor. The mapping stays as long as a thread reads the number."""
-        if (fd := getattr(self, "_fd", -1)) >= 0:
+        if (fd := getattr(self, "fd", -1)) >= 0:
             os.close(fd)
 
 

@@ -143,28 +143,44 @@ class RunLock:
 class ThreadedRunLock(RunLock):
     """The same lock for a process with several threads, or with several hosts of one run."""
 
-    __slots__ = ()
+    __slots__ = ("_mutex",)
+
+    def __init__(self, file: StateFile, wait_ms: int | None = None) -> None:
+        super().__init__(file, wait_ms)
+        self._mutex = file.mutex
 
     def __enter__(self) -> None:
-        mutex = self._file.mutex
-        if mutex.is_mine:
-            self._free()  # an interrupt ended this thread's last turn too early
+        # `Mutex.acquire` and `RunLock.__enter__`, inlined: every call passes here.
+        lock = self._mutex.lock
+        if lock._is_owned():  # type: ignore[attr-defined]
+            self.__exit__()  # an interrupt ended this thread's last turn too early
         try:
             # The mutex' holder may itself wait for a starved process, so the long bound applies.
-            if not mutex.acquire(self._starved_s):
+            if not (lock.acquire(False) or lock.acquire(True, self._starved_s)):
                 raise StateBusy(self._path, round(self._starved_s * 1000))
             self.held = False
-            super().__enter__()
+            if _seek(self._fd, 0, _END) != FILE_BYTES or self._words[W_MAGIC] != MAGIC:
+                raise self._file.harm()
+            if self._words[W_WANTED]:
+                self._wait()
+            else:
+                try:
+                    _lockf(self._fd, _TRY)
+                except BlockingIOError:
+                    self._wait()
+            if self.absent:
+                self.absent.clear()
+            self.held = True
         except BaseException:
-            if mutex.is_mine:
-                self._free()
+            if lock._is_owned():  # type: ignore[attr-defined]
+                self.__exit__()
             raise
 
     def __exit__(self, *_: object) -> None:
-        self._free()
-
-    def _free(self) -> None:
         try:
-            super().__exit__()
+            self.held = False
+            _lockf(self._fd, _FREE)
         finally:
-            self._file.mutex.release()
+            lock = self._mutex.lock
+            if lock._is_owned():  # type: ignore[attr-defined]
+                lock.release()

@@ -12,27 +12,27 @@ from _thread import RLock  # `threading` would cost a shim's start a millisecond
 class Mutex:
     """One lock. After an interrupt, `acquire` and `release` may be called in any order."""
 
-    __slots__ = ("_lock",)
+    __slots__ = ("lock",)
 
     def __init__(self) -> None:
-        self._lock = RLock()
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether this thread holds the lock."""
-        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
+        self.lock = RLock()
+        """what `acquire` takes; for code on the path of every call, which does the same itself"""
 
     def acquire(self, timeout: float) -> bool:
         """Takes the lock; returns False if it is not free within `timeout` seconds."""
-        lock = self._lock  # `is_mine`, inlined here and below: every call passes several times
+        lock = self.lock
         while lock._is_owned():  # type: ignore[attr-defined]
             lock.release()
-        return lock.acquire(timeout=timeout)
+        return lock.acquire(True, timeout)
 
     def release(self) -> None:
         """Releases the lock, if this thread holds it."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            self._lock.release()
+        if self.lock._is_owned():  # type: ignore[attr-defined]
+            self.lock.release()
+
+    def renew(self) -> None:
+        """Makes a new lock in a forked child: a thread of the parent may have held the old one."""
+        self.lock = RLock()
 
 
 class Unshared:

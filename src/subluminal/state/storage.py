@@ -21,6 +21,8 @@ UNFINISHED = "."
 """First character of an unfinished file's name; names from `encode_name` never begin with it."""
 
 FILE_BYTES = layout.FILE_WORDS * layout.WORD_BYTES
+_seek, _END = os.lseek, os.SEEK_END
+_W_MAGIC, _MAGIC = layout.W_MAGIC, layout.MAGIC
 _CHECK_HINT = "check that the disk has room, and that you own SUB_HOME and may write there"
 
 
@@ -64,11 +66,11 @@ _registry = allocate_lock()
 
 
 def _renew_mutexes() -> None:
-    """Makes new locks in a forked child: a thread of the parent may have held the old ones."""
+    """Makes new locks in a forked child."""
     global _registry
     _registry = allocate_lock()
     for mapping in _mappings.values():
-        mapping.mutex = Mutex()
+        mapping.mutex.renew()
 
 
 os.register_at_fork(after_in_child=_renew_mutexes)
@@ -88,16 +90,13 @@ class StateFile:
         self.data = mapping.data
         self.words = mapping.words
         """the bytes of the file as integers; assigning one of them is a single store"""
+        self.mutex = mapping.mutex
+        """the lock between threads of this process"""
         try:
             self._check_header()
         except StateUnusable:
             self.close()
             raise
-
-    @property
-    def mutex(self) -> Mutex:
-        """The lock between threads of this process; a forked child gets a new one."""
-        return self._mapping.mutex
 
     def back(self, start: int, words: int) -> None:
         """Allocates disk blocks for a range before it is written for the first time.
@@ -117,17 +116,15 @@ class StateFile:
         Reading the mapping beyond the end of its file would be a SIGBUS, so whoever reads it
         without the lock asks first. Taking the lock checks the same.
         """
-        return self._size() == FILE_BYTES and self.words[layout.W_MAGIC] == layout.MAGIC
+        # Flat on purpose: every call passes here several times.
+        return _seek(self.fd, 0, _END) == FILE_BYTES and self.words[_W_MAGIC] == _MAGIC
 
     def harm(self) -> StateUnusable:
         """Returns the error for a file that is not whole."""
-        size = self._size()
+        size = _seek(self.fd, 0, _END)
         if size != FILE_BYTES:
             return damaged(self.path, f"it has {size} bytes instead of {FILE_BYTES}")
         return damaged(self.path, "it was overwritten")
-
-    def _size(self) -> int:
-        return os.lseek(self.fd, 0, os.SEEK_END)
 
     def is_current(self) -> bool:
         """Returns True if the path still leads to this file; `prune` may have removed it."""

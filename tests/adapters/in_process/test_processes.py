@@ -117,15 +117,15 @@ def test_a_full_disk_executes_nothing(till: Till, monkeypatch: pytest.MonkeyPatc
     from subluminal.journal.writing import Journal
 
     till.execute("EXECUTE", "a")
-    original = Journal.flush
+    original = Journal.write_chained
 
-    def full(_journal: Any) -> None:
+    def full(*_lines: Any) -> None:
         raise JournalUnavailable("journal", OSError(errno.ENOSPC, "no space left on device"))
 
-    monkeypatch.setattr(Journal, "flush", full)
+    monkeypatch.setattr(Journal, "write_chained", full)
     done = till.execute("EXECUTE", "b")
     assert (done.action, done.reason_code) == ("BLOCK", "JOURNAL_UNAVAILABLE")
-    monkeypatch.setattr(Journal, "flush", original)
+    monkeypatch.setattr(Journal, "write_chained", original)
     assert till.execute("EXECUTE", "b").action == "ALLOW"
     assert till.paid == [5, 5]
 

@@ -20,8 +20,9 @@ from subluminal.core.runs.opening import AbsentState
 from subluminal.core.runs.run import Run
 from subluminal.journal import Journal
 from subluminal.state import layout
-from subluminal.state.errors import StateUnusable
-from subluminal.state.run_state import RunState
+from subluminal.state.errors import StateBusy, StateUnusable
+from subluminal.state.lock import RunLock
+from subluminal.state.run_state import RunState, Total
 
 WHO = Identity(agent_id="a", client=Client.CUSTOM, env=Env.DEV)
 POLICY = PolicyRef(policy_id="p", policy_version="1", policy_hash="h")
@@ -196,3 +197,40 @@ def test_many_dead_processes_start_few_finders(
 
 def test_a_mask_that_breaks_the_meta_of_a_run_drops_it() -> None:
     assert masked_meta({"a": "b"}, lambda text: text.replace('":"', "[REDACTED]")) == {}
+
+
+def test_a_process_that_leaves_waits_for_the_lock(
+    where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that leave at once would each believe that the other one ends the run."""
+    run = entered(where, "s1")
+    run.state.owe(Total.ERRORS)
+    real, tries = run.state.locked, 0
+
+    def busy_twice() -> RunLock:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise StateBusy(run.state.path, 50)
+        return real()
+
+    monkeypatch.setattr(run.state, "locked", busy_twice)
+    run.leave()
+    last = events(where, "s1")[-1]
+    assert last["type"] == "run_end"
+    assert last["run"]["summary"]["errors_total"] == 1  # type: ignore[index]
+    run.close()
+
+
+def test_a_process_that_leaves_does_not_wait_for_a_suspended_one(
+    where: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = entered(where, "s1")
+
+    def busy() -> RunLock:
+        raise StateBusy(run.state.path, 50)
+
+    monkeypatch.setattr(run.state, "locked", busy)
+    run.leave()
+    assert events(where, "s1")[-1]["type"] != "run_end"
+    run.close()

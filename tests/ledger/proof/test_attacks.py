@@ -236,6 +236,8 @@ def test_a_ledger_put_back_to_an_early_version_gets_no_signature_for_what_was_er
         "DROP TABLE ends_ahead",
         "ALTER TABLE tool_calls DROP COLUMN end_shim",
         "ALTER TABLE tool_calls DROP COLUMN taint",
+        "DROP INDEX calls_by_retry",
+        "ALTER TABLE tool_calls DROP COLUMN retry_of",
         "ALTER TABLE runs DROP COLUMN agent_json",
         "DROP TABLE drops",
         "ALTER TABLE checkpoints DROP COLUMN key_id",

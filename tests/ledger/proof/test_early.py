@@ -58,6 +58,8 @@ def early(home: Home, *, noted: int | None = None) -> None:
     connection.execute("DROP TABLE ends_ahead")
     connection.execute("ALTER TABLE tool_calls DROP COLUMN end_shim")
     connection.execute("ALTER TABLE tool_calls DROP COLUMN taint")
+    connection.execute("DROP INDEX calls_by_retry")
+    connection.execute("ALTER TABLE tool_calls DROP COLUMN retry_of")
     connection.execute("ALTER TABLE runs DROP COLUMN agent_json")
     connection.execute("DROP TABLE drops")
     connection.execute("ALTER TABLE checkpoints DROP COLUMN key_id")

@@ -84,11 +84,12 @@ def test_an_edit_of_any_derived_column_is_found(full: Home, column: str, value: 
         (
             "INSERT INTO tool_calls SELECT 9999, 'forged', run_id, server_name, tool_name, args_hash,"
             " decision, rule_id, status, latency_ms, bytes_in, bytes_out, 0, created_at, reason_code,"
-            " severity, NULL, NULL, seq, transport, shim, start_n, decision_n, end_n, NULL, NULL"
-            " FROM tool_calls WHERE id = 3",
+            " severity, NULL, NULL, seq, transport, shim, start_n, decision_n, end_n, NULL, NULL,"
+            " NULL FROM tool_calls WHERE id = 3",
             "call `forged` of run `run1`: there is no event for it",
         ),
         ("UPDATE tool_calls SET taint = 'SYSTEM' WHERE id = 4", "`taint` is `SYSTEM`"),
+        ("UPDATE tool_calls SET retry_of = 'x' WHERE id = 4", "`retry_of` is `x`"),
         ("UPDATE previews SET args_preview = '{}' WHERE id = 4", "`args_preview` does not match"),
         ("UPDATE hints SET hint_text = 'x'", "the hint is not the one"),
         ("DELETE FROM hints", "the hint is not the one"),

@@ -60,6 +60,10 @@ def print_call(screen: Screen, detail: dict[str, Any]) -> None:
     _hint(screen, detail["hint"])
     screen.field("when", Cell(call["ts"]))
     screen.field("run", Cell(call["run_id"]), f"call {call['seq']} of the run")
+    if call["retry_of"] is not None:
+        screen.field("retry of", Cell(call["retry_of"]), "which was refused")
+    if detail["retries"]:
+        screen.field("retried", Cell(", ".join(detail["retries"])))
     screen.field("args_hash", Cell(call["args_hash"]))
     preview = call["preview"]
     cut_off = " (truncated)" if preview["truncated"] else ""

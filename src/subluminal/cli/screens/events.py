@@ -111,6 +111,8 @@ def _decision(event: Event, facts: Facts) -> Told:
     decision = event["decision"]
     would_be = (decision.get("would_be") or {}).get("action")
     tool = f"{facts.get('server', '?')}/{facts.get('tool', '?')}"
+    if facts.get("retry_of"):
+        tool = f"{tool} (retry of {cells.short_id(facts['retry_of'])})"
     kernel = decision.get("kernel")
     if kernel:
         tool = f"{tool} {kernel['taint']}  {pack_said(kernel)}"

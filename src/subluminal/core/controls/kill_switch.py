@@ -20,9 +20,10 @@ from subluminal.core.controls.stops import (
     read_stops,
     stop_name,
 )
-from subluminal.state.generation import Generation
+from subluminal.state.generation import WORD_BYTES, Generation
 
 _MAX_CACHED = 512
+_seek, _END = os.lseek, os.SEEK_END
 
 
 class Known(NamedTuple):
@@ -127,7 +128,8 @@ class StopView:
     def make_safe(self) -> None:
         """Makes it safe to read `words`: maps the file again if somebody has cut it."""
         generation = self._switch.generation
-        if generation is not None and not generation.is_whole():
+        # `Generation.is_whole`, inlined: every call passes here.
+        if generation is not None and _seek(generation.fd, 0, _END) < WORD_BYTES:
             self._switch.look()
 
     def find(self, server_name: str, tool_name: str) -> Stop | None:

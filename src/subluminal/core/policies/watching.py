@@ -67,6 +67,10 @@ class Policies:
         self._acting: Acting | None = None
         self._actors: dict[str, Actor] = {}
         self._next_look_ms = 0
+        self._polls = 0
+        """a number that grows whenever something may have to be awaited"""
+        self._calm_at = -1
+        """its value when nothing was awaited: calls of programs ask each time"""
         self.generation = 0
         """a number that grows whenever the policies in force change"""
 
@@ -80,9 +84,15 @@ class Policies:
 
         Or the agent's token is being verified, and a rule asks about the agent.
         """
+        seen = self._polls
+        if seen == self._calm_at:
+            return False
+        if any(layer.is_awaited for layer in self._layers):
+            return True
         if self._acting is not None and self._acting.is_pending:
             return True
-        return any(layer.is_awaited for layer in self._layers)
+        self._calm_at = seen
+        return False
 
     def give_up_waiting(self) -> None:
         """Makes layers that are still compiling refuse calls, instead of holding them."""
@@ -164,6 +174,7 @@ class Policies:
         if self._acting is None and self._open_acting is not None:
             self._acting = self._open_acting()
             self._acting.ask()
+            self._polls += 1
         return self._acting
 
     def forget(self, run_id: str) -> None:
@@ -174,6 +185,7 @@ class Policies:
     def poll(self, mono_ms: int, *, force: bool = False) -> list[Load]:
         """Checks the files, if it is time, and the compilers; returns what changed."""
         loads: list[Load] = []
+        self._polls += 1
         if force or mono_ms >= self._next_look_ms:
             self._next_look_ms = mono_ms + LOOK_EVERY_MS
             self._find_layers()
@@ -187,6 +199,8 @@ class Policies:
             if self._has_token and self._engine_of(self._now()).asks_agent:
                 self._asked()  # before the first call, which would have to wait
         is_changed = self._acting is not None and self._acting.poll(mono_ms)
+        # INVARIANT: grows before and after. Who looked in between looks again.
+        self._polls += 1
         if loads or is_changed:
             self._changed()
         return loads

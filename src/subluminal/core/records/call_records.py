@@ -32,7 +32,7 @@ from subluminal.contracts.vocabulary import Action, Taint, Transport
 from subluminal.core.records.previews import Previewer
 from subluminal.core.records.refusals import masked_kernel
 from subluminal.core.ruling import CallEnding, Ruling
-from subluminal.core.runs.run import Run
+from subluminal.core.runs.run import Run, Turn
 from subluminal.journal import JournalUnavailable
 
 _MAX_TOOLS = 512
@@ -117,6 +117,8 @@ class CallRecords:
         self._previews = previewer
         self._timestamps = Timestamps()
         self._tools: dict[tuple[str, str], _Tool] = {}
+        self._put_end = run.journal.add_chained
+        """takes the end of a call; the next flush writes it"""
 
     def decided(
         self,
@@ -152,7 +154,7 @@ class CallRecords:
             _classify(tool, assessment.risk_classes)
         extra_json = tool.tags_json
         if call.context or call.given is not None or call.provider != MCP:
-            extra_json += self._context_json(call.context) + self._given_json(call)
+            extra_json += self._said_json(call)
         if ruling.targets is not None:
             extra_json += b',"targets":' + encode_json(self._previews.targets(ruling.targets))
         if not seq:
@@ -184,12 +186,13 @@ class CallRecords:
         link.update(prev)
         link.update(decision)
         lines = b"".join((start[:-3], text_json, b"}}}\n", decision, b"\n"))
-        journal.add_chained(lines, 2, link.hexdigest().encode())
-        if not assessment.forwarded:
-            self._refused(ruling, assessment)
-        if level is not None and level.change is not None:
-            self._run.emit(TaintChanged, taint=level.change)
-        journal.flush()
+        head = link.hexdigest().encode()
+        if assessment.forwarded and (level is None or level.change is None):
+            journal.write_chained(lines, 2, head)
+        else:
+            journal.add_chained(lines, 2, head)
+            self._add_news(ruling)
+            journal.flush()
 
     def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
         """Buffers the end of a call; the next flush writes it. `learnt`: see `Enforcer._learn`."""
@@ -219,7 +222,7 @@ class CallRecords:
         link.update(prev)
         link.update(end)
         lines = b"".join((end[:-2], text_json, b"}}\n"))
-        journal.add_chained(lines, 1, link.hexdigest().encode())
+        self._put_end(lines, 1, link.hexdigest().encode())
 
     def round_decided(
         self,
@@ -248,6 +251,13 @@ class CallRecords:
         if not assessment.forwarded:
             self._refused(ruling, assessment)
         self._journal.flush()
+
+    def _add_news(self, ruling: Ruling) -> None:
+        """Buffers what comes with a decision: that of a refusal, and of a run that is lowered."""
+        if not ruling.assessment.forwarded:
+            self._refused(ruling, ruling.assessment)
+        if ruling.level is not None and ruling.level.change is not None:
+            self._run.emit(TaintChanged, taint=ruling.level.change)
 
     def _refused(self, ruling: Ruling, assessment: Assessment) -> None:
         call, decision = ruling.call, assessment.decision
@@ -295,12 +305,13 @@ class CallRecords:
                 members += b',"%b":%b' % (name.encode(), encode_json(self._previews.safe(value)))
         return members
 
-    def _given_json(self, call: ToolCall) -> bytes:
-        members = b""
+    def _said_json(self, call: ToolCall) -> bytes:
+        """Returns what the door and the program around it say about a call."""
+        members = self._context_json(call.context) if call.context else b""
         if call.provider == BUILT_IN:
-            members = b',"provider":"built-in"'
+            members += b',"provider":"built-in"'
         elif call.provider != MCP:
-            members = b',"provider":' + encode_json(self._previews.safe(call.provider))
+            members += b',"provider":' + encode_json(self._previews.safe(call.provider))
         if call.given is not None:
             # Only doors inside of a program have it.
             from subluminal.core.records.given import given_preview
@@ -327,10 +338,29 @@ class CallRecords:
 class ThreadedCallRecords(CallRecords):
     """Call records of a run that several threads use: one thread writes at a time."""
 
-    def decided(self, *decision: Any) -> None:
+    def __init__(self, run: Run, previewer: Previewer) -> None:
+        super().__init__(run, previewer)
+        assert isinstance(run.turn, Turn)
+        self._turn, self._lock = run.turn, run.turn.lock
+        self._put_end = run.journal.write_chained  # there is no loop that would flush later
+
+    def decided(
+        self,
+        ruling: Ruling,
+        wall_ms: int,
+        seq: int,
+        args_text: bytes | None,
+        policies: list[LayeredPolicyRef],
+    ) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
-        with self._run.turn:
-            super().decided(*decision)
+        lock = self._lock  # `with self._turn`, inlined
+        if lock._is_owned() or not lock.acquire(False):
+            self._turn.__enter__()
+        try:
+            CallRecords.decided(self, ruling, wall_ms, seq, args_text, policies)
+        finally:
+            if lock._is_owned():
+                lock.release()
 
     def round_decided(self, *decision: Any) -> None:
         """Waits for its turn. Raises JournalUnavailable if that takes longer than the bound."""
@@ -338,13 +368,17 @@ class ThreadedCallRecords(CallRecords):
             super().round_decided(*decision)
 
     def ended(self, ruling: Ruling, outcome: CallEnding, latency_ms: int, learnt: bytes) -> None:
-        """Waits for its turn, and flushes: there is no loop that would flush later."""
+        """Waits for its turn, and writes the end at once."""
+        lock = self._lock
         try:
-            with self._run.turn:
-                super().ended(ruling, outcome, latency_ms, learnt)
-                self._journal.flush()
+            if lock._is_owned() or not lock.acquire(False):
+                self._turn.__enter__()
+            CallRecords.ended(self, ruling, outcome, latency_ms, learnt)
         except JournalUnavailable:
             return  # the journal has counted the loss
+        finally:
+            if lock._is_owned():
+                lock.release()
 
 
 def _decision_json(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TypeGuard
 
 from subluminal.canonical import new_hash
 from subluminal.contracts.limits import TRUNCATED
@@ -54,11 +53,14 @@ class Previewer:
         self._off = record_mode == "off"
         self._is_full = record_mode == "full"
         self._max_bytes = full_bytes if self._is_full else max_bytes
+        self.looked_at_bytes = self._looked_at_bytes()
+        """the number of bytes of a text that a preview can depend on"""
 
     def adopt(self, other: "Previewer") -> None:
         """Takes over the settings of another previewer, for all who hold this one."""
         self._redactor, self._off = other._redactor, other._off
         self._is_full, self._max_bytes = other._is_full, other._max_bytes
+        self.looked_at_bytes = other.looked_at_bytes
 
     @property
     def redactor(self) -> Redactor:
@@ -80,39 +82,39 @@ class Previewer:
         """Size limit of one preview."""
         return self._max_bytes
 
-    @property
-    def looked_at_bytes(self) -> int:
-        """The number of bytes of a text that a preview can depend on."""
+    def _looked_at_bytes(self) -> int:
         # One byte more than the redactor uses shows that the text was cut.
         return 0 if self._off else self._max_bytes + self._redactor.hold_back_bytes + 1
 
-    # Nearly all texts are clean. Every call passes `args` and `result`, so they make the preview of
-    # a clean text themselves.
+    # Nearly all texts are clean: short, ASCII and without a secret, so there is nothing to mask or
+    # cut. Every call passes `args` and `result`, which make the preview of a clean text themselves.
 
     def args(self, text: bytes | None, args_hash: bytes) -> Preview:
         """Previews canonical arguments; `text` is None if they were too large to inspect."""
-        if not self._is_clean(text):
+        if (
+            text is None
+            or len(text) > self._max_bytes
+            or self._off
+            or not text.isascii()
+            or self._redactor.screen(text)
+        ):
             return self._preview(text, b"args_preview", args_hash)
         return b'false,"hash":"%b"' % args_hash, b',"args_preview":' + encode_json(text.decode())
 
     def result(self, text: bytes | None) -> Preview:
         """Previews a result; `text` is None if it was too large to inspect."""
-        if not self._is_clean(text):
+        if (
+            text is None
+            or len(text) > self._max_bytes
+            or self._off
+            or not text.isascii()
+            or self._redactor.screen(text)
+        ):
             return self._preview(text, b"result_preview", None)
         digest = new_hash()
         digest.update(text)
         text_json = b',"result_preview":' + encode_json(text.decode())
         return b'false,"hash":"%b"' % digest.hexdigest().encode(), text_json
-
-    def _is_clean(self, text: bytes | None) -> TypeGuard[bytes]:
-        """Returns True if a text is short, ASCII and without a secret: nothing to mask or cut."""
-        return (
-            text is not None
-            and len(text) <= self._max_bytes
-            and not self._off
-            and text.isascii()
-            and not self._redactor.screen(text)
-        )
 
     def definition(self, text: bytes) -> str | None:
         """Masks a tool's definition; None if previews are off."""

@@ -100,6 +100,14 @@ class Parts(NamedTuple):
     """what this process says of itself, other than its launch; None if that is nothing"""
 
 
+class _Closing(NamedTuple):
+    """A run that is left with the last of its calls."""
+
+    enforcer: Enforcer
+    failure: RunStatus | None
+    served: Served
+
+
 class OpenRuns:
     """Enters runs as calls name them, and holds their enforcers."""
 
@@ -123,13 +131,13 @@ class OpenRuns:
         self._machine_id = host_id(parts.places)
         self._proc_id = uuid7()
         self._left: list[Enforcer] = []
-        self._closing: list[Enforcer] = []
-        """enforcers to be closed with the last of their calls"""
+        self._closing: list[_Closing] = []
+        """runs to be left and closed with the last of their calls"""
         self.finders = Finders(parts.places)
         self._mend_at_ms = 0
         self._loads: list[Load] = []
         self._news: list[Callable[[Run], object]] = []
-        self._mutex: LockType | Unshared = UNSHARED
+        self.mutex: LockType | Unshared = UNSHARED
         self.entry: Mutex | Unshared = UNSHARED
         """held while a run is entered or mended, and while policies change"""
         wait_ms = _ENTRY_WAIT_MS if parts.sharing.wait_ms is None else parts.sharing.wait_ms
@@ -166,8 +174,13 @@ class OpenRuns:
     def claim(self, run_id: str) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, so that the run is not left."""
         while True:
+            with self.mutex:
+                known = self.open.get(run_id)
+                if known is not None and run_id not in self.partial:
+                    known.open_calls += 1
+                    return known
             found = self.enforcer(run_id)
-            with self._mutex:
+            with self.mutex:
                 if self.open.get(run_id) is found or problem_of(found.run):
                     found.open_calls += 1
                     return found
@@ -175,19 +188,23 @@ class OpenRuns:
 
     def first_end(self, ruling: Ruling) -> bool:
         """Returns True for the first thread that ends a call."""
-        with self._mutex:
+        with self.mutex:
             was_ending, ruling.is_ending = ruling.is_ending, True
         return not was_ending
 
     def release(self, enforcer: Enforcer) -> None:
         """Counts the end of a call that `claim` counted as open."""
-        with self._mutex:
+        with self.mutex:
             enforcer.open_calls -= 1
-            is_last = enforcer in self._closing and not enforcer.open_calls
-            if is_last:
-                self._closing.remove(enforcer)
-        if is_last:
-            enforcer.run.close()
+            if not self._closing or enforcer.open_calls:
+                return
+            closing = next((each for each in self._closing if each.enforcer is enforcer), None)
+            if closing is None:
+                return
+            self._closing.remove(closing)
+        self._leave(*closing)
+        enforcer.run.close()
+        self._note_others()
 
     def interrupting(self, run_id: str) -> Enforcer:
         """Returns an enforcer for a call that interrupts this very thread, which holds the run."""
@@ -268,7 +285,7 @@ class OpenRuns:
             self._start_of(engine),
             self._agent_of(enforcer),
         )
-        with self._mutex:
+        with self.mutex:
             self.open[run_id] = enforcer
             if not _is_whole(run):
                 self.partial.add(run_id)
@@ -331,7 +348,7 @@ class OpenRuns:
         return self._enter(run_id, fresh, None)
 
     def _make_room(self) -> None:
-        with self._mutex:
+        with self.mutex:
             if len(self.open) < MAX_RUNS:
                 return
             idle = next((name for name, each in self.open.items() if not each.open_calls), None)
@@ -351,7 +368,7 @@ class OpenRuns:
 
     def tell(self, news: Callable[[Run], object]) -> None:
         """Calls `news` with every open run, and with each run that is entered later."""
-        with self._mutex:
+        with self.mutex:
             self._news.append(news)
             runs = [enforcer.run for enforcer in self.open.values()]
         for run in runs:
@@ -359,7 +376,7 @@ class OpenRuns:
 
     def record_loads(self, loads: list[Load]) -> None:
         """Records policy loads in every open run, and in each run that is entered later."""
-        with self._mutex:
+        with self.mutex:
             self._loads = [*self._loads, *loads][-_MAX_LOADS:]
             runs = [enforcer.run for enforcer in self.open.values()]
         for run in runs:
@@ -399,37 +416,47 @@ class OpenRuns:
 
     def leave(self, run_id: str, failure: RunStatus | None = None, served: Served = SERVED) -> None:
         """Leaves one run. Its journal stays open until `close`: calls may still end in it."""
-        with self._mutex:
+        with self.mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
-        if enforcer is not None:
+        if enforcer is not None and not self._is_put_off(enforcer, failure, served):
             self._leave(enforcer, failure, served)
             self._left.append(enforcer)
 
     def end(self, run_id: str, failure: RunStatus | None = None) -> None:
         """Leaves one run and closes its files, at once or with the last of its calls."""
-        with self._mutex:
+        with self.mutex:
             enforcer = self.open.pop(run_id, None)
             self.partial.discard(run_id)
         if enforcer is None:
             return
-        self._leave(enforcer, failure)
+        if not self._is_put_off(enforcer, failure):
+            self._leave(enforcer, failure)
+            enforcer.run.close()
         self.kill_switch.forget(enforcer.gates.stops)
         self._policies.forget(run_id)
-        with self._mutex:
-            is_idle = not enforcer.open_calls
-            if not is_idle:
-                self._closing.append(enforcer)
-        if is_idle:
-            enforcer.run.close()
         self._note_others()
+
+    def _is_put_off(
+        self, enforcer: Enforcer, failure: RunStatus | None, served: Served = SERVED
+    ) -> bool:
+        """Whether a run is left later, with the last of its calls, which other threads make.
+
+        Its end counts how these calls end. If the process dies before, whoever finds it dead ends
+        them, because it still takes part in the run.
+        """
+        with self.mutex:
+            if not enforcer.open_calls or not self._sharing.threads:
+                return False
+            self._closing.append(_Closing(enforcer, failure, served))
+            return True
 
     def _note_others(self) -> None:
         """Notes which runs this host still takes part in, after it left one."""
         if not self.entry.acquire(self.bound_s):
             return
         try:
-            kept = [*self.open.values(), *self._left, *self._closing]
+            kept = [*self.open.values(), *self._left, *(each.enforcer for each in self._closing)]
             notes = [Attendance(each.run.run_id, self._identity, each.run.source) for each in kept]
             keep_attendance(self._places, os.getpid(), notes, self._owner)
         finally:
@@ -439,18 +466,17 @@ class OpenRuns:
         """Leaves every run; the last process to leave a run ends it."""
         for run_id in list(self.open):
             self.leave(run_id, failure, served)
-        forget_attendance(self._places, os.getpid(), self._owner)
+        if self._closing:
+            self._note_others()
+        else:
+            forget_attendance(self._places, os.getpid(), self._owner)
 
     def close(self) -> None:
         """Closes every file. Call `leave_all` first.
 
         With threads, a run whose calls are still under way is closed when the last of them ends.
         """
-        with self._mutex:
-            left, self._left = self._left, []
-            if self._sharing.threads:
-                self._closing += [each for each in left if each.open_calls]
-                left = [each for each in left if not each.open_calls]
+        left, self._left = self._left, []
         for enforcer in left:
             enforcer.run.close()
         self.kill_switch.close()
@@ -459,7 +485,8 @@ class OpenRuns:
     def drop_inherited(self) -> None:
         """Closes what a forked child inherited from its parent, without recording anything."""
         self._make_locks()
-        inherited = [*self.open.values(), *self._left, *self._closing]
+        closing = [each.enforcer for each in self._closing]
+        inherited = [*self.open.values(), *self._left, *closing]
         self.open.clear()
         self.partial.clear()
         self._left.clear()
@@ -482,7 +509,7 @@ class OpenRuns:
 
     def _make_locks(self) -> None:
         if self._sharing.threads:
-            self._mutex, self.entry = allocate_lock(), Mutex()
+            self.mutex, self.entry = allocate_lock(), Mutex()
 
 
 def _is_whole(run: Run) -> bool:

@@ -68,6 +68,11 @@ class AbsentJournal(Journal):
             self.lost += self._forget()
             raise self.problem
 
+    def write_chained(self, lines: bytes, count: int, head: bytes) -> None:
+        """Raises JournalUnavailable."""
+        self.add_chained(lines, count, head)
+        self.flush()
+
     def count_in(self, counter: memoryview, base: int, may_count: Callable[[], bool]) -> None:
         """Does nothing: there is no file."""
         counter.release()

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -44,8 +44,12 @@ from subluminal.state.run_state import RunState
 if TYPE_CHECKING:
     from subluminal.contracts.agents import AgentResolved
 
+_T = TypeVar("_T")
+
 _TURN_WAIT_MS = 10_000
 """Longest wait for the journal by default: another thread may be writing to a slow disk."""
+_LEAVE_S = 1.0
+"""How long a process that leaves tries to get the run's lock."""
 
 
 def _not_stopped() -> str:
@@ -59,6 +63,8 @@ class Turn:
         self._journal = journal
         self._wait_s = (_TURN_WAIT_MS if wait_ms is None else wait_ms) / 1000
         self._mutex = Mutex()
+        self.lock: Any = self._mutex.lock
+        """what a turn takes; for code on the path of every call, which does the same itself"""
 
     def __enter__(self) -> None:
         if not self._mutex.acquire(self._wait_s):
@@ -270,43 +276,49 @@ class Run:
         """Detaches from the run. The last process to leave writes run_end, unless `sub run` does.
 
         `failure` is CANCELLED or FAILED if the run is, whatever becomes of its other servers. A
-        second call does nothing. If the lock is not available, another living process holds it,
-        so this process is not the last.
+        second call does nothing. If the lock is not available for a second, a suspended process
+        holds it, so this process is not the last.
         """
         if self.has_left:
             return
         self.has_left = True
-        try:
-            with self.state.locked():
-                if failure is not None:
-                    self.state.note_failure(failure, served.reason)
-                broken = b"" if served.failure is None else packed(served.failure)
-                self.state.note_server(worked=served.worked, failure=broken)
-                is_last = self.state.detach(self.shim_id) == 0 and self.state.mark_ended()
-        except (StateBusy, StateUnusable):
-            return
-        if is_last:
+
+        def detach() -> bool:
+            if failure is not None:
+                self.state.note_failure(failure, served.reason)
+            broken = b"" if served.failure is None else packed(served.failure)
+            self.state.note_server(worked=served.worked, failure=broken)
+            return self.state.detach(self.shim_id) == 0 and self.state.mark_ended()
+
+        if self._with_lock(detach, patience_s=_LEAVE_S):
             self.record(lambda: end_run(self))
 
     def end(self, status: RunStatus, reason: str | None, *, patience_s: float) -> RunStatus:
         """Ends the run, even if others take part in it; returns the status that was recorded."""
         self.has_left = True
+
+        def detach() -> None:
+            self.state.detach(self.shim_id)
+            self.state.mark_ended()
+
+        # Without its state the run ends all the same; the journal says that it ended.
+        self._with_lock(detach, patience_s=patience_s)
+        terminated = self.termination() is not None
+        self.record(lambda: end_run(self, status, reason))
+        return RunStatus.TERMINATED if terminated else status
+
+    def _with_lock(self, work: Callable[[], _T], *, patience_s: float) -> _T | None:
+        """Does work under the lock, and tries for so long to get it; None if it cannot."""
         deadline = time.monotonic() + patience_s
         while True:
             try:
                 with self.state.locked():
-                    self.state.detach(self.shim_id)
-                    self.state.mark_ended()
-                break
-            # The run ends without its state; the journal says that it ended.
+                    return work()
             except (StateAbsent, StateUnusable):
-                break
+                return None
             except StateBusy:
                 if time.monotonic() > deadline:
-                    break
-        terminated = self.termination() is not None
-        self.record(lambda: end_run(self, status, reason))
-        return RunStatus.TERMINATED if terminated else status
+                    return None
 
     def termination(self) -> str | None:
         """Returns why a rule or a person ended the run; None if neither did."""

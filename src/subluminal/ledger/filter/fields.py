@@ -108,6 +108,7 @@ CALL_FIELDS = {
         Field("bytes_out", Kind.NUMBER, "size of the answer in bytes", unit="bytes"),
         Field("seq", Kind.NUMBER, "the call's number within its run"),
         Field("call", Kind.NAME, "the call's id"),
+        Field("retry_of", Kind.NAME, "the id of the refused call that the call repeats"),
         Field("hash", Kind.NAME, "the args_hash"),
         Field("error", Kind.NAME, "the error class of a call that failed"),
         Field("pack", Kind.NAME, "the pack that was asked about the call"),

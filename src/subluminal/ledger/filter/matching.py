@@ -31,7 +31,7 @@ _AT_DECISION = frozenset(
         *("pack", "intent", "intent_hash", "kernel"),
     ]
 )
-_OF_A_CALL = frozenset(["server", "tool", "text", "seq", "call", "hash", "bytes_in"])
+_OF_A_CALL = frozenset(["server", "tool", "text", "seq", "call", "retry_of", "hash", "bytes_in"])
 
 
 def matches(terms: Filter, facts: Facts, fields: Mapping[str, Field] = CALL_FIELDS) -> bool:
@@ -196,6 +196,7 @@ def _about_intent(kernel: dict[str, Any]) -> dict[str, Any]:
 def _about_call(call: dict[str, Any]) -> dict[str, Any]:
     return {
         "call": call.get("call_id"),
+        "retry_of": call.get("retry_of"),
         "server": call.get("server_name"),
         "tool": call.get("tool_name"),
         "hash": call.get("args_hash"),

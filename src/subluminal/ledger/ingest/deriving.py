@@ -22,7 +22,7 @@ def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
     if (call.bytes_in | call.seq) >> 63:
         raise ValueError(OUT_OF_RANGE)
     # Positional, in column order, for speed: this runs for every call.
-    return Call(
+    row = Call(
         row_id,
         call.call_id,
         event.run_id,
@@ -46,6 +46,9 @@ def begin(event: CallStart, row_id: int, shim: int, n: int, at_ms: int) -> Call:
         shim,
         n,
     )
+    if call.retry_of is not UNSET:
+        row.retry_of = call.retry_of
+    return row
 
 
 def begin_unseen(event: CallDecision | CallEnd, row_id: int, shim: int, at_ms: int) -> Call:

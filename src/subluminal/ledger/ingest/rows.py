@@ -43,6 +43,8 @@ class Call(Struct, gc=False):
     end_shim: int | None = None
     """the shim that recorded the end, if it is not the one that recorded the start"""
     taint: str | None = None
+    retry_of: str | None = None
+    """call_id of the refused call that this call repeats"""
 
 
 class EndAhead(Struct, gc=False):

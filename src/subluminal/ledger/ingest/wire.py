@@ -59,6 +59,7 @@ class Started(_Lean, frozen=True, gc=False):
     bytes_in: int
     seq: int
     preview: ArgsPreview
+    retry_of: str | UnsetType = UNSET
 
 
 class Explain(_Lean, frozen=True, gc=False):

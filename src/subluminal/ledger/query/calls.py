@@ -29,7 +29,7 @@ from subluminal.ledger.store.segments import EventReader
 _NAMES = (
     "id, call_id, run_id, server_name, tool_name, args_hash, decision, rule_id, status, "
     "latency_ms, bytes_in, bytes_out, preview_truncated, created_at, reason_code, severity, "
-    "would_be, error_class, seq, transport, taint"
+    "would_be, error_class, seq, transport, taint, retry_of"
 )
 _KERNEL = KernelRecord.__struct_fields__
 _ROWS = (
@@ -85,7 +85,17 @@ def show_call(connection: apsw.Connection, call_id: str) -> CallDetail | None:
     events = [decode_stored(line) for line in lines if line is not None]
     record = _records(connection, [number])[0]
     readable = [event for event in events if event is not None]
-    return CallDetail(record, hints.hint_of_call(connection, number), readable)
+    hint, retries = hints.hint_of_call(connection, number), _retries(connection, call_id)
+    return CallDetail(record, hint, retries, readable)
+
+
+def _retries(connection: apsw.Connection, call_id: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT call_id FROM tool_calls INDEXED BY calls_by_retry WHERE retry_of = ? "
+        "ORDER BY created_at, id",
+        (call_id,),
+    )
+    return [str(found) for (found,) in rows]
 
 
 def _decided(reader: EventReader, call_id: str, shim: int, first: int, last: int) -> set[int]:

@@ -65,6 +65,8 @@ class CallRecord(Struct, frozen=True):
     transport: str | None
     taint: str | None
     """level of the run before the call; None if no policy spoke of it"""
+    retry_of: str | None
+    """call_id of the refused call that this call repeats; None if it repeats none"""
     outcome: str | None
     """the decision in Agent-SPM's words; None while there is none"""
     kernel: KernelRecord | None
@@ -84,6 +86,8 @@ class CallDetail(Struct, frozen=True):
 
     call: CallRecord
     hint: "HintRecord | None"
+    retries: list[str]
+    """call_id of each call that repeats this one, oldest first"""
     events: list[Any]
 
 

@@ -34,6 +34,7 @@ _CALL_COLUMNS = {
     "bytes_out": "bytes_out",
     "seq": "seq",
     "call": "call_id",
+    "retry_of": "retry_of",
     "hash": "args_hash",
     "error": "error_class",
     "since": "created_at",

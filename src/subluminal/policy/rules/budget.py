@@ -43,7 +43,11 @@ class BudgetEntry(LimitEntry):
         calls += 1
         if cost < _CEILING:
             cost += self._cost
-        self.count(visit, (_PAIR, self._key, (calls, cost)))
+        update = (_PAIR, self._key, (calls, cost))
+        if self._on_attempt:  # `count`, inlined
+            visit.updates.append(update)
+        else:
+            visit.if_forwarded.append(update)
         if calls <= self._limit_calls and cost <= self._limit_cost:
             return None
         advice = "do not retry: this budget does not refill during the run"

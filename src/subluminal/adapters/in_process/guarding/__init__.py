@@ -3,6 +3,7 @@
 guard       what a program holds: `tool`, `call`, `check`, `run`
 calls       one guarded call, from its decision to its end
 functions   guarded functions, coroutines and generators
+signatures  wrappers with the signature of the function that they guard
 arguments   the arguments of a call: bound to their names, in a JSON form
 shown       results, as far as a preview shows them
 touched     what a program says about the targets of its tools

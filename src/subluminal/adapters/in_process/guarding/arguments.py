@@ -8,18 +8,24 @@ too large to inspect: rules about arguments follow `decision_on_error`.
 import inspect
 import os
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Any, NamedTuple
+from keyword import iskeyword
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from subluminal.canonical import encode
+from subluminal.canonical import encode, new_hash
 
 _PLAIN = frozenset({str, int, bool, float, type(None)})
-_EASY = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_SURE, _NAMES = frozenset({str, bool, type(None)}), frozenset({str})
+_Parameter = inspect.Parameter
+_STARS: dict[Any, str] = {_Parameter.VAR_POSITIONAL: "*", _Parameter.VAR_KEYWORD: "**"}
+
+_Bind = Callable[..., dict[str, Any]]
+"""Takes the arguments of a function, and returns them by name."""
 
 
-class Arguments(NamedTuple):
+class Arguments(Struct, frozen=True):
     """Arguments as the core takes them."""
 
     args: dict[str, Any] | None
@@ -33,12 +39,15 @@ class Arguments(NamedTuple):
 def arguments_of(given: dict[str, Any], most_bytes: int) -> Arguments:
     """Returns arguments in their JSON form; more than `most_bytes` of it are not inspected."""
     try:
-        plain = given if _PLAIN.issuperset(map(type, given.values())) else _json_form(given)
-        text = encode(plain)
+        kinds = set(map(type, given.values()))
+        plain = given if kinds <= _PLAIN else _json_form(given)
+        text = encode(plain, plain=kinds <= _SURE and _NAMES.issuperset(map(type, given)))
     except Exception:  # noqa: BLE001 - a value's own code may raise anything
         # Nobody can tell whether two such calls are equal, so no two of them are.
         return Arguments(None, None, os.urandom(32).hex(), 0)
-    args_hash = sha256(text).hexdigest()
+    digest = new_hash()
+    digest.update(text)
+    args_hash = digest.hexdigest()
     if len(text) > most_bytes:
         return Arguments(None, None, args_hash, len(text))
     return Arguments(plain, text, args_hash, len(text))
@@ -69,41 +78,27 @@ class Binder:
     """Binds the arguments of a function to the names of its parameters."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.signature = inspect.signature(function)
-        parameters = list(self.signature.parameters.values())
+        self._signature = inspect.signature(function)
+        parameters = list(self._signature.parameters.values())
         is_method = _is_method(function, parameters)
         self._left_out = parameters[0].name if is_method else None
         kinds = {each.kind: each.name for each in parameters}
-        self._rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
-        self._skipped = int(is_method)
-        own = parameters[self._skipped :]
-        self._is_easy = all(each.kind in _EASY for each in own)
-        self._in_order = tuple(each.name for each in own if each.kind is _EASY[0])
-        self.names = frozenset(each.name for each in own)
+        self._rest = kinds.get(_Parameter.VAR_KEYWORD)
+        self.names = frozenset(each.name for each in parameters[is_method:])
         """the names of the parameters, `self` left out"""
-        self._defaults = {each.name: each.default for each in own if each.default is not each.empty}
+        self._quick = _compiled(parameters, self._left_out)
 
     def bind(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Returns all arguments by name, defaults included. Raises TypeError as a call would."""
-        if not self._is_easy:
-            return self._by_signature(positional, named)
-        # What follows does what `inspect` does, for plain parameters, ten times as fast.
-        own = positional[1:] if self._skipped else positional
-        if len(own) > len(self._in_order) or len(positional) < self._skipped:
-            return self._by_signature(positional, named)
-        found = self._defaults | dict(zip(self._in_order, own, strict=False))
-        if named:
-            if not self.names.issuperset(named) or not named.keys().isdisjoint(
-                self._in_order[: len(own)]
-            ):
-                return self._by_signature(positional, named)
-            found |= named
-        if len(found) != len(self.names):
-            return self._by_signature(positional, named)
-        return found
+        if self._quick is not None:
+            try:
+                return self._quick(*positional, **named)
+            except TypeError:
+                pass  # `inspect` says what is wrong
+        return self._by_signature(positional, named)
 
     def _by_signature(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        bound = self.signature.bind(*positional, **named)
+        bound = self._signature.bind(*positional, **named)
         bound.apply_defaults()
         found = dict(bound.arguments)
         if self._left_out is not None:
@@ -113,6 +108,37 @@ class Binder:
             # A keyword that has the name of another parameter can only be one before a `/`.
             found = {**rest, **found}
         return found
+
+
+def _compiled(parameters: list[inspect.Parameter], left_out: str | None) -> _Bind | None:
+    """Returns a function with these parameters, which returns its arguments by name.
+
+    It does what `inspect` does, twenty times as fast. None if a name cannot stand in source text.
+    """
+    if not all(each.name.isidentifier() and not iskeyword(each.name) for each in parameters):
+        return None
+    defaults = {
+        f"_{place}": each.default
+        for place, each in enumerate(parameters)
+        if each.default is not each.empty
+    }
+    written: list[str] = []
+    for place, each in enumerate(parameters):
+        before = parameters[place - 1].kind if place else None
+        if before is _Parameter.POSITIONAL_ONLY and each.kind is not before:
+            written.append("/")
+        if each.kind is _Parameter.KEYWORD_ONLY and before not in (each.kind, *_STARS):
+            written.append("*")
+        default = f"=_{place}" if f"_{place}" in defaults else ""
+        written.append(f"{_STARS.get(each.kind, '')}{each.name}{default}")
+    if parameters and parameters[-1].kind is _Parameter.POSITIONAL_ONLY:
+        written.append("/")
+    rest = [f"**{each.name}" for each in parameters if each.kind is _Parameter.VAR_KEYWORD]
+    own = [each.name for each in parameters if each.kind is not _Parameter.VAR_KEYWORD]
+    members = rest + [f"{name!r}: {name}" for name in own if name != left_out]
+    source = f"lambda {', '.join(written)}: {{{', '.join(members)}}}"
+    found: _Bind = eval(source, defaults)
+    return found
 
 
 def _is_method(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments
@@ -27,48 +28,43 @@ TOOL_USE_ID = "subluminal/toolUseId"
 """Member of `_meta` in which an MCP message carries the id of its call."""
 
 _ID = "client_call_id"
+# Looked up once: in Python 3.11 access to an enum member costs as much as making a tuple.
+_IN_PROCESS, _OK = Transport.IN_PROCESS, Status.OK
 
 
-class Wanted:
+class Wanted(Struct):
     """A call that a program wants to make."""
 
-    __slots__ = ("arguments", "client_call_id", "given", "provider", "server", "tool")
-
-    def __init__(
-        self,
-        server: str,
-        tool: str,
-        arguments: Arguments,
-        provider: str,
-        given: Given | None,
-        client_call_id: str | None = None,
-    ) -> None:
-        self.server = server
-        self.tool = tool
-        self.arguments = arguments
-        self.provider = provider
-        self.given = given
-        self.client_call_id = client_call_id
-        """the id that a framework gave the call"""
+    server: str
+    tool: str
+    arguments: Arguments
+    provider: str
+    given: Given | None
+    client_call_id: str | None = None
+    """the id that a framework gave the call"""
 
     def call(self, retry_of: str | None = None, added: Settled | None = None) -> ToolCall:
         """Returns the call as the core takes it. `added` is what plugins say about it."""
-        args, _, args_hash, size = self.arguments
+        found = self.arguments
         context = {} if self.client_call_id is None else {_ID: self.client_call_id}
         if retry_of is not None:
             context["retry_of"] = retry_of
         return ToolCall(
             server_name=self.server,
             tool_name=self.tool,
-            args=args,
-            args_hash=args_hash,
-            bytes_in=size,
-            transport=Transport.IN_PROCESS,
+            args=found.args,
+            args_hash=found.args_hash,
+            bytes_in=found.size,
+            transport=_IN_PROCESS,
             provider=self.provider,
             given=self.given,
             context=context,
             added=added,
         )
+
+
+Begin = Callable[[Wanted, str | None, Settled | None], Ruling]
+"""Decides and records a call. Takes the call that it is a further try of, and what plugins say."""
 
 
 class GuardedCall:
@@ -78,13 +74,13 @@ class GuardedCall:
     CANCELLED if it is cancelled.
     """
 
-    __slots__ = ("_begin", "_care", "_ruling", "host", "result")
+    __slots__ = ("_begin", "_care", "_ruling", "_wanted", "host", "result")
 
     def __init__(
-        self, host: Host, begin: Callable[..., Ruling], care: "CallCare | None" = None
+        self, host: Host, wanted: Wanted, begin: Begin, care: "CallCare | None" = None
     ) -> None:
-        """`begin` decides the call; it takes `retry_of` and `added`."""
         self.host = host
+        self._wanted = wanted
         self._begin = begin
         self._care = care
         """plugins and waits of the guard; None if it has neither"""
@@ -127,15 +123,15 @@ class GuardedCall:
         if self._ruling is not None:
             return
         if self._care is None:
-            refusal = self.decide()
-            if refusal is not None:
-                raise refusal
+            self._ruling = ruling = self._begin(self._wanted, None, None)
+            if not ruling.assessment.forwarded:
+                raise self.refuse()
         else:
             run(self._care.steps(self, waits=waits))
 
     def decide(self, retry_of: str | None = None, added: Settled | None = None) -> Refused | None:
         """Decides and records one try of the call; returns what to raise if it is refused."""
-        self._ruling = ruling = self._begin(retry_of=retry_of, added=added)
+        self._ruling = ruling = self._begin(self._wanted, retry_of, added)
         return None if ruling.is_allowed else self.refuse()
 
     def refuse_for(self, reason: ReasonCode, summary: str, refused: Refused) -> Refused:
@@ -159,7 +155,12 @@ class GuardedCall:
 
     def end(self, error: BaseException | None) -> None:
         """Records how the call ended, and tells the plugins."""
-        self._record(error)
+        if error is None:  # `_record`, inlined for most calls
+            seen, ruling = shown(self.result, self.host.looked_at_bytes), self._ruling
+            assert ruling is not None
+            self.host.finish(ruling, CallEnding(_OK, seen.size, seen.text))
+        else:
+            self._record(error)
         if self._care is not None:
             run(self._care.ended(self, error))
 
@@ -171,8 +172,8 @@ class GuardedCall:
 
     def _record(self, error: BaseException | None) -> None:
         if error is None:
-            text, size = shown(self.result, self.host.looked_at_bytes)
-            self.host.finish(self.ruling, CallEnding(Status.OK, size, text))
+            seen = shown(self.result, self.host.looked_at_bytes)
+            self.host.finish(self.ruling, CallEnding(_OK, seen.size, seen.text))
         elif _is_cancelled(error):
             self.host.finish(self.ruling, given_up(Status.CANCELLED, said_by(error)))
         else:

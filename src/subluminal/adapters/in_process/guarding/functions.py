@@ -6,14 +6,21 @@ that inspect it see no difference.
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.adapters.in_process.guarding.refused import Refused
+from subluminal.adapters.in_process.guarding.signatures import (
+    async_generator_like,
+    coroutine_like,
+    generator_like,
+)
 
 _STREAMS = (GeneratorType, AsyncGeneratorType)
+_VALUES = frozenset({str, int, bool, float, bytes, dict, list, tuple, type(None)})
+"""Types of most results. Looking for a member that a type does not have takes a microsecond."""
 MAX_KEPT = 64
 """Most items of a stream that are kept for its preview."""
 
@@ -73,9 +80,9 @@ def _plain(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[.
             call.end(error)
             raise
         kind = type(result)
-        if kind in _STREAMS or hasattr(kind, "__await__"):
+        if kind not in _VALUES and (kind in _STREAMS or hasattr(kind, "__await__")):
             call.result = None
-            return _continued(call, result, told)
+            return _continued(call, result)
         call.end(None)
         return result
 
@@ -89,12 +96,12 @@ def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _continued(call: GuardedCall, result: Any, told: Told) -> Any:
+def _continued(call: GuardedCall, result: Any) -> Any:
     """Returns what ends a call, of a plain function that returned a stream or an awaitable."""
     if isinstance(result, GeneratorType):
         return _relayed(call, result)
     if isinstance(result, AsyncGeneratorType):
-        return _async_generator(lambda: result, lambda _positional, _named: call, told)()
+        return _async_relayed(AsyncStream(call, result))
     return _awaited(call, result)
 
 
@@ -110,21 +117,25 @@ async def _awaited(call: GuardedCall, result: Any) -> Any:
 
 
 def _coroutine(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def run(*positional: Any, **named: Any) -> Any:
+    async def run(positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         call = enter(positional, named)
         try:
             await call.__aenter__()
         except Refused as refused:
             return told(refused)
-        return await _awaited(call, function(*positional, **named))
+        try:
+            call.result = found = await function(*positional, **named)
+        except BaseException as error:
+            await call.end_async(error)
+            raise
+        await call.end_async(None)
+        return found
 
-    return run
+    return coroutine_like(function, run)
 
 
 def _generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def run(*positional: Any, **named: Any) -> Generator[Any, Any, Any]:
+    def run(positional: tuple[Any, ...], named: dict[str, Any]) -> Generator[Any, Any, Any]:
         call = enter(positional, named)
         try:
             call.begin()
@@ -133,7 +144,7 @@ def _generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callab
             return None
         return (yield from _relayed(call, function(*positional, **named)))
 
-    return run
+    return generator_like(function, run)
 
 
 def _relayed(call: GuardedCall, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
@@ -167,36 +178,72 @@ def _kept(inner: Generator[Any, Any, Any], kept: Stream) -> Generator[Any, Any, 
             step = functools.partial(inner.send, sent)
 
 
+class AsyncStream:
+    """An asynchronous generator whose end is that of a call."""
+
+    def __init__(self, call: GuardedCall | None, inner: AsyncGenerator[Any, Any]) -> None:
+        """`call` is None if it has ended already."""
+        self._call = call
+        self._inner = inner
+        self._kept = Stream()
+        self._step: Awaitable[Any] = inner.__anext__()
+        self.item: Any = None
+        """the item to yield next"""
+
+    async def advance(self) -> bool:
+        """Waits for the next item; False at the end of the stream."""
+        try:
+            self.item = self._kept.keep(await self._step)
+        except StopAsyncIteration:
+            await self._end(None)
+            return False
+        except BaseException as error:
+            await self._end(error)
+            raise
+        return True
+
+    def send(self, value: Any) -> None:
+        """Sends a value into the generator, with the next step."""
+        self._step = self._inner.asend(value)
+
+    async def throw(self, error: BaseException) -> None:
+        """Throws an error into the generator, with the next step. GeneratorExit closes it."""
+        if not isinstance(error, GeneratorExit):
+            self._step = self._inner.athrow(error)
+            return
+        try:
+            await self._inner.aclose()
+        except BaseException as failure:
+            await self._end(failure)
+            raise
+        await self._end(error)
+        raise error
+
+    async def _end(self, error: BaseException | None) -> None:
+        if self._call is not None:
+            self._call.result = self._kept.result if error is None else None
+            await self._call.end_async(error)
+
+
+async def _async_relayed(stream: AsyncStream) -> AsyncGenerator[Any, Any]:
+    while await stream.advance():
+        try:
+            stream.send((yield stream.item))
+        except BaseException as error:  # noqa: BLE001 - thrown into the generator, as above
+            await stream.throw(error)
+
+
 def _async_generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def run(*positional: Any, **named: Any) -> AsyncGenerator[Any, Any]:
-        call, kept = enter(positional, named), Stream()
+    async def run(positional: tuple[Any, ...], named: dict[str, Any]) -> AsyncStream:
+        call = enter(positional, named)
         try:
             await call.__aenter__()
         except Refused as refused:
-            yield told(refused)
-            return
-        inner = function(*positional, **named)
-        step = inner.__anext__()
-        try:
-            while True:
-                try:
-                    item = await step
-                except StopAsyncIteration:
-                    break
-                try:
-                    sent = yield kept.keep(item)
-                except GeneratorExit:
-                    await inner.aclose()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown in, as above
-                    step = inner.athrow(error)
-                else:
-                    step = inner.asend(sent)
-        except BaseException as error:
-            await call.end_async(error)
-            raise
-        call.result = kept.result
-        await call.end_async(None)
+            return AsyncStream(None, _only(told(refused)))
+        return AsyncStream(call, function(*positional, **named))
 
-    return run
+    return async_generator_like(function, run)
+
+
+async def _only(item: Any) -> AsyncGenerator[Any, Any]:
+    yield item

@@ -55,12 +55,11 @@ class GuardDoor:
     # Functions
 
     @overload
-    def tool(self, fn: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+    def tool(self, fn: Callable[_P, _R]) -> Callable[_P, _R]: ...
     @overload
     def tool(
         self,
         fn: None = None,
-        /,
         *,
         name: str | None = None,
         server: str | None = None,
@@ -72,7 +71,6 @@ class GuardDoor:
     def tool(
         self,
         fn: Callable[..., Any] | None = None,
-        /,
         *,
         name: str | None = None,
         server: str | None = None,
@@ -111,8 +109,12 @@ class GuardDoor:
 
         def enter(positional: tuple[Any, ...], named: dict[str, Any]) -> GuardedCall:
             bound = binder.bind(positional, named)
-            found = self._arguments(bound if args is None else args(bound))
-            return self._call(Wanted(of_server, tool, found, provider, given))
+            # `_arguments` and `_call`, inlined: every call of a guarded function passes here.
+            most = self._host.settings.limits.max_inspect_bytes
+            found = arguments_of(bound if args is None else args(bound), most)
+            wanted = Wanted(of_server, tool, found, provider, given)
+            care = None if self._care is None else self._care.of(wanted)
+            return GuardedCall(self._host, wanted, self._begin, care)
 
         return guarded(fn, enter, self._told)
 
@@ -211,14 +213,12 @@ class GuardDoor:
 
     def _call(self, wanted: Wanted) -> GuardedCall:
         care = None if self._care is None else self._care.of(wanted)
-        begin = functools.partial(self._begin, wanted)
-        return GuardedCall(self._host, begin, care)
+        return GuardedCall(self._host, wanted, self._begin, care)
 
-    def _begin(
-        self, wanted: Wanted, retry_of: str | None = None, added: Settled | None = None
-    ) -> Ruling:
-        call = wanted.call(retry_of, added)
-        return self._host.begin(call, wanted.arguments.text, self._scope())
+    def _begin(self, wanted: Wanted, retry_of: str | None, added: Settled | None) -> Ruling:
+        host, scope = self._host, current_run.get()
+        session = None if scope is None else scope.run_for(host)
+        return host.begin(wanted.call(retry_of, added), wanted.arguments.text, session)
 
     def _told(self, refused: Exception) -> str:
         """Returns the text of a refusal, for tools that return it. The end of a run is raised."""

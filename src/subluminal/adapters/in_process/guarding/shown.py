@@ -5,9 +5,10 @@ A function may return gigabytes. Only as much is encoded as a preview looks at.
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from subluminal.adapters.in_process.guarding.arguments import unusual
 
@@ -16,7 +17,7 @@ _PER_ITEM = 2
 """Least bytes that an item of a list takes: a digit and a comma."""
 
 
-class Shown(NamedTuple):
+class Shown(Struct, frozen=True):
     """A result as JSON."""
 
     text: bytes
