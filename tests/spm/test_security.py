@@ -26,7 +26,6 @@ from subluminal.spm import (
     Event,
     Reason,
     SecurityError,
-    doors,
     output_validator,
 )
 
@@ -470,24 +469,6 @@ def test_a_check_inside_of_a_loop_may_be_sync(bureau: Bureau) -> None:
         return security.check_tool_call_sync(tool_name="rm", **params).allowed
 
     assert asyncio.run(scene()) is False
-
-
-@requirement("sdk:spm-many-agents")
-def test_no_guard_is_closed_under_a_call(bureau: Bureau, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so many guards are kept open, but never one less than there are calls under way."""
-    monkeypatch.setattr(doors, "_MOST_GUARDS", 2)
-    security = bureau.security()
-
-    def nested(depth: int) -> int:
-        if depth == 0:
-            return 0
-        inner = security.protect("t", nested, agent_id=f"agent-{depth}")
-        return 1 + inner(depth - 1)
-
-    assert nested(4) == 4
-    assert bureau.check(security, "t", agent_id="last").allowed
-    calls = bureau.calls()
-    assert [call[-1]["status"] for call in calls] == ["OK"] * 5
 
 
 def test_generators_are_guarded(bureau: Bureau) -> None:
