@@ -22,7 +22,7 @@ from subluminal.contracts.vocabulary import Layer
 from subluminal.core.controls.grants import find_waiting
 from subluminal.core.controls.passphrase import set_passphrase
 from subluminal.operator.approving import approve, deny, list_approvals
-from subluminal.spm import AgentActionRequest, AgentSecurity, Decision, kill_switch
+from subluminal.spm import AgentActionRequest, AgentSecurity, Decision, doors, kill_switch
 
 PARAMS: dict[str, Any] = {"tool_args": {"to": 7}, "agent_id": "support"}
 
@@ -80,6 +80,20 @@ def test_a_person_may_be_faster_than_the_callback(
     assert [each.outcome for each in security.get_audit_log()] == outcomes
     if end == "kill":
         assert result.decision.reasons[0].code == "AGENT_KILL_SWITCH"
+
+
+@requirement("sdk:spm-many-agents")
+def test_no_guard_is_closed_under_a_call(bureau: Bureau, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many guards are kept open, but a call that waits keeps its own."""
+    monkeypatch.setattr(doors, "_MOST_GUARDS", 2)
+    slow = Slow()
+    security = bureau.security(PAY, on_approval_required=slow)
+    waiting = Background(lambda: security.check_tool_call_sync(tool_name="pay", **PARAMS))
+    assert slow.asked.wait(10)
+    for agent in ("a", "b", "c"):
+        assert bureau.check(security, "ls", agent_id=agent).allowed
+    slow.go.set()
+    assert waiting.done().allowed
 
 
 @requirement("sdk:spm-wait-ends")
