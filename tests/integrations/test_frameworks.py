@@ -1,13 +1,14 @@
 """Agents in the real frameworks, with a model that reads only what it is shown."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.adapters.policies import bundle, rule
-from tests.integrations.conftest import Agent, actions, of_framework, record_of, statuses
+from tests.integrations.conftest import ROOT, Agent, actions, of_framework, record_of, statuses
 from tests.requirements import requirement
 
 SEAMS = ["langchain", "openai_agents", "anthropic", "pydantic_ai", "mcp"]
@@ -31,6 +32,7 @@ WAYS = {
 ONE_AT_A_TIME = {"anthropic", "smolagents"}
 """Frameworks that run the tool calls of one message one after the other."""
 OVER = "Run ended by policy (rule accounts-stay): the budget of 0 calls of this tool is spent."
+GUIDE = ROOT / "docs" / "guides" / "frameworks" / "README.md"
 TASK = "refund A-7 250, refund B-2 20"
 ANY = "scenarios_any"
 
@@ -198,6 +200,14 @@ def test_rules_know_the_provider_of_a_tool(scenario: Agent, own_home: Path, fram
     asked = (framework, "refund A-7 1", "invoke", policy, {})
     assert "not with this framework" in scenario(framework, "under", *asked, module=ANY)
     assert actions(record_of(own_home)) == ["BLOCK"]
+
+
+@pytest.mark.xdist_group("framework-langchain")
+def test_the_guide_shows_what_the_examples_say(agent: Agent, own_home: Path) -> None:
+    shown = re.findall(r"bin/python \S+/with_(\w+)\.py (.*)\n(.*)\n", GUIDE.read_text("utf-8"))
+    assert len(shown) == 2
+    for framework, words, said in shown:
+        assert agent(framework, *shlex.split(words)) == said
 
 
 NOT_INSTALLED = """

@@ -19,7 +19,7 @@ try:
     from langgraph.errors import GraphInterrupt
     from langgraph.types import Command
 except ImportError as error:
-    raise missing("langchain", "langchain>=1", error) from None
+    raise missing("langchain", "langchain>=1.3", error) from None
 
 _PAUSES = (GraphInterrupt,)
 """A tool that asks a person with `interrupt` runs again from its start when it is resumed."""

@@ -17,7 +17,7 @@ from subluminal.sdk.guard import Guard, Refused, RunTerminated
 try:
     from mcp.types import CallToolResult
 except ImportError as error:
-    raise missing("mcp", "mcp>=1.20", error) from None
+    raise missing("mcp", "mcp>=1.22", error) from None
 
 _Client = TypeVar("_Client")
 

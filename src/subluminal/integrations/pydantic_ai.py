@@ -14,7 +14,7 @@ try:
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
     from pydantic_ai.messages import ToolCallPart
 except ImportError as error:
-    raise missing("pydantic_ai", "pydantic-ai-slim>=2", error) from None
+    raise missing("pydantic_ai", "pydantic-ai-slim>=2.20", error) from None
 
 _PAUSES = (ApprovalRequired, CallDeferred)
 """With these, a tool leaves its call to a person or to another process."""
