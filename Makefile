@@ -9,8 +9,14 @@ BIN := $(VENV)/bin
 # Packages that decide: every branch of them is tested by their own tests.
 PURE := canonical contracts kernel policy
 PURE_FILES := src/subluminal/canonical/*,src/subluminal/contracts/*,src/subluminal/kernel/*,src/subluminal/policy/*
-# Packages whose tests also run with SUB_PLAIN_POSIX=1, as if on macOS.
-POSIX := shim supervise state journal system hooks
+# Tests of processes, files and locks also run with SUB_PLAIN_POSIX=1, as if on macOS; the rest of
+# their packages does in `make torture`.
+POSIX_ALL := shim supervise state journal system hooks
+POSIX := supervise state journal system \
+  $(addprefix hooks/test_,acting.py client_process.py failures.py races.py session.py two_doors.py) \
+  $(addprefix shim/test_,agents.py bugs.py control_with_ledgerd.py damaged_homes.py disks.py entry.py \
+    handovers.py kill_switch.py lost_calls.py run_status.py shared_runs.py supervision.py)
+POSIX_BOUND := 600
 export UV_PYTHON_DOWNLOADS := never
 # A machine behind an inspecting proxy has its authority in the system's store only.
 export UV_SYSTEM_CERTS := true
@@ -53,7 +59,7 @@ test: cover frameworks
 
 ## make test-posix  the tests that touch the system, without the calls that only Linux has
 test-posix: setup
-	SUB_PLAIN_POSIX=1 timeout 600 $(BIN)/pytest -n 2 --dist loadgroup $(POSIX:%=tests/%)
+	SUB_PLAIN_POSIX=1 timeout $(POSIX_BOUND) $(BIN)/pytest -n 2 --dist loadgroup $(POSIX:%=tests/%)
 
 ## make mutate   breaks the product once for every requirement; its tests must notice (minutes)
 mutate: setup
@@ -92,6 +98,9 @@ torture: setup
 	TORTURE=1 $(BIN)/pytest tests/ledger/test_torture.py tests/torture \
 	  tests/adapters/test_payloads.py tests/sdk/test_processes.py
 	TORTURE=1 $(BIN)/pytest -s tests/load
+	DIFFERENTIAL_EXAMPLES=4000 $(BIN)/pytest -n 2 tests/differential
+	TORTURE=1 $(BIN)/pytest -n 2 tests/replay/test_own_runs.py
+	$(MAKE) test-posix POSIX='$(POSIX_ALL)' POSIX_BOUND=1800
 
 ## make schema   schema/*.json from the contracts
 schema: setup
