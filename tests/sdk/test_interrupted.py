@@ -1,7 +1,8 @@
 """Code that Python runs in the middle of a guarded call, in the same thread."""
 
 import gc
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -94,3 +95,35 @@ def test_an_end_that_comes_while_another_call_is_written_waits(
     guard.check("other", {})
     monkeypatch.undo()
     assert [call[-1].get("status") for call in office.calls()] == ["CANCELLED", "OK"]
+
+
+@requirement("sdk:interrupted")
+@pytest.mark.parametrize("what", ["is_over", "refuse", "begin"])
+def test_no_call_of_a_host_holds_what_an_interrupting_call_needs(office: Office, what: str) -> None:
+    """A call comes at every step, as from a signal handler; a lock that is held would be forever.
+
+    Waits for approvals ask every 50 ms whether the call is over.
+    """
+    guard = office.guard()
+    with guard.call("x", {}) as outer:
+        pass
+    host, call = outer.host, outer.ruling.call
+    works: dict[str, Callable[[], object]] = {
+        "is_over": lambda: host.is_over(call),
+        "refuse": lambda: host.refuse(call, "MINE", "no"),
+        "begin": lambda: guard.check("y", {}),
+    }
+    inner: list[str] = []
+
+    def interrupt(_frame: object, _event: str, _given: object) -> None:
+        sys.setprofile(None)
+        inner.append(guard.check("inner", {}).reason_code)
+        assert not host.is_over(call)
+        sys.setprofile(interrupt)
+
+    sys.setprofile(interrupt)
+    try:
+        works[what]()
+    finally:
+        sys.setprofile(None)
+    assert set(inner) == {"DEFAULT_ALLOW", "JOURNAL_UNAVAILABLE"}

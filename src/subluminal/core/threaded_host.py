@@ -31,10 +31,11 @@ from weakref import WeakSet
 from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Counters
+from subluminal.contracts.decision import Decision
 from subluminal.contracts.vocabulary import RunStatus
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
-from subluminal.core.ruling import CallEnding, Ruling
+from subluminal.core.ruling import CallEnding, Ruling, asked_of
 from subluminal.core.runs.failures import SERVED, Served
 from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
@@ -115,7 +116,7 @@ class ThreadedHost(Host):
         """Decides one call, as `Host.begin` does."""
         ident = get_ident()
         if ident in _inside:
-            return self._runs.interrupting(self.run_of(session)).begin(call, args_text)
+            return self._interrupting(session).begin(call, args_text)
         # This is `_alone`, inlined: every call passes here and in `finish`.
         try:
             _inside.add(ident)
@@ -185,6 +186,30 @@ class ThreadedHost(Host):
             ruling.finished = True
             self._runs.release(ruling.enforcer)
         return False
+
+    def refuse(
+        self,
+        call: ToolCall,
+        reason: str,
+        summary: str,
+        session: str | None = None,
+        by: Decision | None = None,
+    ) -> Ruling:
+        """Records and refuses a call, as `Host.refuse` does."""
+        if get_ident() in _inside:
+            return self._interrupting(session).refuse(call, reason, summary, by)
+        with _alone():
+            return super().refuse(call, reason, summary, session, by)
+
+    def is_over(self, call: ToolCall, session: str | None = None) -> bool:
+        """Whether a call is stopped, as `Host.is_over` finds out."""
+        if get_ident() in _inside:
+            return self._interrupting(session).over(asked_of(call)) is not None
+        with _alone():
+            return super().is_over(call, session)
+
+    def _interrupting(self, session: str | None) -> Enforcer:
+        return self._runs.interrupting(self.run_of(session))
 
     def tick(
         self, mono_ms: int, settle: Callable[[], None] = lambda: None, *, force: bool = False

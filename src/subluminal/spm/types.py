@@ -186,6 +186,10 @@ class SecurityError(Exception):
         super().__init__(f"{decision.outcome}: {said}")
         self.decision = decision
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pools of processes pickle what a function raises."""
+        return type(self), (self.decision,)
+
 
 class CheckOptions(TypedDict, total=False):
     """The parameters of a check that may be missing."""

@@ -261,3 +261,23 @@ def test_a_plugin_cannot_change_the_arguments(desk: Desk) -> None:
 def test_plugins_that_cannot_be_meant(plugins: list[Any]) -> None:
     with pytest.raises(ValueError, match="name"):
         Guard(plugins=plugins)
+
+
+def test_a_call_that_is_cancelled_while_plugins_are_told_ends(desk: Desk) -> None:
+    class Slow:
+        name = "slow"
+
+        async def after_decision(self, _call: ToolCall, _decision: Decision) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+
+    async def main(guard: Guard) -> None:
+        async with guard.call("refund", {}):
+            raise AssertionError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main(desk.guard(plugins=[Slow()])))
+    ((_, made, end),) = calls_of(desk.events())
+    assert (made["decision"]["action"], end["status"]) == ("ALLOW", "CANCELLED")

@@ -116,12 +116,12 @@ class GuardedCall:
         return {TOOL_USE_ID: tool_use_id}
 
     def begin(self, *, waits: bool = True) -> None:
-        """Decides and records the call, once. Raises Refused.
+        """Decides and records the call. Raises Refused; a second time, RuntimeError.
 
         If `waits`, it may wait for a person or a rate limit, as the options of the guard say.
         """
         if self._ruling is not None:
-            return
+            raise _begun()
         if self._care is None:
             self._ruling = ruling = self._begin(self._wanted, None, None)
             if not ruling.assessment.forwarded:
@@ -200,7 +200,7 @@ class GuardedCall:
         self.end(error)
 
     async def __aenter__(self) -> "GuardedCall":
-        if self._care is None:
+        if self._care is None or self._ruling is not None:
             self.begin()
         else:
             await run_async(self._care.steps(self))
@@ -213,6 +213,11 @@ class GuardedCall:
         trace: TracebackType | None,
     ) -> None:
         await self.end_async(error)
+
+
+def _begun() -> RuntimeError:
+    """Returns the error of a call that is used again: its one decision is for one execution."""
+    return RuntimeError("this call has begun before: make another one with `guard.call`")
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -65,7 +65,12 @@ class CallCare(NamedTuple):
             return call.decide(retry_of)
         shown = self._shown(retry_of)
         refused = call.decide(retry_of, (yield from plugins.before(shown)))
-        stricter: Settled | None = yield from plugins.after(shown, call.decision)
+        try:
+            stricter: Settled | None = yield from plugins.after(shown, call.decision)
+        except BaseException:  # cancelled, for example: nobody else would end the call
+            if refused is None:
+                call.withdraw("not executed: the caller gave up while plugins were told")
+            raise
         if stricter is None:
             return refused
         # The decision is on record already: the plugin's is that of a further call.

@@ -1,5 +1,6 @@
 """What a refused call raises. The text is the sentence that a shim would tell the model."""
 
+import copyreg
 from typing import Any
 
 from subluminal.config.places import Places
@@ -33,6 +34,10 @@ class Refused(Exception):
         self.run_id = run_id
         self.approval_id = approval_id
         """the pending approval, which `sub approve` takes; None if nobody was asked"""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pools of processes pickle what a function raises; one that cannot be read breaks them."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     @property
     def rule_id(self) -> str | None:

@@ -5,6 +5,7 @@ belong to it, others do not. It holds for all guards of the same home: a guard t
 delegated acts in the same run.
 """
 
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any
@@ -14,7 +15,7 @@ from subluminal.core.host import Host
 
 
 class ScopedRun:
-    """A run from `with` to its end. An exception that leaves the block ends it FAILED."""
+    """A run from `with` to its end, once. An exception that leaves the block ends it FAILED."""
 
     def __init__(self, host: Host, run_id: str, meta: dict[str, Any] | None) -> None:
         self._host = host
@@ -33,6 +34,8 @@ class ScopedRun:
         return self.run_id
 
     def __enter__(self) -> "ScopedRun":
+        if self._token is not None:
+            raise RuntimeError("this run was entered before: open another one with `guard.run`")
         self._host.open_run(self._meta, self.run_id)
         self._token = current_run.set(self)
         return self
@@ -44,9 +47,9 @@ class ScopedRun:
         trace: TracebackType | None,
     ) -> None:
         if self._token is not None:
-            current_run.reset(self._token)
-            self._token = None
-        for host in self._hosts:
+            with suppress(ValueError, RuntimeError):  # frameworks may leave in another context
+                current_run.reset(self._token)
+        for host in list(self._hosts):
             host.end_run(self.run_id, _status(error))
 
     async def __aenter__(self) -> "ScopedRun":
