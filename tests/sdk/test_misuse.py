@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.policies import bundle, deny
+from tests.requirements import requirement
 from tests.sdk.conftest import Office
 
 from subluminal import Guard, PolicyError, Refused
@@ -14,6 +15,7 @@ from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.errors import SubluminalError
 
 
+@requirement("sdk:made-once")
 @pytest.mark.parametrize("options", [{}, {"on_throttle": "wait"}])
 def test_a_call_is_made_once(office: Office, options: dict[str, Any]) -> None:
     """The second block would run without a decision; after a refusal it would run at all."""
