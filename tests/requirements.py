@@ -846,6 +846,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "sdk:refusals-returned": Requirement(
         "trust-and-sdk 4", 'with refusals="return" the text is returned, the end of a run is raised'
     ),
+    "sdk:made-once": Requirement(
+        "issue 20", "a guarded call is made once: no block runs undecided"
+    ),
     "sdk:policy-error": Requirement("trust-and-sdk 4", "PolicyError at construction"),
     "sdk:ends": Requirement(
         "issue 20", "exceptions are ERROR with masked text; cancelled is CANCELLED"

@@ -84,7 +84,12 @@ class InvalidInput(SubluminalError):
 
 
 class PolicyError(SubluminalError):
-    """The policy that a program gave cannot be used."""
+    """The policy that a program gave cannot be used. A traceback shows the hint too."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        if hint is not None:
+            self.add_note(f"hint: {hint}")
 
 
 class SecretUnavailable(SubluminalError):

@@ -273,7 +273,7 @@ class ThreadedHost(Host):
     def claim(self, session: str | None) -> Enforcer:
         """Returns the enforcer of a run and counts one open call, after changes were looked for."""
         if self._is_closed:
-            raise SubluminalError("this host is closed", hint="open another one")
+            raise SubluminalError("this guard or door is closed", hint="open another one")
         mono_ms = time.monotonic_ns() // 1_000_000
         if mono_ms >= self._tick_at_ms:
             try:

@@ -98,6 +98,8 @@ class Guard(GuardDoor):
         `on_throttle="wait"`, a throttled call waits and tries again. `on_error` is told of errors
         of plugins and callbacks, and of bugs of ours; it gets the error, and where it happened.
         """
+        if refusals not in ("raise", "return"):
+            raise ValueError('`refusals` must be "raise" or "return"')
         care = _care(tuple(plugins), approvals, approval_timeout_ms, on_throttle, on_error)
         environ = _environ(
             {
@@ -194,6 +196,8 @@ def _care(
         raise ValueError('`on_throttle` must be "raise" or "wait"')
     if approval_timeout_ms < 0:
         raise ValueError("`approval_timeout_ms` must not be negative")
+    if on_error is not None and not callable(on_error):
+        raise ValueError("`on_error` must be a function")
     if not plugins and approvals is None and on_throttle == "raise" and on_error is None:
         return None
     from subluminal.adapters.in_process.guarding.care import Care
@@ -255,12 +259,14 @@ def _policy_path(
         return os.path.abspath(os.fspath(policy))
     import json
 
-    if "policy_id" in policy:  # not Agent-SPM's language
-        from subluminal.contracts.short_forms import completed
+    from subluminal.contracts.short_forms import completed
+    from subluminal.policy.dialects.agent_spm.shape import is_agent_spm
 
-        policy = completed(dict(policy))
+    plain = dict(policy)
+    if not is_agent_spm(plain):
+        plain = completed(plain)
     try:
-        text = json.dumps(policy, sort_keys=True, allow_nan=False).encode()
+        text = json.dumps(plain, sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise PolicyError(
             f"`policy` is not JSON: {error}",

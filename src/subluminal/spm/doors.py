@@ -128,7 +128,7 @@ class Door(Guard):
             if any(each.policy_hash == policy_hash for each in self._host.engine.policies):
                 return
             if time.monotonic() > deadline:
-                raise PolicyError("the new policy did not come into force")
+                raise PolicyError("the new policy did not come into force", hint="see `sub doctor`")
             time.sleep(_LOOK_S)
 
 

@@ -61,7 +61,10 @@ class PolicySource:
                 return self._read(read_policy(os.fspath(self._path)))
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
-                raise PolicyError(f"`{os.fspath(self._path)}` cannot be read: {reason}") from None
+                raise PolicyError(
+                    f"`{os.fspath(self._path)}` cannot be read: {reason}",
+                    hint="check `policy_path`",
+                ) from None
         given = self._text if self._text is not None else self._bundle
         assert given is not None
         return self._given(given)
@@ -78,7 +81,10 @@ class PolicySource:
         try:
             return self._read(json.dumps(dict(given), allow_nan=False).encode())
         except (TypeError, ValueError) as error:
-            raise PolicyError(f"the policy is not JSON: {error}") from None
+            raise PolicyError(
+                f"the policy is not JSON: {error}",
+                hint="use text, numbers, booleans, lists and dicts only",
+            ) from None
 
     def _read(self, text: bytes) -> Loaded:
         key = None if self._key is None else SigningKey(self._key)

@@ -89,8 +89,9 @@ class GuardedCall:
 
     @property
     def ruling(self) -> Ruling:
-        """What was decided. The call must have begun."""
-        assert self._ruling is not None
+        """What was decided. Raises RuntimeError if the call has not begun."""
+        if self._ruling is None:
+            raise RuntimeError("this call has not begun: enter it with `with` or `async with`")
         return self._ruling
 
     @property
@@ -116,18 +117,22 @@ class GuardedCall:
         return {TOOL_USE_ID: tool_use_id}
 
     def begin(self, *, waits: bool = True) -> None:
-        """Decides and records the call. Raises Refused; a second time, RuntimeError.
+        """Decides and records the call. Raises Refused, or RuntimeError if it was made before.
 
         If `waits`, it may wait for a person or a rate limit, as the options of the guard say.
         """
-        if self._ruling is not None:
-            raise _begun()
+        self._begin_once()
         if self._care is None:
             self._ruling = ruling = self._begin(self._wanted, None, None)
             if not ruling.assessment.forwarded:
                 raise self.refuse()
         else:
             run(self._care.steps(self, waits=waits))
+
+    def _begin_once(self) -> None:
+        """Nothing runs twice on one decision, and nothing at all after a refusal."""
+        if self._ruling is not None:
+            raise RuntimeError("this call was made already: make another with `guard.call`")
 
     def decide(self, retry_of: str | None = None, added: Settled | None = None) -> Refused | None:
         """Decides and records one try of the call; returns what to raise if it is refused."""
@@ -200,9 +205,10 @@ class GuardedCall:
         self.end(error)
 
     async def __aenter__(self) -> "GuardedCall":
-        if self._care is None or self._ruling is not None:
+        if self._care is None:
             self.begin()
         else:
+            self._begin_once()
             await run_async(self._care.steps(self))
         return self
 
@@ -213,11 +219,6 @@ class GuardedCall:
         trace: TracebackType | None,
     ) -> None:
         await self.end_async(error)
-
-
-def _begun() -> RuntimeError:
-    """Returns the error of a call that is used again: its one decision is for one execution."""
-    return RuntimeError("this call has begun before: make another one with `guard.call`")
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -244,6 +244,8 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _given(labels: Iterable[str], context: Mapping[str, Any] | None) -> Given | None:
+    if isinstance(labels, str):  # its letters would be the labels
+        raise TypeError(f"`labels` must be a list of texts, such as [{labels!r}]")
     found = frozenset(labels)
     if not found and not context:
         return None
