@@ -37,7 +37,7 @@ def test_a_decision_is_for_one_execution(office: Office, kind: str, plugins: Any
 
     for tool, first in (("rm", pytest.raises(Blocked)), ("ls", None)):
         call = guard.call(tool, {})
-        for expected in (first, pytest.raises(RuntimeError, match="has begun before")):
+        for expected in (first, pytest.raises(RuntimeError, match="was made already")):
             try:
                 use(call) if kind == "with" else asyncio.run(use_async(call))
             except BaseException as error:
