@@ -1,11 +1,12 @@
 """LangGraph: a graph with a ToolNode of its own, and a tool that asks a person."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 from billing import POLICY, close_account, refund
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -65,3 +66,19 @@ def interrupted(how: str) -> None:
 
         print(go({"messages": [{"role": "user", "content": "ask A-7"}]})["__interrupt__"][0].value)
         print(go(Command(resume="yes"))["messages"][-1].text)
+
+
+def several() -> None:
+    """A tool returns a message and an update; nothing that it did is lost."""
+
+    def both(tool_call_id: Annotated[str, InjectedToolCallId]) -> list[Any]:
+        """Does."""
+        return [ToolMessage("done", tool_call_id=tool_call_id), Command(update={"messages": []})]
+
+    with Guard(agent_id="billing", policy=POLICY) as guard:
+        node = ToolNode([both], wrap_tool_call=GuardMiddleware(guard).wrap_tool_call)
+        graph: Any = StateGraph(MessagesState)
+        graph.add_node("tools", node)
+        graph.add_edge(START, "tools")
+        wanted = AIMessage("", tool_calls=[{"name": "both", "args": {}, "id": "c1"}])
+        print(graph.compile().invoke({"messages": [wanted]})["messages"][-1].text)

@@ -64,3 +64,28 @@ def unguardable() -> None:
             guarded(Agent(name="a", tools=[ShellTool(executor=print)]), guard)
         except UserError as error:
             print(error)
+
+
+def inner_agents() -> None:
+    """An agent as a tool is guarded itself, or it is an error; so is a handoff that comes later."""
+    set_tracing_disabled(True)
+    call = [function_call("refund", '{"order": "A-7", "amount": 250}', call_id="c2")]
+    inner = Agent(
+        name="inner",
+        model=ScriptedModel([call, ModelStep.respond(lambda c: [assistant_message(_last(c))])]),
+        tools=[function_tool(refund)],
+    )
+    outer = [function_call("ask", '{"input": "go"}', call_id="c1")]
+    told = ModelStep.respond(lambda c: [assistant_message(_last(c))])
+    with Guard(agent_id="billing", policy=POLICY) as guard:
+        for agent in (inner, guarded(inner, guard)):
+            tool = agent.as_tool("ask", "asks")
+            try:
+                made = guarded(
+                    Agent(name="a", model=ScriptedModel([outer, told]), tools=[tool]), guard
+                )
+                print(asyncio.run(Runner.run(made, "go")).final_output)
+                made.handoffs.append(inner)
+                asyncio.run(Runner.run(made, "go"))
+            except UserError as error:
+                print(error)

@@ -128,3 +128,20 @@ def test_a_tool_that_cannot_be_guarded_is_an_error(
     scenario: Agent, framework: str, said: str
 ) -> None:
     assert scenario(framework, "unguardable") == said
+
+
+@openai_agents
+@requirement("sdk:integration-unguardable")
+def test_no_agent_behind_a_guarded_one_is_unguarded(scenario: Agent, own_home: Path) -> None:
+    unguarded, refused, later = scenario("openai_agents", "inner_agents").splitlines()
+    assert unguarded.startswith("the agent behind the tool ask is not guarded")
+    assert refused.startswith("Rejected by policy (rule small-refunds)")
+    assert later.startswith("a handoff was added to a guarded agent")
+    assert actions(record_of(own_home)) == ["ALLOW", "REJECT_WITH_HINT"]
+
+
+@langchain
+@requirement("sdk:integration-failures")
+def test_a_tool_may_return_several_messages(scenario: Agent, own_home: Path) -> None:
+    assert scenario("langchain", "several") == "done"
+    assert statuses(record_of(own_home)) == ["OK"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 import pickle
 from contextvars import copy_context
 from typing import Any
@@ -85,3 +86,31 @@ def test_a_scope_is_entered_once(office: Office) -> None:
     assert guard.run_id == "run-1"
     with pytest.raises(RuntimeError, match="entered before"):
         scope.__enter__()
+
+
+class Ticket:
+    """What some libraries return: something to await that is no coroutine."""
+
+    def __await__(self) -> Any:
+        yield
+
+
+@pytest.mark.parametrize("kind", ["generator", "async generator", "awaitable"])
+def test_a_result_that_nobody_begins_to_use_ends_its_call(office: Office, kind: str) -> None:
+    guard = office.guard()
+
+    async def items() -> Any:
+        yield 1
+
+    made: dict[str, Any] = {
+        "generator": lambda: (each for each in [1]),
+        "async generator": items,
+        "awaitable": Ticket,
+    }
+    result = guard.tool(name="t")(lambda: made[kind]())()
+    if kind == "awaitable":
+        result.close()  # or Python warns
+    del result
+    gc.collect()
+    (end,) = office.ends()
+    assert end == ("CANCELLED", "GeneratorExit: nobody used the result")

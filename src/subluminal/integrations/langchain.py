@@ -74,7 +74,10 @@ def _told(request: ToolCallRequest, refused: Refused) -> ToolMessage:
     return ToolMessage(str(refused), name=wanted["name"], tool_call_id=wanted["id"], status="error")
 
 
-def _read(found: ToolMessage | Command[Any]) -> Found:
-    if not isinstance(found, ToolMessage):
+def _read(found: ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]) -> Found:
+    if isinstance(found, ToolMessage):
+        return Found(found.content, found.text if found.status == "error" else None)
+    if isinstance(found, Command):
         return Found(found.update)
-    return Found(found.content, found.text if found.status == "error" else None)
+    results, failures = zip(*map(_read, found), strict=True) if found else ((), ())
+    return Found(list(results), next(filter(None, failures), None))

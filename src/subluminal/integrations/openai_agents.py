@@ -61,7 +61,9 @@ def guarded(agent: _A, guard: Guard) -> _A:
     The model is told of a refusal as the result of the tool; of a refused handoff, as its transfer
     message, and the agent goes on itself. An agent among the handoffs that is guarded already
     keeps its guard, such as `guard.delegate("refunds")`. Tools on OpenAI's servers stay as they
-    are. Shell, computer, patch and custom tools let no refusal through: they are a UserError.
+    are. These are a UserError: shell, computer, patch and custom tools, which let no refusal
+    through; an agent as a tool that is not guarded itself, because its own tools would not be; and,
+    when the agent runs, a handoff that was added to it later.
     """
     return cast(_A, _Guarding(guard).agent(agent))
 
@@ -73,8 +75,15 @@ class _GuardedAgent:
 
     async def get_all_tools(self, run_context: Any) -> list[Any]:
         """Returns the tools for one turn, guarded."""
+        for each in self.handoffs:  # type: ignore[attr-defined]
+            if not isinstance(each, _GuardedHandoff):
+                raise UserError("a handoff was added to a guarded agent: add it before `guarded`")
         tools = await super().get_all_tools(run_context)  # type: ignore[misc]
         return [_tool(tool, self._guard) for tool in tools]
+
+
+class _GuardedHandoff(Handoff[Any, Any]):
+    """A handoff that is decided and recorded, to an agent that is guarded."""
 
 
 class _Guarding:
@@ -104,6 +113,7 @@ class _Guarding:
     def _handoff(self, given: Any, owner: Any) -> Handoff[Any, Any]:
         inner = given if isinstance(given, Handoff) else handoff(given)
         found = copy(inner)
+        found.__class__ = _GuardedHandoff
 
         async def invoke(context: Any, text: str) -> Any:
             call = self._guard.call(inner.tool_name, arguments(text), provider=_PROVIDER)
@@ -138,6 +148,11 @@ def _tool(tool: Any, guard: Guard) -> Any:
     if not isinstance(tool, FunctionTool):
         raise UserError(
             f"a tool of type {type(tool).__name__} cannot be guarded: make it a function tool"
+        )
+    if tool._is_agent_tool and not isinstance(tool._agent_instance, _GuardedAgent):
+        raise UserError(
+            f"the agent behind the tool {tool.name} is not guarded: "
+            "use `guarded(agent, guard).as_tool(…)`"
         )
     found = copy(tool)
     tell = resolve_function_tool_failure_error_function(tool)

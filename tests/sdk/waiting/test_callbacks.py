@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.adapters.policies import rule
 from tests.adapters.records import calls_of, lines_of
 from tests.processes import WITHIN_S, wait_until
 from tests.requirements import requirement
@@ -21,6 +22,8 @@ from subluminal.core.controls.grants import find_waiting
 from subluminal.core.controls.passphrase import set_passphrase
 
 SECRET = "ghp_" + "aB3d" * 9
+TOO_LITTLE = {"action": "BLOCK", "reason_code": "TOO_LITTLE", "message": "too little"}
+LITTLE = {"numeric_range": {"amount": {"max": 10}}}
 
 
 def pay(guard: Guard) -> str:
@@ -249,3 +252,29 @@ def test_the_text_of_a_callback_is_the_ticket(
             pay(guard)
     [given] = [e["approval"] for e in desk.events() if e["type"] == "approval_decided"]
     assert given.get("ticket") == (None if said else answer)
+
+
+def test_a_callback_that_is_cancelled_denies(desk: Desk) -> None:
+    """Such as by a timeout of its own: the call must not wait for minutes for nobody."""
+
+    async def say(_refused: Refused) -> bool:
+        raise asyncio.CancelledError
+
+    with pytest.raises(Blocked, match="CancelledError"):
+        asyncio.run(pay_later(desk.guard(asks(), approvals=say)))
+    assert desk.tries() == [ASKED, DENIED]
+
+
+def test_a_callback_that_changes_the_arguments_changes_no_decision(desk: Desk) -> None:
+    """The retry is decided on the arguments that the call has, whatever was made of the copy."""
+    too_little = rule("little", "deny", TOO_LITTLE, args=LITTLE)
+
+    def say(refused: Refused) -> bool:
+        assert refused.call is not None
+        assert refused.call.args is not None
+        refused.call.args["amount"] = 5
+        return True
+
+    guard = desk.guard(too_little, asks(), approvals=say)
+    with guard.call("refund", {"amount": 500}) as call:
+        assert call.decision.action == "ALLOW"

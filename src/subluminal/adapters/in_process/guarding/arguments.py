@@ -56,6 +56,9 @@ def _json_form(value: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(
         value, str_keys=True, order="deterministic", enc_hook=unusual
     )
+    whole = msgspec.json.encode(value, enc_hook=unusual)
+    if len(whole) != len(msgspec.json.encode(found)):
+        raise ValueError("two keys are one in JSON")  # rules would not see one of the values
     return found
 
 
@@ -85,7 +88,9 @@ class Binder:
         self._rest = kinds.get(_Parameter.VAR_KEYWORD)
         self.names = frozenset(each.name for each in parameters[is_method:])
         """the names of the parameters, `self` left out"""
-        self._quick = _compiled(parameters, self._left_out)
+        before_slash = _Parameter.POSITIONAL_ONLY in kinds
+        is_quick = self._rest is None or not before_slash
+        self._quick = _compiled(parameters, self._left_out) if is_quick else None
 
     def bind(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Returns all arguments by name, defaults included. Raises TypeError as a call would."""
@@ -104,8 +109,8 @@ class Binder:
             del found[self._left_out]
         if self._rest is not None:
             rest = found.pop(self._rest)
-            # A keyword that has the name of another parameter can only be one before a `/`.
-            found = {**rest, **found}
+            # A keyword may have the name of a parameter before a `/`: both must be seen.
+            found |= {self._rest: rest} if found.keys() & rest else rest
         return found
 
 

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from subluminal.adapters.in_process.guarding.arguments import Arguments
@@ -47,12 +48,15 @@ class Wanted(Struct):
         """Returns the call as the core takes it. `added` is what plugins say about it."""
         found = self.arguments
         context = {} if self.client_call_id is None else {_ID: self.client_call_id}
+        args = found.args
         if retry_of is not None:
             context["retry_of"] = retry_of
+            # The refusal had the arguments with it, and a callback may have changed them.
+            args = None if found.text is None else decode(found.text)
         return ToolCall(
             server_name=self.server,
             tool_name=self.tool,
-            args=found.args,
+            args=args,
             args_hash=found.args_hash,
             bytes_in=found.size,
             transport=_IN_PROCESS,
@@ -150,6 +154,10 @@ class GuardedCall:
     def withdraw(self, why: str) -> None:
         """Ends a call that may pass, and is not executed."""
         self.host.finish(self.ruling, given_up(Status.CANCELLED, why))
+
+    def abandon(self, error: BaseException) -> None:
+        """Ends a call whose caller gave up; one that has ended stays as it is."""
+        self._record(error)
 
     def refuse(self) -> Refused:
         """Ends a call that was refused; returns what to raise."""

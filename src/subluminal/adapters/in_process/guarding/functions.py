@@ -9,6 +9,7 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
+from weakref import finalize
 
 from subluminal.adapters.in_process.guarding.calls import GuardedCall
 from subluminal.adapters.in_process.guarding.refused import Refused
@@ -98,15 +99,23 @@ def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _continued(call: GuardedCall, result: Any) -> Any:
     """Returns what ends a call, of a plain function that returned a stream or an awaitable."""
+    dropped: list[finalize[..., Any]] = []
+    found: Any
     if isinstance(result, GeneratorType):
-        return _relayed(call, result)
-    if isinstance(result, AsyncGeneratorType):
-        return _async_relayed(AsyncStream(call, result))
-    return _awaited(call, result)
+        found = _iterated(call, result, dropped)
+    elif isinstance(result, AsyncGeneratorType):
+        found = _async_relayed(AsyncStream(call, result), dropped)
+    else:
+        found = _awaited(call, result, dropped)
+    # Python runs nothing of a stream that nobody begins: the call would never end.
+    dropped.append(finalize(found, call.abandon, GeneratorExit("nobody used the result")))
+    dropped[0].atexit = False
+    return found
 
 
-async def _awaited(call: GuardedCall, result: Any) -> Any:
+async def _awaited(call: GuardedCall, result: Any, dropped: "list[finalize[..., Any]]") -> Any:
     """Ends a call with what a plain function gave its caller to await."""
+    dropped.pop().detach()
     try:
         call.result = found = await result
     except BaseException as error:
@@ -145,6 +154,13 @@ def _generator(function: Callable[..., Any], enter: Enter, told: Told) -> Callab
         return (yield from _relayed(call, function(*positional, **named)))
 
     return generator_like(function, run)
+
+
+def _iterated(
+    call: GuardedCall, inner: Generator[Any, Any, Any], dropped: "list[finalize[..., Any]]"
+) -> Generator[Any, Any, Any]:
+    dropped.pop().detach()
+    return (yield from _relayed(call, inner))
 
 
 def _relayed(call: GuardedCall, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
@@ -225,7 +241,10 @@ class AsyncStream:
             await self._call.end_async(error)
 
 
-async def _async_relayed(stream: AsyncStream) -> AsyncGenerator[Any, Any]:
+async def _async_relayed(
+    stream: AsyncStream, dropped: "list[finalize[..., Any]]"
+) -> AsyncGenerator[Any, Any]:
+    dropped.pop().detach()
     while await stream.advance():
         try:
             stream.send((yield stream.item))

@@ -122,8 +122,12 @@ async def _as_task(step: Start) -> None:
     value, failure = None, None
     try:
         value = await step.function(*step.given)
-    except Exception as error:  # noqa: BLE001 - code of the program
-        failure = error
+    except BaseException as error:
+        import asyncio
+
+        if not isinstance(error, Exception | asyncio.CancelledError):
+            raise
+        failure = error  # if nobody waits any more, the answer is not looked at
     start_thread(step.settle, value, failure)
 
 
