@@ -157,6 +157,9 @@ class Box:
 box = Box([Item(when=datetime.date(2026, 1, 2))])
 print(arguments_of({"v": box}, 1000).text.decode(), shown(box, 1000).text.decode())
 print(shown(Item.model_construct(when="x" * 10**8), 50).text.decode())
+class Keys(pydantic.RootModel[list[pydantic.SecretStr]]): pass
+keys = Keys(["hunter2"])
+print(arguments_of({"v": keys}, 1000).text.decode(), shown(keys, 1000).text.decode())
 """
     paths = [ROOT / "src", Path(msgspec.__file__).parents[1]]
     ran = subprocess.run(
@@ -173,6 +176,7 @@ print(shown(Item.model_construct(when="x" * 10**8), 50).text.decode())
     assert ran.stdout.splitlines() == [
         f'{{"v":{form}}} {form}',
         '{"when":"' + "x" * 48 + '"}',
+        '{"v":["**********"]} ["a value of type SecretStr"]',
     ]
 
 
@@ -250,6 +254,7 @@ def test_args_says_what_rules_and_records_see(office: Office) -> None:
         ([1, {"a": (2.5, None)}], '[1,{"a":[2.5,null]}]'),
         (Order(1, ["a"]), '{"number":1,"items":["a"]}'),
         (Odd(), '"a value of type Odd"'),
+        ({"rows": [1, Odd(), Path("/a")]}, '{"rows":[1,"a value of type Odd","/a"]}'),
         (float("inf"), "null"),
         (CYCLE, None),
         ({1, 2}, "[1,2]"),

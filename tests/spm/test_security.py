@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_a_policy_is_reloaded_and_a_broken_one_is_not(bureau: Bureau, tmp_path: 
     security.reload_policy()
     assert bureau.check(security, "rm").allowed
     file.write_text("{}")
-    with pytest.raises(PolicyError):
+    with pytest.raises(PolicyError, match=rf"^{re.escape(str(file))}:1:1: "):
         security.reload_policy()
     assert bureau.check(security, "rm").allowed
     assert security.get_policy_bundle() == policy()

@@ -58,7 +58,7 @@ class PolicySource:
         """Loads the policy from a file, a text or data. Raises PolicyError."""
         if self._path is not None:
             try:
-                return self._read(read_policy(os.fspath(self._path)))
+                return self._read(read_policy(os.fspath(self._path)), os.fspath(self._path))
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 raise PolicyError(
@@ -77,20 +77,20 @@ class PolicySource:
 
     def _given(self, given: PolicyBundle | str) -> Loaded:
         if isinstance(given, str):
-            return self._read(given.encode())
+            return self._read(given.encode(), "policy")
         try:
-            return self._read(json.dumps(dict(given), allow_nan=False).encode())
+            return self._read(json.dumps(dict(given), allow_nan=False).encode(), "policy")
         except (TypeError, ValueError) as error:
             raise PolicyError(
                 f"the policy is not JSON: {error}",
                 hint="use text, numbers, booleans, lists and dicts only",
             ) from None
 
-    def _read(self, text: bytes) -> Loaded:
+    def _read(self, text: bytes, file: str) -> Loaded:
         key = None if self._key is None else SigningKey(self._key)
         terms = Terms(dialect=Dialect.AGENT_SPM, now_ms=now().wall_ms, key=key)
         try:
-            loaded = parse_bundle(text, "policy", terms=terms)
+            loaded = parse_bundle(text, file, terms=terms)
         except InvalidInput as error:
             raise PolicyError(str(error), hint="check it with `sub policy lint`") from None
         return Loaded(text, loaded.value, loaded.bundle)

@@ -26,7 +26,7 @@ class Shown(Struct, frozen=True):
 
 
 def shown(value: Any, most: int) -> Shown:
-    """Returns a result as JSON, cut after about `most` bytes; of one without JSON, its type."""
+    """Returns a result as JSON, cut after about `most` bytes; of a part without JSON, its type."""
     kind = type(value)
     try:
         if (kind is str and len(value) <= most) or kind in _SMALL:
@@ -35,10 +35,22 @@ def shown(value: Any, most: int) -> Shown:
         if kind is str or kind is bytes:
             size = len(value) + 2 if kind is str else 4 * -(-len(value) // 3) + 2
             return Shown(msgspec.json.encode(value[: max(most, 1)]), size)
-        text = msgspec.json.encode(_cut(value, _Left(most)), enc_hook=unusual)
+        text = msgspec.json.encode(_cut(value, _Left(most)), enc_hook=_unusual)
     except Exception:  # noqa: BLE001 - the call has run, whatever its result is
-        text = msgspec.json.encode(f"a value of type {kind.__name__}")
+        text = msgspec.json.encode(_type_of(value))
     return Shown(text, len(text))
+
+
+def _unusual(value: Any) -> Any:
+    """Returns the form of a part that msgspec does not know; its type, if it has no form."""
+    try:
+        return unusual(value)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything
+        return _type_of(value)
+
+
+def _type_of(value: Any) -> str:
+    return f"a value of type {type(value).__name__}"
 
 
 class _Left:
@@ -59,6 +71,8 @@ def _cut(value: Any, left: _Left) -> Any:
         return {_key(key, left): _cut(each, left) for key, each in _while_room(value.items(), left)}
     if isinstance(value, Sequence | Set):
         return [_cut(each, left) for each in _while_room(value, left)]
+    if getattr(type(value), "__pydantic_root_model__", False):
+        return _cut(value.root, left)
     fields = _fields(value)
     if fields is not None:
         return {name: _cut(each, left) for name, each in _while_room(fields.items(), left)}
