@@ -90,3 +90,10 @@ def test_the_decorator_keeps_types(tmp_path: Path) -> None:
         text=True,
     )
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+
+
+def test_a_traceback_names_what_programs_import() -> None:
+    names = ("Refused", "Blocked", "Throttled", "Rejected", "RunTerminated")
+    for name in names:
+        found = getattr(subluminal, name)
+        assert (found.__module__, found.__qualname__) == ("subluminal", name)

@@ -12,9 +12,14 @@ from subluminal.core.refusal_text import message_of
 from subluminal.core.ruling import Ruling
 from subluminal.policy.outcomes import outcome_of
 
+_NAME = "subluminal"
+"""Where programs import these from: tracebacks name them so."""
+
 
 class Refused(Exception):
     """A call was refused, and did not run."""
+
+    __module__ = _NAME
 
     def __init__(
         self,
@@ -75,17 +80,25 @@ class Refused(Exception):
 class Blocked(Refused):
     """The call is forbidden."""
 
+    __module__ = _NAME
+
 
 class Throttled(Refused):
     """The call came too soon: `backoff_ms` says when to retry."""
+
+    __module__ = _NAME
 
 
 class Rejected(Refused):
     """The call is refused as it is; `hint` says what would pass."""
 
+    __module__ = _NAME
+
 
 class RunTerminated(Refused):
     """The run is over: every further call of it is refused."""
+
+    __module__ = _NAME
 
 
 _TYPES: dict[Action, type[Refused]] = {
