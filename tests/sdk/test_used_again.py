@@ -5,6 +5,7 @@ import copy
 import gc
 import pickle
 from contextvars import copy_context
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -114,3 +115,11 @@ def test_a_result_that_nobody_begins_to_use_ends_its_call(office: Office, kind: 
     gc.collect()
     (end,) = office.ends()
     assert end == ("CANCELLED", "GeneratorExit: nobody used the result")
+
+
+class Tool(StrEnum):
+    REMOVE = "rm"
+
+
+def test_a_member_of_an_enum_may_name_a_tool(office: Office) -> None:
+    assert office.guard(deny("rm")).check(Tool.REMOVE, {}).action == "BLOCK"

@@ -149,7 +149,7 @@ def _tool(tool: Any, guard: Guard) -> Any:
         raise UserError(
             f"a tool of type {type(tool).__name__} cannot be guarded: make it a function tool"
         )
-    if tool._is_agent_tool and not isinstance(tool._agent_instance, _GuardedAgent):
+    if tool._is_agent_tool and not _is_harmless(tool._agent_instance):
         raise UserError(
             f"the agent behind the tool {tool.name} is not guarded: "
             "use `guarded(agent, guard).as_tool(…)`"
@@ -184,6 +184,13 @@ def _tool(tool: Any, guard: Guard) -> Any:
 
     found.on_invoke_tool = invoke
     return found
+
+
+def _is_harmless(agent: Any) -> bool:
+    """Whether an agent can call nothing, or is guarded itself."""
+    if isinstance(agent, _GuardedAgent):
+        return True
+    return not (agent.tools or agent.mcp_servers or agent.handoffs)
 
 
 def _told(refused: Refused) -> str:

@@ -303,3 +303,21 @@ def hashes_in_force(policies: Policies) -> list[str]:
     """Waits for the compilers, and returns the hashes of the policies in force."""
     settled(policies)
     return hashes(policies)
+
+
+def test_a_forked_child_waits_for_a_policy_that_its_parent_was_compiling(
+    make: Callable[..., Policies], where: Places
+) -> None:
+    """One thread of the child looks at the files; the others must not go on without the policy."""
+    write(where.policy, policy(deny("rm")))
+    policies = make()
+    policies.poll(0)
+    (layer,) = policies._layers
+    inherited = layer._compiling
+    assert inherited is not None
+    policies.drop_inherited()
+    assert policies.loading, "nobody has looked yet"
+    settled(policies)
+    assert not policies.loading
+    assert len(hashes(policies)) == 1
+    os.waitpid(inherited.pid, 0)

@@ -281,3 +281,26 @@ def test_a_call_that_is_cancelled_while_plugins_are_told_ends(desk: Desk) -> Non
         asyncio.run(main(desk.guard(plugins=[Slow()])))
     ((_, made, end),) = calls_of(desk.events())
     assert (made["decision"]["action"], end["status"]) == ("ALLOW", "CANCELLED")
+
+
+def test_a_function_gets_the_arguments_that_were_decided(desk: Desk) -> None:
+    """Whoever runs between the decision and the function, such as during a wait for a person."""
+    orders = ["A-7"]
+
+    class Adds:
+        name = "adds"
+
+        def after_decision(self, _call: ToolCall, _decision: Decision) -> None:
+            orders.append("B-8")
+
+    guard = desk.guard(plugins=[Adds()])
+
+    @guard.tool
+    def refund(orders: list[str]) -> None:
+        raise AssertionError(orders)
+
+    with pytest.raises(Blocked, match="changed while it was decided"):
+        refund(orders)
+    passed, refused = calls_of(desk.events())
+    assert passed[-1]["status"] == "CANCELLED"
+    assert refused[0]["call"]["retry_of"] == passed[0]["call"]["call_id"]

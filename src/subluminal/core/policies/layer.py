@@ -134,11 +134,14 @@ class PolicyLayer:
         self._turn = -1
         self._ready: Compiled | Snapshot | None = None
         """an answer that comes into force once the file has been still for a while"""
+        self._is_dropped = False
+        """whether a fork has cut its compilation off, and nobody has looked at the file since"""
 
     @property
     def is_awaited(self) -> bool:
         """Whether calls wait for this layer: it is being compiled, and no older version exists."""
-        return bool(self._is_busy and not self.snapshot and not self.problem)
+        is_busy = self._is_busy or self._is_dropped
+        return bool(is_busy and not self.snapshot and not self.problem)
 
     @property
     def _is_busy(self) -> bool:
@@ -164,6 +167,11 @@ class PolicyLayer:
 
     def look(self) -> list[Load]:
         """Checks the file's stamp, and starts to compile new content."""
+        found = self._looked()
+        self._is_dropped = False
+        return found
+
+    def _looked(self) -> list[Load]:
         stamp = stamp_of(self.file.path)
         if self._is_busy or (stamp == self._stamp and stamp is not None):
             return []  # a change during a compilation is seen when it is done
@@ -306,6 +314,7 @@ class PolicyLayer:
             self._compiling = None
         self._waiting = self._ready = self._stamp = None
         self._content_hash = ""
+        self._is_dropped = True
         self._end_turn()
 
     def _missing(self) -> list[Load]:

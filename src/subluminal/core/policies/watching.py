@@ -219,6 +219,7 @@ class Policies:
         if self._acting is not None:
             self._acting.drop_inherited()
         self._next_look_ms = 0
+        self._polls += 1
 
     def _find_layers(self) -> None:
         """Finds files that appeared. A layer whose file is gone stays (see PolicyLayer)."""

@@ -31,6 +31,7 @@ TOOL_USE_ID = "subluminal/toolUseId"
 _ID = "client_call_id"
 # Looked up once: in Python 3.11 access to an enum member costs as much as making a tuple.
 _IN_PROCESS, _OK = Transport.IN_PROCESS, Status.OK
+_CHANGED = ReasonCode.EVALUATION_ERROR
 
 
 class Wanted(Struct):
@@ -43,6 +44,15 @@ class Wanted(Struct):
     given: Given | None
     client_call_id: str | None = None
     """the id that a framework gave the call"""
+    read_again: Callable[[], Arguments] | None = None
+    """reads the arguments as they are now; None if the program holds them itself"""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether somebody has changed the arguments since they were read, such as in a wait."""
+        if self.read_again is None or self.arguments.text is None:
+            return False
+        return self.read_again().args_hash != self.arguments.args_hash
 
     def call(self, retry_of: str | None = None, added: Settled | None = None) -> ToolCall:
         """Returns the call as the core takes it. `added` is what plugins say about it."""
@@ -149,6 +159,16 @@ class GuardedCall:
         context = {**ruling.call.context, "retry_of": refused.call_id}
         call = replace(ruling.call, context=context, added=None)
         self._ruling = self.host.refuse(call, reason, summary, ruling.run_id, refused.decision)
+        return self.refuse()
+
+    def refuse_changed(self) -> Refused:
+        """Takes back a call that may pass: its function would get arguments that nobody decided."""
+        changed = "its arguments were changed while it was decided"
+        self.withdraw(f"not executed: {changed}")
+        ruling = self.ruling
+        context = {**ruling.call.context, "retry_of": self.call_id}
+        call = replace(ruling.call, context=context, added=None)
+        self._ruling = self.host.refuse(call, _CHANGED, changed, ruling.run_id)
         return self.refuse()
 
     def withdraw(self, why: str) -> None:

@@ -46,6 +46,8 @@ class CallCare(NamedTuple):
         while True:
             refused = yield from self._decided(call, retry_of)
             if refused is None:
+                if self.wanted.is_changed:
+                    raise call.refuse_changed()
                 return
             after = After.GIVE_UP
             if waits:

@@ -113,8 +113,11 @@ class GuardDoor:
             most = self._host.settings.limits.max_inspect_bytes
             found = arguments_of(bound if args is None else args(bound), most)
             wanted = Wanted(of_server, tool, found, provider, given)
-            care = None if self._care is None else self._care.of(wanted)
-            return GuardedCall(self._host, wanted, self._begin, care)
+            if self._care is None:
+                return GuardedCall(self._host, wanted, self._begin)
+            # Plugins and callbacks run before the function does, and a wait may take minutes.
+            wanted.read_again = lambda: arguments_of(bound if args is None else args(bound), most)
+            return GuardedCall(self._host, wanted, self._begin, self._care.of(wanted))
 
         return guarded(fn, enter, self._told)
 
@@ -206,6 +209,7 @@ class GuardDoor:
         client_call_id: str | None,
     ) -> Wanted:
         found, given = self._arguments(dict(args)), _given(labels, context)
+        tool = tool if type(tool) is str else str.__str__(tool)  # such as of a StrEnum
         return Wanted(server or self._server, tool, found, provider, given, client_call_id)
 
     def _arguments(self, given: dict[str, Any]) -> Arguments:
