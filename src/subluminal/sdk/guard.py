@@ -95,7 +95,7 @@ class Guard(GuardDoor):
         a run of its own, and shims that it starts share it. With `refusals="return"`, guarded
         functions return the text of a refusal instead of raising it.
 
-        `plugins` decide besides the policies; the strictest decision holds. With
+        `plugins` decide in addition to the policies; the strictest decision holds. With
         `approvals="wait"`, a call that needs a person's approval waits for `sub approve` or
         `sub deny`, for `approval_timeout_ms` at most. A function as `approvals` is asked as well:
         it gets the Refused, and returns True, False, or None to leave it to a person. With
