@@ -12,14 +12,9 @@ def usable_home(wanted: Places) -> Places:
     If no place is writable, returns the home itself: `decision_on_error` then applies to each call
     (journal-first).
     """
-    try:
-        make_private_dir(wanted.state)
-        make_private_dir(wanted.journal)
-        if os.access(wanted.state, os.W_OK) and os.access(wanted.journal, os.W_OK):
-            return wanted
-        problem = "it is not writable"
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
+    problem = problem_with(wanted)
+    if problem is None:
+        return wanted
     spare = _spare_home()
     if spare is None:
         sys.stderr.write(f"sub: cannot use `{wanted.home}` ({problem}); nothing is recorded\n")
@@ -28,6 +23,18 @@ def usable_home(wanted: Places) -> Places:
     where = places({}, spare)
     where.settings, where.policy, where.secrets = wanted.settings, wanted.policy, wanted.secrets
     return where
+
+
+def problem_with(home: Places) -> str | None:
+    """Returns why nothing can be recorded in a home; None if something can."""
+    try:
+        make_private_dir(home.state)
+        make_private_dir(home.journal)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    if os.access(home.state, os.W_OK) and os.access(home.journal, os.W_OK):
+        return None
+    return "it is not writable"
 
 
 def _spare_home() -> str | None:

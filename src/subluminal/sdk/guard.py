@@ -7,6 +7,7 @@ Arguments that are not given come from the environment and the settings, as a sh
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -23,6 +24,7 @@ from subluminal.config import env as variables
 from subluminal.config.loading import load_settings
 from subluminal.config.places import Places, make_private_dir, places
 from subluminal.config.private_files import write_aside
+from subluminal.config.usable_home import problem_with
 from subluminal.core.host import Host
 from subluminal.core.runs.opening import Sharing
 from subluminal.core.threaded_host import HOLD_MS, ThreadedHost
@@ -86,12 +88,14 @@ class Guard(GuardDoor):
     ) -> None:
         """Opens the door. Raises PolicyError if `policy` cannot be used.
 
+        Warns if nothing can be recorded; `decision_on_error` then applies to each call.
+
         `policy` is a path or a policy as a dict, in any language that `sub policy lint` takes; it
         replaces the repository's. `run_id` goes before SUB_RUN_ID; without either, this process is
         a run of its own, and shims that it starts share it. With `refusals="return"`, guarded
         functions return the text of a refusal instead of raising it.
 
-        `plugins` decide besides the policies; the strictest decision holds. With
+        `plugins` decide in addition to the policies; the strictest decision holds. With
         `approvals="wait"`, a call that needs a person's approval waits for `sub approve` or
         `sub deny`, for `approval_timeout_ms` at most. A function as `approvals` is asked as well:
         it gets the Refused, and returns True, False, or None to leave it to a person. With
@@ -109,7 +113,12 @@ class Guard(GuardDoor):
                 variables.SUB_ENV.name: env,
             }
         )
-        path = _policy_path(policy, places(environ))
+        where = places(environ)
+        path = _policy_path(policy, where)
+        problem = problem_with(where)
+        if problem is not None:
+            said = f"cannot use `{where.home}` ({problem}); nothing is recorded"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
         if path is not None:
             environ[variables.SUB_POLICY.name] = path
         self._environ, self._attestation = environ, attestation

@@ -85,8 +85,8 @@ class GuardDoor:
         by default the guard's. `targets` says which parameters are what a call touches, as
         `[servers.NAME.targets]` of the settings does: `{"path": "file", "access": "read"}`. It may
         be a function that takes the arguments and returns such values: `{"path": ["/a", "/b"]}`.
-        `args` turns the bound arguments into those that rules and records see, such as without a
-        connection.
+        `args` turns the bound arguments into those that rules and records see, for example to leave
+        out a connection.
         """
         if fn is None or isinstance(fn, staticmethod | classmethod):
             guard_it = functools.partial(

@@ -1,4 +1,4 @@
-"""Plugins: objects of the program that decide about its calls besides the policies.
+"""Plugins: objects of the program that decide about its calls, in addition to the policies.
 
 A plugin is any object with a `name`. It may have these, as functions or coroutine functions:
 
