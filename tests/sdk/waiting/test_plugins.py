@@ -304,3 +304,14 @@ def test_a_function_gets_the_arguments_that_were_decided(desk: Desk) -> None:
     passed, refused = calls_of(desk.events())
     assert passed[-1]["status"] == "CANCELLED"
     assert refused[0]["call"]["retry_of"] == passed[0]["call"]["call_id"]
+
+
+def test_only_true_lets_a_call_pass_that_a_plugin_failed_to_judge(desk: Desk) -> None:
+    class Fails:
+        name = "fails"
+        fail_open = "no"
+
+        def before_check(self, _call: ToolCall) -> None:
+            raise RuntimeError("no")
+
+    assert desk.guard(plugins=[Fails()]).check("refund", {}).reason_code == "PLUGIN_ERROR"
