@@ -11,6 +11,7 @@ from tests.requirements import requirement
 from tests.sdk.conftest import Office
 
 from subluminal import Blocked
+from subluminal.contracts.vocabulary import Taint
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.records.previews import Previewer
 
@@ -98,7 +99,7 @@ def test_an_end_that_comes_while_another_call_is_written_waits(
 
 
 @requirement("sdk:interrupted")
-@pytest.mark.parametrize("what", ["is_over", "refuse", "begin"])
+@pytest.mark.parametrize("what", ["is_over", "refuse", "taint", "begin"])
 def test_no_call_of_a_host_holds_what_an_interrupting_call_needs(office: Office, what: str) -> None:
     """A call comes at every step, as from a signal handler; a lock that is held would be forever.
 
@@ -111,6 +112,7 @@ def test_no_call_of_a_host_holds_what_an_interrupting_call_needs(office: Office,
     works: dict[str, Callable[[], object]] = {
         "is_over": lambda: host.is_over(call),
         "refuse": lambda: host.refuse(call, "MINE", "no"),
+        "taint": host.taint,
         "begin": lambda: guard.check("y", {}),
     }
     inner: list[str] = []
@@ -119,6 +121,7 @@ def test_no_call_of_a_host_holds_what_an_interrupting_call_needs(office: Office,
         sys.setprofile(None)
         inner.append(guard.check("inner", {}).reason_code)
         assert not host.is_over(call)
+        assert host.taint() in (Taint.SYSTEM, Taint.UNTRUSTED)
         sys.setprofile(interrupt)
 
     sys.setprofile(interrupt)

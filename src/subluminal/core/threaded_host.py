@@ -22,7 +22,7 @@ import os
 import time
 from _thread import LockType, allocate_lock, get_ident
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -32,13 +32,14 @@ from subluminal.config.settings import Settings
 from subluminal.contracts.call import ToolCall
 from subluminal.contracts.counters import Counters
 from subluminal.contracts.decision import Decision
-from subluminal.contracts.vocabulary import RunStatus
+from subluminal.contracts.vocabulary import RunStatus, Taint
 from subluminal.core.enforcer import Enforcer
 from subluminal.core.host import Host
 from subluminal.core.ruling import CallEnding, Ruling, asked_of
 from subluminal.core.runs.failures import SERVED, Served
 from subluminal.core.runs.run import Run
 from subluminal.errors import SubluminalError
+from subluminal.policy.snapshot import Snapshot
 from subluminal.state.mutex import Mutex
 
 TICK_EVERY_MS = 250
@@ -208,6 +209,22 @@ class ThreadedHost(Host):
         with _alone():
             return super().is_over(call, session)
 
+    def taint(self, session: str | None = None) -> Taint:
+        """Returns the level of a run; UNTRUSTED inside of another call of this very thread."""
+        if get_ident() in _inside:
+            return self._interrupting(session).levels.now()
+        with _alone():
+            return super().taint(session)
+
+    def lower_taint(
+        self, to: Taint, *, source: str, reason: str = "", session: str | None = None
+    ) -> Taint:
+        """Lowers a run, as `Host.lower_taint` does; inside of another call it raises."""
+        if get_ident() in _inside:
+            return self._interrupting(session).levels.lower(to, source)
+        with _alone():
+            return super().lower_taint(to, source=source, reason=reason, session=session)
+
     def _interrupting(self, session: str | None) -> Enforcer:
         return self._runs.interrupting(self.run_of(session))
 
@@ -300,6 +317,16 @@ class ThreadedHost(Host):
                     yield enforcer.run.state.counters
             finally:
                 self.release(enforcer)
+
+    def add_policies(self, snapshots: Sequence[Snapshot]) -> None:
+        """Puts policies into force, while no other thread changes policies or enters a run."""
+        with _alone():
+            if not self._runs.entry.acquire(self._runs.bound_s):
+                raise SubluminalError("another thread is opening a run", hint="try again")
+            try:
+                super().add_policies(snapshots)
+            finally:
+                self._runs.entry.release()
 
     def give_up_waiting(self) -> None:
         """Refuses calls, instead of holding them, until their policy is compiled."""
