@@ -36,7 +36,7 @@ def test_a_call_of_unknown_outcome(sub, full):
 
 def test_as_json(sub, full):
     detail = json.loads(sub("show", "shim-a-00000003", "--json").out)
-    assert list(detail) == ["call", "hint", "events", "execution"]
+    assert list(detail) == ["call", "hint", "retries", "events", "execution"]
     assert [event["type"] for event in detail["events"]] == [
         "tool_call_start",
         "tool_call_decision",
