@@ -153,11 +153,14 @@ class Agent:
         return server
 
     def hook_shims(self):
-        """Returns the pids of the living hook shims of the household."""
+        """Returns the pids of the living hook shims of the household.
+
+        A hook shim leads a session. A process that it has just forked, such as `ps`, has its words.
+        """
         return [
             pid
             for pid in self.household.alive()
-            if pid != self.process.pid and b"hook" in _words(pid)
+            if pid != self.process.pid and b"hook" in _words(pid) and _leads_a_session(pid)
         ]
 
     def kill(self):
@@ -172,6 +175,13 @@ class Agent:
         self.process.kill()
         self.process.wait(WITHIN_S)
         self.process.stdout.close()
+
+
+def _leads_a_session(pid):
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 def _words(pid):

@@ -77,8 +77,10 @@ def test_what_a_stopped_hook_shim_was_asked_it_decides_when_it_goes_on(agent, ho
     assert agent.before(call="t2").is_nothing
     os.kill(shim, signal.SIGCONT)
     agent.stop()
-    starts, ends = household.events("tool_call_start"), household.events("tool_call_end")
-    assert len(starts) == len(ends)
+    wait_until(
+        lambda: len(household.events("tool_call_start")) == len(household.events("tool_call_end")),
+        "every call to have its end",
+    )
 
 
 def test_a_killed_hook_shim_is_replaced(agent, household):
