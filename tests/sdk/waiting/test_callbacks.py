@@ -15,9 +15,11 @@ from tests.sdk.waiting.conftest import Background, Desk, asks, run_sub
 from tests.sdk.waiting.test_approvals import ASKED, DENIED, GRANTED
 
 from subluminal import Blocked, Guard, Refused
-from subluminal.adapters.in_process.guarding.asking import may_answer
+from subluminal.adapters.in_process.guarding.asking import Question, may_answer
+from subluminal.adapters.in_process.guarding.waiting import Waits
 from subluminal.config.places import places
 from subluminal.contracts.vocabulary import Layer
+from subluminal.core.controls.approval_files import Request
 from subluminal.core.controls.grants import find_waiting
 from subluminal.core.controls.passphrase import set_passphrase
 
@@ -151,6 +153,27 @@ def test_calls_that_wait_for_one_approval_ask_once(desk: Desk) -> None:
     grants = [call[1]["decision"].get("grant") for call in _calls(desk)]
     used = [grant["grant_id"] for grant in grants if grant]
     assert len(used) == len(set(used)) == 4
+
+
+def test_nobody_asks_about_what_was_answered_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that asked before may get its answer between a look for it and the next question."""
+    asked: list[str | None] = []
+
+    def say(refused: Refused) -> bool:
+        asked.append(refused.approval_id)
+        return True
+
+    claim = Waits._claim
+
+    def answered_first(self: Waits, request: Request, question: Question) -> bool:
+        run_sub("approve", request.approval.approval_id)
+        return claim(self, request, question)
+
+    monkeypatch.setattr(Waits, "_claim", answered_first)
+    assert pay(desk.guard(asks(), approvals=say)) == "paid"
+    assert asked == []
 
 
 def _threads() -> list[str]:

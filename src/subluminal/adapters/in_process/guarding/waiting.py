@@ -115,6 +115,9 @@ class Waits:
                 if left_s <= 0:
                     return After.TIMEOUT
                 if question is not None and started is None and self._claim(request, question):
+                    # Whoever asked before may have had its answer since the look above.
+                    if _is_answered(files, request, since_ms):
+                        return After.RETRY
                     started = yield question.start(refused)
                 yield Pause(min(left_s, LOOK_S))
         finally:
