@@ -6,6 +6,7 @@ tried.
 """
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -51,18 +52,18 @@ class SecurityPlugin(Protocol):
         """The name, unique among the plugins of a program."""
 
 
-class Counting:
+class Counting(ABC):
     """A plugin of ours that counts in the state of the run."""
 
+    @abstractmethod
     def take(self, door: "Door", request: AgentActionRequest) -> PluginResult | None:
         """Counts a call that is checked, or refuses it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ended(
         self, door: "Door", request: AgentActionRequest, decision: Decision | None, *, allowed: bool
     ) -> None:
         """Takes note of the decision about a call; None if there is none, because of an error."""
-        raise NotImplementedError
 
 
 class Said(NamedTuple):

@@ -159,18 +159,7 @@ class ThreadedRunLock(RunLock):
             if not (lock.acquire(False) or lock.acquire(True, self._starved_s)):
                 raise StateBusy(self._path, round(self._starved_s * 1000))
             self.held = False
-            if _seek(self._fd, 0, _END) != FILE_BYTES or self._words[W_MAGIC] != MAGIC:
-                raise self._file.harm()
-            if self._words[W_WANTED]:
-                self._wait()
-            else:
-                try:
-                    _lockf(self._fd, _TRY)
-                except BlockingIOError:
-                    self._wait()
-            if self.absent:
-                self.absent.clear()
-            self.held = True
+            RunLock.__enter__(self)
         except BaseException:
             if lock._is_owned():  # type: ignore[attr-defined]
                 self.__exit__()
