@@ -486,3 +486,19 @@ def test_calls_under_way_end_after_the_host_was_closed(own_home: Path) -> None:
     assert kinds([json.loads(line) for line in journalled(own_home)])["tool_call_end"] == 1
     assert not (own_home / "reports").exists()
     assert not holds_files_of(own_home / "journal")
+
+
+def test_a_call_that_many_threads_end_has_one_end(own_home: Path) -> None:
+    """A stream may be closed by its reader and by the collector."""
+    host = host_in(own_home, sharing=Sharing(threads=True))
+    rulings = [host.begin(call(n=n), encode({"n": n})) for n in range(20)]
+
+    def end_all() -> int:
+        for ruling in rulings:
+            host.finish(ruling, CallEnding(Status.OK, 0))
+        return len(rulings)
+
+    at_once([end_all] * 4)
+    assert host._open["run-1"].open_calls == 0
+    host.close()
+    assert kinds(events_of(own_home))["tool_call_end"] == 20
